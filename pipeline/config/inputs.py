@@ -20,10 +20,10 @@ from rankledger.pipeline.config.values import (
     ScoreName,
     Section,
 )
-from rankledger.pipeline.types.inputs import FORMATS
+from rankledger.pipeline.types.inputs import FORMATS, InMemory
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
-__all__ = ["Dataset", "DatasetDefaults", "File", "Model", "OutputFile", "Outputs", "Score"]
+__all__ = ["Dataset", "DatasetDefaults", "File", "HeldFile", "Model", "OutputFile", "Outputs", "Score"]
 
 _NOT_OF_SCORES = ("subtopics", "relevant", "documents", "interactions", "suites", "duplicates")
 
@@ -58,6 +58,13 @@ class OutputFile(File):
     allow_no_overlap: bool = False
     """Whether to accept an output that shares no query, document or rated pair with the dataset, usually because ids
     are spelled differently."""
+
+
+class HeldFile(OutputFile):
+    """An input that was given in memory, in the place of the file that a plan would name; no config can write it."""
+
+    held: InMemory
+    """The input."""
 
 
 class Score(Section):

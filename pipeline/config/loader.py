@@ -22,7 +22,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from rankledger.pipeline.config.yaml import (
     MOST_NODES,
@@ -38,7 +38,7 @@ from rankledger.pipeline.config.yaml import (
 )
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["FILES", "Document", "TrackingVariables", "allowed_variables", "load", "merge"]
+__all__ = ["FILES", "Document", "TrackingVariables", "allowed_variables", "given", "load", "merge"]
 
 _ALLOW_ENV = "RANKLEDGER_ALLOW_ENV"
 """The user's own list: names that are separated by commas."""
@@ -187,16 +187,53 @@ def load(
         InputError: what is wrong with the files; or, once they can be read, with overrides and variables. All findings
             at once, one line each.
     """
-    if isinstance(overrides, str):  # whose letters would be taken for overrides
-        raise InputError(f"overrides: found the text {shorten(repr(overrides))}; write a list of such texts")
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"config: found a {type(path).__name__}; give the path of a YAML file")
     reader = _Reader()
     layer = reader.read(Path(path), ())
-    errors = reader.errors
-    _raise(errors)
+    _raise(reader.errors)
+    return _document(layer, overrides, environ, tracking, reader.budget)
+
+
+def given(data: Mapping[str, Value], arguments: Mapping[KeyPath, str], overrides: Sequence[str] = ()) -> Document:
+    """What the arguments of a function come to as a config, with `--set` overrides on top.
+
+    Args:
+        data: the values, to be taken as they are.
+        arguments: by the key that an argument gave, its name, which errors have in the place of the key.
+        overrides: as of `load`.
+
+    Raises:
+        InputError: an override is wrong.
+    """
+    origins = {path: Origin("evaluate", None) for path in _places(dict(data), ())}
+    for key, name in arguments.items():
+        origins |= {path: Origin(name, None, key) for path in origins if path[: len(key)] == key}
+    return _document(_Layer(_escaped(dict(data)), origins), overrides, os.environ, None, Budget())
+
+
+def _escaped(value: Any) -> Any:
+    """The value with every dollar doubled, so that none names a variable."""
+    if isinstance(value, dict):
+        return {key: _escaped(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_escaped(entry) for entry in value]
+    return value.replace("$", "$$") if isinstance(value, str) else value
+
+
+def _document(
+    layer: _Layer,
+    overrides: Sequence[str],
+    environ: Mapping[str, str],
+    tracking: TrackingVariables | None,
+    budget: Budget,
+) -> Document:
+    """The values of a layer with overrides, variables and defaults."""
+    if isinstance(overrides, str):  # whose letters would be taken for overrides
+        raise InputError(f"overrides: found the text {shorten(repr(overrides))}; write a list of such texts")
+    errors: list[Finding] = []
     for text in overrides:
-        layer = _override(layer, text, reader.budget, errors)
+        layer = _override(layer, text, budget, errors)
     expander = _Expander(environ, tracking or TrackingVariables(environ), layer.origins, errors)
     data = {key: expander.expand(value, (key,)) for key, value in layer.data.items()}
     _raise(errors)

@@ -65,6 +65,7 @@ __all__ = [
     "Nightly",
     "Test",
     "Tracking",
+    "checked",
     "load",
     "schema",
 ]
@@ -443,7 +444,19 @@ def load(
     Raises:
         InputError: all findings at once, one line each.
     """
-    document = loader.load(path, overrides, environ, tracking)
+    return checked(loader.load(path, overrides, environ, tracking), will_plan=will_plan)
+
+
+def checked(document: Document, *, will_plan: bool = False) -> Loaded:
+    """The config that a document is.
+
+    Args:
+        document: what was written.
+        will_plan: as of `load`.
+
+    Raises:
+        InputError: all findings at once, one line each.
+    """
     written, findings, n_further = _validated(document.data)
     findings = [*findings, *unreadable_lines(document.data)]
     if written is None or not will_plan:

@@ -54,7 +54,10 @@ class Origin:
     """The YAML file, spelled as the command or `extends` spelled it; or `--set key.path`."""
 
     line: int | None
-    """1-based; None for `--set`."""
+    """1-based; None for `--set`, and for an argument of a function."""
+
+    key: KeyPath = ()
+    """The key that an argument gave; its name is then `file`, and stands in the place of the key."""
 
     def __str__(self) -> str:
         """As errors begin: `configs/nightly.yaml:14`."""
@@ -95,6 +98,9 @@ class Finding(NamedTuple):
         origin, key = str(self.origin), dotted(self.path)
         if origin.startswith("--set ") and key.startswith(origin.removeprefix("--set ")):
             origin, key = f"--set {shorten(key)}", ""  # the option names the key, or one that holds it
+        if self.origin.key and self.path[: len(self.origin.key)] == self.origin.key:
+            below = dotted(self.path[len(self.origin.key) :])
+            origin, key = f"{self.origin.file}{'' if below[:1] in ('', '[') else '.'}{below}", ""
         message = _VALUE.sub(lambda match: shorten(match[0]), self.message)
         if len(message) > _LONGEST_LINE:  # it holds many long values
             message = f"{message[:_HALF_LINE]}…{message[-_HALF_LINE:]}"

@@ -31,7 +31,7 @@ import pyarrow.fs
 
 from rankledger.pipeline.data.digests import Digest, describe_ranges, has_ranges
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import InputFile, Source
+from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, Source
 
 __all__ = [
     "Contents",
@@ -430,6 +430,8 @@ def open_filesystem(path: str) -> tuple[str, Any, str]:
     scheme, separator, _ = path.rpartition("://")
     if not separator:
         return "", pa.fs.LocalFileSystem(), path
+    if path.startswith(IN_MEMORY):
+        raise InputError(f"{path}: was given in memory, and a record keeps no inputs; evaluate again from its data")
     try:
         filesystem, name = pa.fs.FileSystem.from_uri(path)
     except (pa.ArrowException, OSError) as error:

@@ -50,6 +50,8 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
     Raises:
         InputError: it cannot be reached.
     """
+    if source.held is not None:
+        return 0.0  # it is there already, and what its join takes beside it is little
     if "://" in source.path:
         return _TIMES * _LARGEST + _BESIDE
     return max((_peak_of(file, source, in_ranges=in_ranges) for file in files_there(source)), default=0.0)

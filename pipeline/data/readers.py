@@ -31,12 +31,13 @@ from rankledger.pipeline.data.files import Contents, StoredFile, each_file, refu
 from rankledger.pipeline.data.formats import FORMATS, parse
 from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
 from rankledger.pipeline.data.formats.json import double, written
+from rankledger.pipeline.data.formats.memory import MEMORY, describe_rows
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_ahead
-from rankledger.pipeline.types.inputs import Chunk, Ids, InputFile, Rows, Source, row_number
+from rankledger.pipeline.types.inputs import Chunk, Ids, InMemory, InputFile, Rows, Source, row_number
 
 __all__ = [
     "RankingRanges",
@@ -364,6 +365,9 @@ class Reading:
             InputError: a file is missing, empty or malformed, or changed while it was read.
         """
         self.files, self._opened, self._sizes = [], [], []
+        if self.source.held is not None:
+            yield self._take_held(self.source.held, take)
+            return
         for file in each_file(self.source):
             self._opened.append(file)
             self._sizes.append([])
@@ -385,11 +389,27 @@ class Reading:
                 raise InputError(f"{file.path}: no rows; write the file again")
             self.files.append(contents.describe())
 
+    def _take_held(self, held: InMemory, take: Callable[[FilePart, pa.Table], T]) -> T:
+        """What is taken from an input in memory, which is one part."""
+        part = self._held_part(held)
+        table = parse(part)
+        if not len(table):
+            raise InputError(f"{part.path}: no rows; give some")
+        if held.recorded:
+            self.files = [describe_rows(part, table)]
+        return take(part, table)
+
+    def _held_part(self, held: InMemory) -> FilePart:
+        source = self.source
+        return FilePart(source.path, MEMORY, pa.py_buffer(b""), self.kind, source.columns, source.large, held=held)
+
     def _parts(self, file: StoredFile, contents: Contents) -> Iterator[FilePart]:
         return file_parts(file, contents, self.kind, self.source, self._n_rows)
 
     def place(self, row: int) -> str:
         """Where a row stands, such as `line 3`; with its file, if there are several."""
+        if self.source.held is not None:
+            return self._held_part(self.source.held).position(row)
         number = 0
         while row >= sum(self._sizes[number]):
             row -= sum(self._sizes[number])

@@ -155,4 +155,7 @@ def _lines(evaluation: Evaluation, tables: Sequence[_Table]) -> Iterator[str]:
     yield from lines[:_NOTES]
     if len(lines) > _NOTES:
         yield f"{counted(len(lines) - _NOTES, 'more note')} in the report"
-    yield NO_RECORD if evaluation.record is None else f"record: {evaluation.record}"
+    if evaluation.record is not None:
+        yield f"record: {evaluation.record}"
+    elif not evaluation.results:
+        yield NO_RECORD

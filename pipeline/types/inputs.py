@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS",
+    "IN_MEMORY",
+    "ArrowStream",
     "Chunk",
     "Content",
     "DatasetSource",
+    "Given",
     "Ids",
+    "InMemory",
     "InputFile",
+    "PairDict",
     "Rows",
     "Source",
     "row_number",
@@ -44,6 +50,52 @@ FORMATS: Mapping[str, str] = MappingProxyType(
 """Each format's name, and the module of `pipeline/data/formats` with its `Format`."""
 
 
+class ArrowStream(Protocol):
+    """A table that Arrow takes as it is: of pandas, Polars, DuckDB, Arrow itself and others."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The table as a stream of Arrow."""
+
+
+class PairDict(Protocol):
+    """What can be written as `{query: {document: value}}`: `Qrels` and `Run` of ranx."""
+
+    def to_dict(self) -> Mapping[str, Mapping[str, float]]:
+        """It as such a mapping."""
+
+
+Id: TypeAlias = str | int
+Given: TypeAlias = (
+    str
+    | Path
+    | ArrowStream
+    | PairDict
+    | Mapping[str, Mapping[str, float]]
+    | Mapping[int, Mapping[int, float]]
+    | Iterable[tuple[Id, Id, float]]
+)
+"""An input as a function takes it: a path, a table, `{query: {document: value}}`, or tuples of these three."""
+
+
+IN_MEMORY = "memory://"
+"""How the path begins that a config has in the place of an input in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """An input that was given in memory.
+
+    Attributes:
+        name: the argument, as messages name it, such as `outputs['bm25']`.
+        data: a data frame of pandas, an Arrow table, a mapping of mappings, or a list of tuples.
+        recorded: whether a record will need the digest of its rows.
+    """
+
+    name: str
+    data: Any
+    recorded: bool = False
+
+
 @dataclass(frozen=True)
 class Source:
     """An input as a config or a command line names it.
@@ -55,6 +107,7 @@ class Source:
         large: bytes that a file of any size may come to; beyond, it may come to 200 times what is stored.
         streams: whether it may be `-`, standard input, or a pipe, such as a shell's `<(zcat ranking.gz)`: only what
             someone types on a command line, never what a config names.
+        held: the input itself, if it was given in memory; the path is then its name.
     """
 
     path: str
@@ -62,6 +115,7 @@ class Source:
     columns: Mapping[str, str] = field(default_factory=dict)
     large: float = 10**9
     streams: bool = False
+    held: InMemory | None = None
 
 
 @dataclass(frozen=True)

@@ -463,7 +463,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         """Which one it is and where: all of its fields would be as long as the record."""
-        return f"<Evaluation {self.evaluation_id} in {self.record}>"
+        return f"<Evaluation {self.evaluation_id} in {self.record or 'memory'}>"
 
     @cached_property
     def leading(self) -> Mapping[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import yaml
 
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import plan, unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
@@ -26,6 +27,7 @@ from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
+from rankledger.pipeline.types.inputs import Given
 from rankledger.pipeline.types.manifest import Description, TrackingWish
 from rankledger.pipeline.types.results import Evaluation, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange
@@ -38,6 +40,7 @@ from rankledger.pipeline.workflow.deliver import (
     with_own_targets,
 )
 from rankledger.pipeline.workflow.evaluation import DisplayedEvaluation
+from rankledger.pipeline.workflow.in_memory import open_given
 from rankledger.pipeline.workflow.inputs import Inputs, read_inputs
 from rankledger.pipeline.workflow.manifest import build_manifest
 from rankledger.pipeline.workflow.page import new_page
@@ -197,8 +200,15 @@ def _render_page(
 
 @work()
 def evaluate(
-    config: str | Path,
+    judgments: Given,
+    outputs: Mapping[str, Given] | None = None,
+    measures: str | Sequence[str | Measure] = (),
     *,
+    baseline: str | None = None,
+    queries: Given | None = None,
+    documents: Given | None = None,
+    interactions: Given | None = None,
+    dataset: str = "data",
     name: str | None = None,
     overrides: Sequence[str] = (),
     date: str | None = None,
@@ -207,45 +217,89 @@ def evaluate(
     scheduler: str | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
-    tracking: bool = True,
+    record: bool | None = None,
+    tracking: bool | None = None,
     allow_env: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> Evaluation:
-    """Evaluate every model of a config, write the record, and log it to MLflow.
+    """Evaluate every model of a config, or outputs in memory.
 
-    If no output can be evaluated, no record is written.
+    A config's evaluation is recorded and logged to MLflow; if no output can be evaluated, no record is written. Of
+    judgments and outputs nothing is written unless you ask for it, and the figures are those that a config with files
+    of the same rows and the same name of the dataset gives.
 
     Args:
-        config: the YAML file; or a record, by its path or id, `last`, `last_passed`, `previous` or `accepted`, to
-            evaluate its config again. Its inputs must be what they were; outputs may be missing if the output cache has
-            them.
-        name: the evaluation that the words refer to; by default the only one that has records.
-        overrides: `key.path=value` texts that win over the file.
+        judgments: a config: the YAML file; or a record, by its path or id, `last`, `last_passed`, `previous` or
+            `accepted`, to evaluate its config again. Its inputs must be what they were; outputs may be missing if the
+            output cache has them. With `outputs`, the judgments: a path, a data frame or Arrow table with the columns
+            `query_id`, `doc_id` and `relevance`, `{query: {document: relevance}}`, or tuples of these three.
+        outputs: the models' outputs, by model: likewise, with `score` in the place of `relevance`. If the first measure
+            is for ratings, the columns are `rating` and `prediction`.
+        measures: the measures of outputs in memory, such as `["ndcg@10", "ap"]`; the first one leads.
+        baseline: the model that the others are compared with, or `all_pairs`; by default none are compared.
+        queries: the queries table: a path, or a table with the column `query_id`.
+        documents: the catalogue: a path, or a table with the column `doc_id`.
+        interactions: what users consumed in training: a path, or a table with `query_id` and `doc_id`.
+        dataset: what the dataset is called. Random numbers are drawn by its name.
+        name: of outputs in memory, what the evaluation is called, by default `in-memory`; else the evaluation that the
+            words refer to, by default the only one that has records.
+        overrides: `key.path=value` texts that win over the file, or that set any key of a config that has no argument.
         date: what `{date}` in paths stands for; a record has its own.
         jobs: workers, instead of the config's.
         backend: `threads`, `processes` or `dask`, instead of the config's.
         scheduler: the address of a Dask cluster, instead of the config's; the backend is `dask` then.
         runs_dir: where records and the default MLflow store are.
         records: where records are kept, instead of where the config says: a folder, or the URL of one.
-        tracking: whether to log to MLflow, where the config does not rule it out.
+        record: whether to write a record; by default for a config, and for outputs in memory that are tracked.
+        tracking: whether to log to MLflow, where the config does not rule it out; by default for a recorded config.
         allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
         command: the words of the command line that asked for it, if one did; they are recorded.
 
     Raises:
-        InputError: the config, judgments, queries or documents are wrong. A model output that is missing or refused is
-            among the evaluation's failures instead, and the others are evaluated.
+        InputError: the config, an argument, judgments, queries or documents are wrong. A model output that is missing
+            or refused is among the evaluation's failures instead, and the others are evaluated.
         OSError: the record could not be written.
     """
     workspace = Workspace.open(runs_dir, records)
-    source = source_of_reference(config, name, workspace)
-    opened = open_source(source, workspace, overrides=overrides, date=date, allow_env=allow_env)
-    opened = with_own_targets(opened, workspace, tracking=tracking)
+    tables = {"queries": queries, "documents": documents, "interactions": interactions}
+    if outputs is None:
+        if not isinstance(judgments, str | Path):
+            raise InputError("outputs: missing; give the models' outputs by name, such as {'bm25': run}")
+        for argument, value in {"measures": measures or None, "baseline": baseline, **tables}.items():
+            if value is not None:
+                raise InputError(f"{argument}: is for outputs in memory; remove it, or give `outputs`")
+        recorded = record is not False
+        tracked = recorded if tracking is None else tracking
+        source = source_of_reference(judgments, name, workspace)
+        settings = overrides if recorded else [*overrides, "execution.cache=false"]
+        opened = open_source(source, workspace, overrides=settings, date=date, allow_env=allow_env)
+    else:
+        if date is not None:
+            raise InputError("date: fills {date} in the paths of a config; remove it")
+        tracked = bool(tracking)
+        recorded = tracked if record is None else record
+        opened = open_given(
+            judgments,
+            outputs,
+            measures,
+            baseline=baseline,
+            tables=tables,
+            name=name or "in-memory",
+            dataset=dataset,
+            overrides=overrides,
+            recorded=recorded,
+        )
+    if tracked and not recorded:
+        raise InputError("tracking: logs a record, and record=False writes none; remove one of them")
+    opened = with_own_targets(opened, workspace, tracking=tracked)
+    called = f"rankledger.evaluate({str(judgments)!r})" if outputs is None else "rankledger.evaluate(...)"
     return evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend, scheduler),
         Workspace.open(runs_dir, opened.planned.records) if records is None else workspace,
-        tracking=tracking,
-        command=shlex.join(map(without_credentials, command)) or f"rankledger.evaluate({str(config)!r})",
+        tracking=tracked,
+        command=shlex.join(map(without_credentials, command)) or called,
+        recorded=recorded,
     )
 
 
@@ -258,6 +312,7 @@ def evaluate_opened(
     command: str,
     evaluation_id: str | None = None,
     even_of_nothing: bool = False,
+    recorded: bool = True,
 ) -> Evaluation:
     """The same of a config that was read and planned.
 
@@ -269,12 +324,17 @@ def evaluate_opened(
         command: what asked for it.
         evaluation_id: what the record is to be called; by default a new id.
         even_of_nothing: whether there is to be a record if no model output was evaluated.
+        recorded: whether there is to be one at all; without, nothing is written.
 
     Raises:
         InputError: judgments, queries or documents are wrong.
         OSError: the record could not be written.
     """
     config, records = opened.loaded.config, workspace.records
+    if not recorded:
+        started = datetime.now(UTC)
+        path = records.folder / new_evaluation_id(config.name, started)
+        return replace(_evaluation(path, opened, compute(opened, workers, workspace, started=started)), record=None)
     clear_left_behind(records, workspace.runs_dir)
     tracked = config.tracking if tracking and config.tracking.enabled else None
     with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
@@ -291,7 +351,7 @@ def evaluate_opened(
             evaluation_id=evaluation.evaluation_id,
             created=started,
             command=command,
-            config=str(config_of(opened)),
+            config=str(config_of(opened)) if opened.config.name else "",
             records=records.remote.url if records.remote else None,
             tracking=TrackingWish(
                 wanted=tracked is not None, from_environment=tracked is not None and is_from_environment(tracked)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.config.inputs import File
+from rankledger.pipeline.config.inputs import File, HeldFile
 from rankledger.pipeline.config.planned import PlannedDataset, Task
 from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, content_of, describe, exists, read_output, size_of
@@ -264,6 +264,10 @@ def output_store(
 
 def source_of(file: File) -> Source:
     """The file as errors and the manifest name it: from the working directory, where it is below that."""
+    if isinstance(file, HeldFile):
+        return Source(
+            file.held.name, "memory", {str(ours): name for ours, name in file.columns.items()}, held=file.held
+        )
     inside = Path(file.path).is_relative_to(Path.cwd())
     return Source(
         os.path.relpath(file.path) if inside else file.path,

@@ -26,7 +26,7 @@ from rankledger.pipeline.support.environment import environment
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.inputs import InputFile, short_digest
+from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, short_digest
 from rankledger.pipeline.types.manifest import Description, Environment
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import ChangedInput, MovedFigure, Reproduction
@@ -113,6 +113,9 @@ class _Locator:
 
     def located(self, what: str, file: FileT, recorded: Sequence[InputFile]) -> FileT:
         """The file by the path under which it is read now."""
+        if file.path.startswith(IN_MEMORY):
+            self.missing.append(f"{what}: was given in memory, and a record keeps no inputs; evaluate it again")
+            return file
         try:
             here = describe(source_of(file))
         except InputError:

@@ -74,7 +74,7 @@ class Workspace:
         return OutputCache(self.cache_place or self.runs_dir / "cache")
 
 
-_PUBLIC = ("file", "gs", "gcs", "s3")  # schemes whose server the URL does not name, but in its options
+_PUBLIC = ("file", "gs", "gcs", "memory", "s3")  # schemes whose server the URL does not name, but in its options
 _LONGEST = 100  # characters of a date
 
 

@@ -15,6 +15,7 @@ import pyarrow.csv
 
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.support.parallel import map_threads
+from rankledger.pipeline.types.inputs import InMemory
 
 __all__ = [
     "BLOCK_SIZE",
@@ -190,6 +191,7 @@ class FilePart:
         groups: the row groups that are the part; None for all.
         whole: whether it is all of the file.
         spans: of a part of Parquet, the bytes of the file that are there.
+        held: the input itself, if it was given in memory; there are no bytes then.
     """
 
     path: str
@@ -203,6 +205,7 @@ class FilePart:
     groups: Sequence[int] | None = None
     whole: bool = True
     spans: Spans | None = None
+    held: InMemory | None = None
 
     @property
     def size(self) -> int:
@@ -243,7 +246,7 @@ class FilePart:
         fields = dict(zip(self.kind.trec, " ".join(found).split(), strict=False))
         if fields.get(self.kind.value or "", "").lstrip("+-.")[:1].isdigit():  # a header has no number there
             return "looks like TREC text; set format: trec, or rename it to .txt"
-        return f"map it with columns: {{{column}: …}}"
+        return f"map it with columns: {{{column}: …}}" if self.held is None else f"rename the column that is {column}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
         """Refuse columns that are not in the file, or stand there twice.

@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import chain, pairwise, product
+from itertools import pairwise, product
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Spans, schema_of
-from rankledger.pipeline.support.arrow import integers, numpy_of
+from rankledger.pipeline.data.formats.arrow import rows_of, values_of, wanted_names
+from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Spans
 from rankledger.pipeline.support.errors import InputError, shorten
 
 __all__ = ["PARQUET"]
 
-_CODE = 4  # bytes of the code of an id
 _CELL = 8  # bytes that a value takes at least once it is read
 _REPEATS = 2  # bytes stored of a value, below which texts are read as dictionaries: a few may stand in all rows
 
@@ -78,63 +76,12 @@ def _written_out(column: pa.ChunkedArray) -> int:
 
 
 def _parse(part: FilePart) -> pa.Table:
-    """The wanted columns; ids may be strings or whole numbers, the value any number."""
+    """The wanted columns."""
     file = _open(part)
-    names = _names(part, file)
+    names = wanted_names(part, file.schema_arrow)
     queries = names[:1] if part.kind.ids[0] == "query_id" else []
-    table = _read(part, file, names, [name for name in queries if file.schema_arrow.field(name).type == pa.string()])
-    for name in names:
-        if table.column(name).null_count:
-            row = pc.index(pc.is_null(table.column(name)), True).as_py()
-            raise InputError(f"{part.path}: {name} is null ({part.position(row)}); fill it or remove the row")
-    columns = [
-        _coded(column)
-        if field.name in queries
-        else column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded
-        for column, field in zip(table.columns, schema_of(part.kind, names), strict=True)
-    ]
-    return pa.Table.from_arrays(columns, names=list(part.kind.columns))
-
-
-def _names(part: FilePart, file: Any) -> list[str]:
-    """The wanted columns as the file calls them; they are there, of types that can be read."""
-    part = part.with_columns(file.schema_arrow.names)
-    names = [part.name(column) for column in part.kind.columns]
-    part.check_columns(names, file.schema_arrow.names)
-    for column, name in zip(part.kind.columns, names, strict=True):
-        _check_type(part, column, file.schema_arrow.field(name).type)
-    return names
-
-
-def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids as codes of the distinct ones, which stand in the order in which they first appear; no text is made twice."""
-    plain = not pa.types.is_dictionary(column.type)
-    coded = (column.dictionary_encode() if plain else column).unify_dictionaries()
-    if not len(coded):
-        return column.cast(pa.string())
-    ids = coded.chunk(0).dictionary.cast(pa.string())
-    if pc.count_distinct(ids).as_py() < len(ids):  # a writer's dictionary may hold an id twice
-        return column.cast(pa.string())
-    codes = [numpy_of(chunk.indices.cast(pa.int32()), np.int32) for chunk in coded.chunks]
-    begins = (own[np.flatnonzero(np.diff(own, prepend=-1))].tolist() for own in codes)
-    order = [*dict.fromkeys(chain.from_iterable(begins))]
-    places = np.zeros(len(ids), dtype=np.int32)
-    places[order] = np.arange(len(order))
-    found = ids.take(integers(np.array(order, dtype=np.int64)))
-    numbers = (pa.py_buffer(places[own]) for own in codes)
-    arrays = (pa.Int32Array.from_buffers(pa.int32(), own.size // _CODE, [None, own]) for own in numbers)
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(own, found) for own in arrays])
-
-
-def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
-    plain = found.value_type if pa.types.is_dictionary(found) else found
-    whole = pa.types.is_integer(plain)
-    if column in part.kind.ids:
-        text = pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain)
-        if not (text or whole):
-            raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write ids as strings or whole numbers")
-    elif not (whole or pa.types.is_floating(plain) or pa.types.is_decimal(plain)):
-        raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write numbers")
+    coded = [name for name in queries if file.schema_arrow.field(name).type == pa.string()]
+    return rows_of(part, _read(part, file, names, coded))
 
 
 def _first_line(error: Exception) -> str:
@@ -154,15 +101,7 @@ def _table(part: FilePart, names: Sequence[str]) -> pa.Table:
 def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
     """The values as Python has them."""
     table = _table(part, names)
-    return {name: _values(part, name, table.column(name)) for name in names}
-
-
-def _values(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object]:
-    try:
-        return column.to_pylist()  # type: ignore[no-any-return]
-    except (ValueError, OverflowError, KeyError) as error:  # of times and zones that Python does not know
-        found = f"holds {column.type} that cannot be read ({shorten(str(error))})"
-        raise InputError(f"{part.path}: '{name}' {found}; write texts or numbers") from None
+    return {name: values_of(part, name, table.column(name)) for name in names}
 
 
 def _position(part: FilePart, row: int) -> str:
@@ -177,7 +116,7 @@ def _end_size(end: memoryview) -> int:
 def _cut(part: FilePart, n_rows: int) -> list[Cut]:
     """Parts of as many row groups as have at most so many rows together; a larger row group is one."""
     file = _open(part)
-    names = _names(part, file)
+    names = wanted_names(part, file.schema_arrow)
     cuts, before, n_here = [0], [0], 0
     for number in range(file.metadata.num_row_groups):
         n_group = file.metadata.row_group(number).num_rows

@@ -1,0 +1,96 @@
+"""Tables of Arrow as rows, wherever they come from: ids may be texts or whole numbers, the value any number."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankledger.pipeline.data.formats.common import FilePart, schema_of
+from rankledger.pipeline.support.arrow import integers, numpy_of
+from rankledger.pipeline.support.errors import InputError, shorten
+
+__all__ = ["rows_of", "values_of", "wanted_names"]
+
+_CODE = 4  # bytes of the code of an id
+
+
+def wanted_names(part: FilePart, schema: pa.Schema) -> list[str]:
+    """The wanted columns as the table calls them; they are there, of types that can be read.
+
+    Raises:
+        InputError: one is missing, occurs twice, or is of another type.
+    """
+    part = part.with_columns(schema.names)
+    names = [part.name(column) for column in part.kind.columns]
+    part.check_columns(names, schema.names)
+    for column, name in zip(part.kind.columns, names, strict=True):
+        _check_type(part, column, schema.field(name).type)
+    return names
+
+
+def rows_of(part: FilePart, table: pa.Table) -> pa.Table:
+    """The rows of a table that has the wanted columns and no others, under our names.
+
+    Raises:
+        InputError: a cell is null.
+    """
+    for name in table.column_names:
+        if table.column(name).null_count:
+            row = pc.index(pc.is_null(table.column(name)), True).as_py()
+            raise InputError(f"{part.path}: {name} is null ({part.position(row)}); fill it or remove the row")
+    columns = [
+        _coded(column)
+        if ours == "query_id" and part.kind.ids[0] == ours
+        else column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded
+        for ours, column, field in zip(
+            part.kind.columns, table.columns, schema_of(part.kind, table.column_names), strict=True
+        )
+    ]
+    return pa.Table.from_arrays(columns, names=list(part.kind.columns))
+
+
+def values_of(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object]:
+    """The cells of a column as Python has them.
+
+    Raises:
+        InputError: it holds what Python has not.
+    """
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError, KeyError) as error:  # of times and zones that Python does not know
+        found = f"holds {column.type} that cannot be read ({shorten(str(error))})"
+        raise InputError(f"{part.path}: '{name}' {found}; write texts or numbers") from None
+
+
+def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids as codes of the distinct ones, which stand in the order in which they first appear; no text is made twice."""
+    plain = not pa.types.is_dictionary(column.type)
+    coded = (column.dictionary_encode() if plain else column).unify_dictionaries()
+    if not len(coded):
+        return column.cast(pa.string())
+    ids = coded.chunk(0).dictionary.cast(pa.string())
+    if pc.count_distinct(ids).as_py() < len(ids):  # a writer's dictionary may hold an id twice
+        return column.cast(pa.string())
+    codes = [numpy_of(chunk.indices.cast(pa.int32()), np.int32) for chunk in coded.chunks]
+    begins = (own[np.flatnonzero(np.diff(own, prepend=-1))].tolist() for own in codes)
+    order = [*dict.fromkeys(chain.from_iterable(begins))]
+    places = np.zeros(len(ids), dtype=np.int32)
+    places[order] = np.arange(len(order))
+    found = ids.take(integers(np.array(order, dtype=np.int64)))
+    numbers = (pa.py_buffer(places[own]) for own in codes)
+    arrays = (pa.Int32Array.from_buffers(pa.int32(), own.size // _CODE, [None, own]) for own in numbers)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(own, found) for own in arrays])
+
+
+def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
+    plain = found.value_type if pa.types.is_dictionary(found) else found
+    whole = pa.types.is_integer(plain)
+    if column in part.kind.ids:
+        text = pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain)
+        if not (text or whole):
+            raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write ids as strings or whole numbers")
+    elif not (whole or pa.types.is_floating(plain) or pa.types.is_decimal(plain)):
+        raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write numbers")

@@ -1,0 +1,245 @@
+"""Inputs that were given in memory: data frames and Arrow tables, mappings of mappings, tuples.
+
+Rows are numbered from 1, as those of Parquet are, whatever index a data frame has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rankledger.pipeline.data.formats.arrow import rows_of, values_of, wanted_names
+from rankledger.pipeline.data.formats.common import FilePart, Format
+from rankledger.pipeline.support.arrow import integers
+from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.inputs import InMemory, InputFile, row_number
+
+__all__ = ["MEMORY", "describe_rows", "hold"]
+
+_TAKES = (
+    "a path, a data frame or Arrow table with the columns {columns}, {{query: {{document: {value}}}}}, "
+    "or tuples (query, document, {value})"
+)
+_PAIR = ("query_id", "doc_id")
+_FIELDS = 3  # of a tuple: the query, the document and the value
+
+
+def hold(name: str, data: object, columns: Sequence[str], *, recorded: bool = False) -> InMemory:
+    """An input that was given in memory, once it is known to be of a type that can be read.
+
+    Args:
+        name: the argument, as messages name it.
+        data: what was given; what can be gone through once is gone through now.
+        columns: the columns that are wanted, for messages; pairs with a value have three.
+        recorded: whether a record will need the digest of its rows.
+
+    Raises:
+        InputError: it is of another type.
+    """
+    if _is_frame(data):
+        return InMemory(name, data, recorded)
+    if hasattr(data, "__arrow_c_stream__"):
+        return InMemory(name, _refusing(name, lambda: pa.table(data)), recorded)
+    if not isinstance(data, Mapping) and callable(getattr(data, "to_dict", None)):
+        data = data.to_dict()  # type: ignore[attr-defined]  # Qrels and Run of ranx
+    if len(columns) == _FIELDS:
+        if isinstance(data, Mapping):
+            return InMemory(name, data, recorded)
+        if isinstance(data, Iterable) and not isinstance(data, str | bytes):
+            return InMemory(name, [*data], recorded)
+    takes = _TAKES if len(columns) == _FIELDS else "a path, or a data frame or Arrow table with the column {columns}"
+    raise InputError(f"{name}: found {_kind(data)}; give {takes.format(columns=', '.join(columns), value=columns[-1])}")
+
+
+def describe_rows(part: FilePart, table: pa.Table) -> InputFile:
+    """The digest and size of an input's rows in a form that does not depend on what they were given as.
+
+    Of each column the lengths of its texts and the texts, or the numbers as doubles; a query's id once, and its place
+    among them for each row. Of a table with columns of its own, all of them follow as JSON, by name.
+
+    Args:
+        part: the input.
+        table: what was parsed of it.
+    """
+    digest, size = hashlib.sha256(), 0
+    for piece in chain(*(_canonical(name, table.column(name)) for name in table.column_names), _others(part)):
+        digest.update(piece)
+        size += len(piece)
+    return InputFile(f"{part.path} (in memory)", size, digest.hexdigest())
+
+
+def _canonical(name: str, column: pa.ChunkedArray) -> Iterator[memoryview]:
+    """The bytes of a column: its name, the numbers of its rows, and then the texts or further numbers."""
+    yield memoryview(name.encode())
+    chunks = [chunk for chunk in column.chunks if len(chunk)]
+    if pa.types.is_dictionary(column.type):
+        chunks = [chunk for chunk in column.unify_dictionaries().chunks if len(chunk)]
+        yield from _texts([chunks[0].dictionary] if chunks else [])
+        chunks = [chunk.indices for chunk in chunks]
+    if pa.types.is_string(column.type):
+        yield from _texts(chunks)
+    else:
+        for chunk in chunks:
+            width = chunk.type.bit_width // 8
+            yield memoryview(chunk.buffers()[1])[chunk.offset * width : (chunk.offset + len(chunk)) * width]
+
+
+def _texts(chunks: Sequence[pa.StringArray]) -> Iterator[memoryview]:
+    bounds = [np.frombuffer(chunk.buffers()[1], np.int32, len(chunk) + 1, chunk.offset * 4) for chunk in chunks]
+    for own in bounds:
+        yield memoryview(np.diff(own).tobytes())
+    for chunk, own in zip(chunks, bounds, strict=True):
+        if chunk.buffers()[2] is not None:
+            yield memoryview(chunk.buffers()[2])[own[0] : own[-1]]
+
+
+def _others(part: FilePart) -> Iterator[memoryview]:
+    """The cells of a queries or documents table, column by column."""
+    if part.kind.value is None:
+        for name in sorted({*_columns(part)}):
+            text = json.dumps([name, *_cells(part, [name])[name]], default=str)
+            yield memoryview(text.encode())
+
+
+def _is_frame(data: object) -> bool:
+    """Whether it is a data frame of pandas, which need not be imported for it: somebody else has."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.DataFrame)
+
+
+def _kind(data: object) -> str:
+    found = type(data)
+    module = found.__module__.partition(".")[0]
+    name = found.__name__ if module == "builtins" else f"{module} {found.__name__}"
+    return f"{'an' if name[:1] in 'aeio' else 'a'} {name}"
+
+
+def _refusing(path: str, convert: Callable[[], Any]) -> Any:
+    """What Arrow makes of something, or what it says against that."""
+    try:
+        return convert()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        found = shorten(str(error).partition("\n")[0])
+        raise InputError(f"{path}: cannot be read ({found}); write ids as strings, values as numbers") from None
+
+
+def _held(part: FilePart) -> InMemory:
+    assert part.held is not None, "of files this is not asked"
+    return part.held
+
+
+def _columns(part: FilePart) -> list[str]:
+    data = _held(part).data
+    if isinstance(data, Mapping | list):
+        return list(part.kind.columns)
+    return list(map(str, data.columns)) if _is_frame(data) else list(data.column_names)
+
+
+def _parse(part: FilePart) -> pa.Table:
+    """The wanted columns."""
+    data = _held(part).data
+    if isinstance(data, Mapping | list):
+        if part.kind.ids != _PAIR or part.kind.value in (None, "rank"):
+            wanted = ", ".join(part.kind.columns)
+            raise InputError(f"{part.path}: {_kind(data)} cannot hold {wanted}; give a data frame or Arrow table")
+        columns = _of_mapping(part, data) if isinstance(data, Mapping) else _of_tuples(part, data)
+        table = pa.Table.from_arrays(columns, names=list(part.kind.columns))
+        wanted_names(replace(part, names={}), table.schema)
+        return rows_of(part, table)
+    found = part.with_columns(_columns(part))
+    table = _checked_table(found, [found.name(column) for column in part.kind.columns])
+    wanted_names(found, table.schema)
+    return rows_of(part, table)
+
+
+def _checked_table(part: FilePart, names: Sequence[str]) -> pa.Table:
+    """These columns; one that is missing or occurs twice is refused."""
+    part.check_columns(names, _columns(part))
+    data = _held(part).data
+    if not _is_frame(data):
+        return data.select([*names])
+    at = [_columns(part).index(name) for name in names]
+    frame = data.iloc[:, at].set_axis([*names], axis=1)
+    return _refusing(part.path, lambda: pa.Table.from_pandas(frame, preserve_index=False))
+
+
+def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
+    table = _checked_table(part, names)
+    return {name: values_of(part, name, table.column(name)) for name in names}
+
+
+def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
+    """The columns of `{query: {document: value}}`; a query without documents has no row."""
+    for query, documents in data.items():
+        if not isinstance(documents, Mapping):
+            expected = f"{{document: {part.kind.value}}}"
+            raise InputError(f"{part.path}: query {_short(query)} holds {_kind(documents)}; give {expected}")
+    queries = [(query, documents) for query, documents in data.items() if documents]
+    codes = np.repeat(np.arange(len(queries)), [len(documents) for _, documents in queries])
+    ids = _ids(part, _PAIR[0], [query for query, _ in queries])
+    doc_ids = [document for _, documents in queries for document in documents]
+    values = [value for _, documents in queries for value in documents.values()]
+    return [ids.take(integers(codes)), _ids(part, _PAIR[1], doc_ids), _numbers(part, values)]
+
+
+def _of_tuples(part: FilePart, rows: Sequence[Any]) -> list[pa.Array]:
+    """The columns of tuples; of named ones, such as those of ir_measures, fields behind the third are passed over."""
+    for row, found in enumerate(rows):
+        n_fields = _FIELDS if hasattr(found, "_fields") else None
+        if not isinstance(found, tuple | list) or len(found[:n_fields]) != _FIELDS:
+            expected = f"(query, document, {part.kind.value})"
+            raise InputError(f"{part.path}: found {_short(found)} ({row_number(row)}); give tuples {expected}")
+    queries, doc_ids, values = ([found[place] for found in rows] for place in range(_FIELDS))
+    return [_ids(part, _PAIR[0], queries), _ids(part, _PAIR[1], doc_ids), _numbers(part, values)]
+
+
+def _ids(part: FilePart, column: str, ids: Sequence[Any]) -> pa.Array:
+    """The ids, all texts or all whole numbers."""
+    kinds = {*map(type, ids)}
+    if not (kinds <= {str} or (bool not in kinds and all(issubclass(kind, Integral) for kind in kinds))):
+        first = type(ids[0])
+        row = next(row for row, found in enumerate(ids) if type(found) is not first or not _is_id(found))
+        where = row_number(row) if isinstance(_held(part).data, list) else f"beside {_short(ids[0])}"
+        advice = "write ids as strings or whole numbers, all of one kind"
+        raise InputError(f"{part.path}: {column} {_short(ids[row])} ({where}) is {_kind(ids[row])}; {advice}")
+    return _refusing(part.path, lambda: pa.array(ids, pa.string() if kinds <= {str} else None))
+
+
+def _is_id(found: object) -> bool:
+    return isinstance(found, str | Integral) and not isinstance(found, bool)
+
+
+def _numbers(part: FilePart, values: Sequence[Any]) -> pa.Array:
+    """The values as doubles; what is not finite is refused by the reader, which does so for every format."""
+    kinds = {*map(type, values)}
+    if not kinds <= {int, float} and any(kind is bool or not issubclass(kind, Real) for kind in kinds):
+        row = next(row for row, found in enumerate(values) if isinstance(found, bool) or not isinstance(found, Real))
+        where = _position(part, row)
+        raise InputError(f"{part.path}: {part.kind.value} {_short(values[row])} ({where}) is not a number; fix it")
+    return _refusing(part.path, lambda: pa.array([*map(float, values)], pa.float64()))
+
+
+def _short(value: object) -> str:
+    return shorten(repr(value), 60)
+
+
+def _position(part: FilePart, row: int) -> str:
+    """The row's number; of a mapping its query and document."""
+    data = _held(part).data
+    if not isinstance(data, Mapping):
+        return row_number(row)
+    pairs = ((query, document) for query, documents in data.items() for document in documents)
+    query, document = next(pair for place, pair in enumerate(pairs) if place == row)
+    return f"query '{shorten(str(query))}', document '{shorten(str(document))}'"
+
+
+MEMORY = Format("memory", (), _parse, _position, _columns, _cells, _checked_table, typed=True)

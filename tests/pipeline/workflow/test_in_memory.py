@@ -1,0 +1,356 @@
+"""Evaluations of what is in memory: the figures of the same rows in files, and nothing that is written."""
+
+from __future__ import annotations
+
+import json
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import rankledger
+from rankledger.pipeline.types.results import Evaluation
+from tests.support.data_files import refusal
+from tests.support.generated_data import (
+    Collection,
+    Table,
+    rating_collection,
+    rows,
+    search_collection,
+    write_config,
+    write_table,
+)
+
+MODELS = ("bm25", "dense", "rrf")
+WEB = search_collection(20, n_queries=30, models=MODELS)
+STARS = rating_collection(21, n_users=12, models=MODELS)
+MEASURES = ["ndcg@5,10", "ap", "rr", "bpref", "judged@10"]
+FEW = ["bootstrap.resamples=200"]
+COMPARED = [*FEW, "comparison.permutations=200"]
+JUDGED = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2}}
+RUN = {"q1": {"d1": 0.5, "d2": 0.7}, "q2": {"d3": 1.0}}
+
+ScoredDoc = namedtuple("ScoredDoc", ["query_id", "doc_id", "score"])  # as of ir_measures
+Qrel = namedtuple("Qrel", ["query_id", "doc_id", "relevance", "iteration"])
+
+
+class Streamed:
+    """A table that only Arrow can take, as those of Polars and DuckDB are."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+class Run:
+    """The one method that `Qrels` and `Run` of ranx have in common with other dictionaries."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def to_dict(self) -> Table:
+        return self._table
+
+
+def frame(table: Table, value: str) -> pd.DataFrame:
+    """The table as a data frame whose index counts nothing."""
+    found = pd.DataFrame(rows(table), columns=["query_id", "doc_id", value])
+    return found.set_index(pd.Index(np.arange(len(found)) * 7 % 5))
+
+
+def arrow(table: Table, value: str) -> pa.Table:
+    """The table in Arrow, in several chunks, and with a column that nobody asks for."""
+    found = pa.Table.from_pandas(frame(table, value), preserve_index=False).append_column(
+        "rank", pa.array([0] * len(rows(table)))
+    )
+    return pa.concat_tables([found.slice(0, 7), found.slice(7, 0), found.slice(7)])
+
+
+def categorical(table: Table, value: str) -> pd.DataFrame:
+    """The data frame with queries as categories, one of which has no row."""
+    found = frame(table, value)
+    names = ["unused", *reversed(found["query_id"].unique())]
+    return found.assign(query_id=pd.Categorical(found["query_id"], categories=names))
+
+
+CONTAINERS: Mapping[str, Callable[[Table, str], Any]] = {
+    "mapping": lambda table, value: table,
+    "ranx": lambda table, value: Run(table),
+    "tuples": lambda table, value: rows(table),
+    "generator": lambda table, value: (row for row in rows(table)),
+    "named tuples": lambda table, value: [ScoredDoc(*row) for row in rows(table)],
+    "further fields": lambda table, value: [Qrel(*row, "0") for row in rows(table)],
+    "pandas": frame,
+    "categorical": categorical,
+    "objects": lambda table, value: frame(table, value).astype({"query_id": object, "doc_id": object}),
+    "arrow": arrow,
+    "stream": lambda table, value: Streamed(arrow(table, value)),
+    "batches": lambda table, value: arrow(table, value).to_reader(),
+}
+
+
+def in_memory(collection: Collection, make: Callable[[Table, str], Any], **options: Any) -> Evaluation:
+    """The evaluation of a collection whose tables a function makes."""
+    columns = ("rating", "prediction") if collection.kind == "ratings" else ("relevance", "score")
+    outputs = {model: make(table, columns[1]) for model, table in collection.outputs.items()}
+    options = {"overrides": COMPARED, "dataset": "web", "baseline": "bm25", "measures": MEASURES} | options
+    return rankledger.evaluate(make(collection.judged, columns[0]), outputs, **options)
+
+
+def from_files(folder: Path, collection: Collection, measures: list[str], **sections: Any) -> Evaluation:
+    """The evaluation of a config over files of the same rows."""
+    config = write_config(
+        folder,
+        {"web": collection},
+        {"measures": measures},
+        ending=".tsv",
+        comparison={"baseline": "bm25", "permutations": 200},
+        report=False,
+        **sections,
+    )
+    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs")
+
+
+def assert_same(found: Evaluation, expected: Evaluation) -> None:
+    """Every figure and every word of the tables is equal, to the last bit."""
+    for name in ("summary", "scores", "comparisons"):
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name), check_exact=True, obj=name)
+    assert found.failures == expected.failures == ()
+    assert found.leading == expected.leading
+    assert found.quality == expected.quality
+
+
+def test_every_container_has_the_figures_of_files(tmp_path: Path) -> None:
+    """However the rows are held, scores, intervals and p-values have the bits that a TSV file of them gives."""
+    expected = from_files(tmp_path, WEB, MEASURES)
+    for name in CONTAINERS:
+        assert_same(in_memory(WEB, CONTAINERS[name]), expected)
+
+
+def test_ratings_have_the_figures_of_files(tmp_path: Path) -> None:
+    """A first measure for ratings makes the values ratings and predictions."""
+    measures = ["rmse", "mae"]
+    expected = from_files(tmp_path, STARS, measures)
+    for name in ("mapping", "tuples", "pandas", "arrow"):
+        assert_same(in_memory(STARS, CONTAINERS[name], measures=measures), expected)
+
+
+def test_paths_and_tables_stand_side_by_side(tmp_path: Path) -> None:
+    """Each input is a path or is in memory by itself; the braces of a path are no placeholder."""
+    expected = from_files(tmp_path, WEB, MEASURES)
+    path = write_table(tmp_path / "of {model}" / "dense.parquet", rows(WEB.outputs["dense"]), "score")
+    outputs = {"bm25": str(tmp_path / "web" / "bm25.tsv"), "dense": path, "rrf": WEB.outputs["rrf"]}
+    judgments = tmp_path / "web" / "judged.tsv"
+    assert_same(
+        rankledger.evaluate(judgments, outputs, MEASURES, baseline="bm25", dataset="web", overrides=COMPARED), expected
+    )
+
+
+def test_scattered_rows_have_the_figures_of_files(tmp_path: Path) -> None:
+    """The rows of a query need not stand together, nor by score."""
+    rng = np.random.default_rng(3)
+    expected = from_files(tmp_path, WEB, MEASURES)
+    assert_same(in_memory(WEB, lambda table, value: rows(table, rng)), expected)
+
+
+def test_slices_and_clusters_come_of_the_queries_table(tmp_path: Path) -> None:
+    """`queries` is the table that the config's key `queries` names; what else a config sets, overrides set."""
+    names = sorted(WEB.judged)
+    table = pd.DataFrame({"query_id": names, "lang": ["de" if place % 3 else "en" for place in range(len(names))]})
+    table.to_csv(tmp_path / "queries.tsv", sep="\t", index=False)
+    config = write_config(
+        tmp_path, {"web": WEB}, {"measures": ["ap"]}, ending=".tsv", report=False, slices=["lang"], comparison=None
+    )
+    queries = f"datasets.web.queries={tmp_path / 'queries.tsv'}"
+    expected = rankledger.evaluate(config, overrides=[queries], tracking=False, runs_dir=tmp_path / "runs")
+    found = in_memory(
+        WEB,
+        CONTAINERS["mapping"],
+        measures="ap",
+        queries=table,
+        baseline=None,
+        overrides=["bootstrap.resamples=200", "slices=[lang]"],
+    )
+    assert_same(found, expected)
+    assert set(found.summary["slice"]) == {"all", "lang=de", "lang=en"}
+
+
+def test_whole_numbers_are_the_ids_that_they_are_written_as() -> None:
+    """An id 7 is the id "7", on either side, as it is in Parquet; so 7 and 07 differ."""
+    judged = {7: {1: 1, 2: 0}, 8: {3: 1}}
+    texts = pd.DataFrame({"query_id": ["7", "7", "8"], "doc_id": ["2", "1", "3"], "score": [1, 2, 3]})
+    numbers = texts.astype({"query_id": "int32", "doc_id": "uint64"})
+    tuples = [(7, 2, 1), (7, 1, 2), (8, 3, 3)]
+    other = texts.assign(query_id=["07", "07", "8"])
+    outputs = {"texts": texts, "numbers": numbers, "tuples": tuples, "other": other}
+    scores = rankledger.evaluate(judged, outputs, ["ap"], overrides=FEW).scores.pivot(
+        index="query_id", columns="model", values="ap"
+    )
+    assert scores.loc["7"].to_dict() == {"texts": 1, "numbers": 1, "tuples": 1, "other": 0}
+    assert scores.loc["8"].to_dict() == {"texts": 1, "numbers": 1, "tuples": 1, "other": 1}
+
+
+def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a runs folder nor anything else appears, and the evaluation names no record."""
+    monkeypatch.chdir(tmp_path)
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], overrides=FEW)
+    assert evaluation.record is None
+    assert list(tmp_path.iterdir()) == []
+    assert evaluation._repr_html_().count("record:") == 0  # type: ignore[attr-defined]  # of what the workflow returns
+    assert "in memory" in repr(evaluation)
+
+
+def test_a_config_can_be_evaluated_without_a_record(tmp_path: Path) -> None:
+    """`record=False` gives a config's figures and leaves neither a record nor an output cache."""
+    expected = from_files(tmp_path / "one", WEB, ["ap"])
+    config = tmp_path / "one" / "config.yaml"
+    assert_same(rankledger.evaluate(config, record=False, runs_dir=tmp_path / "runs"), expected)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_arguments_of_the_wrong_type_say_what_they_take() -> None:
+    """Each is refused in one line that names the argument, says what was found, and what it takes."""
+    takes = (
+        "give a path, a data frame or Arrow table with the columns query_id, doc_id, score, "
+        "{query: {document: score}}, or tuples (query, document, score)"
+    )
+    cases: dict[str, tuple[Any, ...]] = {
+        "outputs: missing; give the models' outputs by name, such as {'bm25': run}": (JUDGED,),
+        "outputs: found a list; give the models' outputs by name, such as {'bm25': run}": (JUDGED, [RUN], "ap"),
+        "outputs: found none; give the models' outputs by name, such as {'bm25': run}": (JUDGED, {}, "ap"),
+        "outputs: found the key 1; give the models' names as keys": (JUDGED, {1: RUN}, "ap"),
+        f"outputs['bm25']: found an int; {takes}": (JUDGED, {"bm25": 3}, "ap"),
+        f"judgments: found a NoneType; {takes.replace('score', 'relevance')}": (None, {"bm25": RUN}, "ap"),
+        "measures: found (); give names, such as ['ndcg@10', 'ap']": (JUDGED, {"bm25": RUN}),
+        "measures: found [3]; give names, such as ['ndcg@10', 'ap']": (JUDGED, {"bm25": RUN}, [3]),
+        "measures[1]: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?": (JUDGED, {"bm25": RUN}, ["ap", "ndgc@10"]),
+        "judgments: file not found: nowhere.tsv; check the path": ("nowhere.tsv", {"bm25": RUN}, "ap"),
+    }
+    for message in cases:
+        assert refusal(rankledger.evaluate, *cases[message]) == message
+
+
+def test_options_that_do_not_fit_are_refused() -> None:
+    """Nothing that was asked for is passed over."""
+    cases: dict[str, dict[str, Any]] = {
+        "baseline: unknown model 'bm52'; did you mean 'bm25'?": {"baseline": "bm52"},
+        "queries: found a dict; give a path, or a data frame or Arrow table with the column query_id": {"queries": {}},
+        "date: fills {date} in the paths of a config; remove it": {"date": "2026-11-20"},
+        "--set sed: unknown key 'sed'; did you mean 'seed'?": {"overrides": ["sed=1"]},
+        "tracking: logs a record, and record=False writes none; remove one of them": {
+            "tracking": True,
+            "record": False,
+        },
+    }
+    for message in cases:
+        assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", **cases[message]) == message
+    message = refusal(rankledger.evaluate, "config.yaml", baseline="bm25")
+    assert message == "baseline: is for outputs in memory; remove it, or give `outputs`"
+
+
+def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
+    """It is named by its argument, with the row or the pair, and the other models are evaluated."""
+    table = frame(RUN, "score")
+    cases: dict[str, Any] = {
+        "score is null (row 2); fill it or remove the row": table.assign(score=[1.0, None, 2.0]),
+        "score nan (row 2) is not a finite number; fix it": [("q1", "d1", 1.0), ("q1", "d2", float("nan"))],
+        "score inf (query 'q2', document 'd3') is not a finite number; fix it": {"q1": {"d": 1}, "q2": {"d3": np.inf}},
+        "score 'high' (query 'q1', document 'd1') is not a number; fix it": {"q1": {"d1": "high"}},
+        "score True (row 1) is not a number; fix it": [("q1", "d1", True)],
+        "score is large_string; write numbers": table.assign(score="1.0"),
+        "doc_id is double; write ids as strings or whole numbers": table.assign(doc_id=[1.0, 2.0, 3.0]),
+        "query 'q1' ranks document 'd1' twice (row 1 and row 3); keep one": [
+            ("q1", "d1", 1.0),
+            ("q1", "d2", 2.0),
+            ("q1", "d1", 0.5),
+        ],
+        "no rows; give some": {"q1": {}},
+        "no column 'doc_id' among query_id, score; rename the column that is doc_id": table[["query_id", "score"]],
+        "found ('q1', 'd1') (row 1); give tuples (query, document, score)": [("q1", "d1")],
+        "query 'q1' holds a list; give {document: score}": {"q1": ["d1"]},
+        "doc_id 3 (row 2) is an int; write ids as strings or whole numbers, all of one kind": [
+            ("q1", "d1", 1.0),
+            ("q1", 3, 1.0),
+        ],
+        "empty doc_id (row 1); fill it": [("q1", "", 1.0)],
+    }
+    for message in cases:
+        evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": cases[message]}, ["ap"], overrides=FEW)
+        assert [failure.reason for failure in evaluation.failures] == [f"outputs['new']: {message}"]
+        assert set(evaluation.summary["model"]) == {"bm25"}
+
+
+def test_judgments_that_are_wrong_are_refused() -> None:
+    """As those of a file are, for without them there is nothing to evaluate."""
+    double = [("q1", "d1", 1), ("q1", "d1", 0)]
+    message = refusal(rankledger.evaluate, double, {"bm25": RUN}, ["ap"])
+    assert message.startswith("judgments: query 'q1' judges document 'd1' twice (row 1 and row 2); keep one")
+
+
+def test_unjudged_and_unanswered_queries_are_counted_as_in_files() -> None:
+    """A query without judgments is passed over and counted; a judged query without output scores 0 and is counted."""
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": {"q1": {"d1": 1.0}, "other": {"d9": 1.0}}}, ["ap"], overrides=FEW)
+    quality = evaluation.quality["data", "bm25"]
+    assert (quality.n_unjudged_queries, quality.n_missing_queries) == (1, 1)
+    assert evaluation.scores["ap"].tolist() == [1.0, 0.0]
+
+
+def test_ranks_and_subtopics_need_a_table() -> None:
+    """A value without a name is a score or a relevance; what else is asked for must have a column."""
+    by_rank = ["conventions.ties=rank_column"]
+    failed = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], overrides=[*FEW, *by_rank]).failures
+    advice = "cannot hold query_id, doc_id, rank; give a data frame or Arrow table"
+    assert [each.reason for each in failed] == [f"outputs['bm25']: a dict {advice}"]
+    ranked = frame(RUN, "score").assign(rank=[2, 1, 1])
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": ranked}, ["rr"], overrides=[*FEW, *by_rank])
+    assert evaluation.scores["rr"].tolist() == [0.5, 1.0]
+
+
+def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path) -> None:
+    """The digest is that of the rows, whatever holds them, and another for other rows."""
+    digests = set()
+    for name in ("mapping", "generator", "pandas", "categorical", "stream"):
+        evaluation = in_memory(WEB, CONTAINERS[name], record=True, name=name.replace(" ", "-"), runs_dir=tmp_path)
+        manifest = read_manifest(evaluation)
+        (judged,) = manifest["datasets"]["web"]["inputs"]
+        assert judged["path"] == "judgments (in memory)"
+        assert [output["path"] for output in manifest["outputs"]] == [f"outputs['{model}']" for model in MODELS]
+        digests.add((judged["sha256"], *(output["files"][0]["sha256"] for output in manifest["outputs"])))
+    assert len(digests) == 1
+    assert len({*next(iter(digests))}) == 1 + len(MODELS)
+
+
+def read_manifest(evaluation: Evaluation) -> dict[str, Any]:
+    """The manifest of its record."""
+    assert evaluation.record is not None
+    found: dict[str, Any] = json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_a_record_is_read_compared_and_reported_but_not_evaluated_again(tmp_path: Path) -> None:
+    """Whatever asks for the inputs of the record says that they were in memory."""
+    evaluation = in_memory(WEB, CONTAINERS["pandas"], record=True, runs_dir=tmp_path)
+    record = str(evaluation.record)
+    assert_same(rankledger.load(record), evaluation)
+    differences = rankledger.compare(f"{record}#bm25", f"{record}#dense").differences
+    expected = evaluation.comparisons.query("model == 'dense' and slice == 'all'")
+    np.testing.assert_allclose(differences["difference"], expected["difference"])
+    assert "in-memory" in rankledger.report(record)
+    gone = "was given in memory, and a record keeps no inputs; evaluate it again"
+    of_all = [f"judgments of web: {gone}", *(f"{model} on web: {gone}" for model in MODELS)]
+    with pytest.raises(rankledger.InputError) as refused:
+        rankledger.reproduce(record)
+    assert [*refused.value.lines] == of_all
+    with pytest.raises(rankledger.InputError) as refused:
+        rankledger.explain(record, model="bm25", query=min(WEB.judged))
+    assert [*refused.value.lines] == of_all[:2]
+    advice = "evaluate again from its data"
+    message = refusal(rankledger.evaluate, record, tracking=False)
+    assert message == f"memory://judgments: was given in memory, and a record keeps no inputs; {advice}"
