@@ -264,7 +264,8 @@ def evaluate(
     tables = {"queries": queries, "documents": documents, "interactions": interactions}
     if outputs is None:
         if not isinstance(judgments, str | Path):
-            raise InputError("outputs: missing; give the models' outputs by name, such as {'bm25': run}")
+            found = f"found a {type(judgments).__name__}; give the path of a YAML file"
+            raise InputError(f"config: {found}, or `outputs` beside judgments in memory")
         for argument, value in {"measures": measures or None, "baseline": baseline, **tables}.items():
             if value is not None:
                 raise InputError(f"{argument}: is for outputs in memory; remove it, or give `outputs`")

@@ -443,7 +443,7 @@ def test_what_is_no_path_is_refused_in_one_line(tmp_path, monkeypatch, call):
     """A config that was read already is named by its type, and by what to give instead."""
     monkeypatch.chdir(tmp_path)
 
-    with pytest.raises(InputError, match=r"^config: found a dict; give the path of a YAML file$"):
+    with pytest.raises(InputError, match=r"^config: found a dict; give the path of a YAML file(, or `outputs` .*)?$"):
         call({"name": "web"})
 
 
