@@ -53,7 +53,10 @@ def score(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max
     Raises:
         ValueError: the measure cannot be computed of these grades.
     """
-    found = terms(measure, block, conventions, max_grade=max_grade).score()
+    if conventions.ties == "expected":
+        found = terms(measure, block, conventions, max_grade=max_grade).score()
+    else:
+        found = measure.metric.function(block, **measure.arguments(max_grade))
     if conventions.undefined_queries == "skip" and measure.metric.undefined == "convention":
         rel = measure.parameters.get("rel", 1)
         return np.where(block.n_relevant(rel) > 0, found, np.nan)

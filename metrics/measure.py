@@ -16,6 +16,7 @@ import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -26,7 +27,7 @@ from rankledger.metrics.aliases import ALIASES, translate
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Profile
-from rankledger.metrics.metric import Metric, Parameter
+from rankledger.metrics.metric import Metric, MetricError, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.metrics.ties import has_expectation
 
@@ -66,24 +67,29 @@ class Measure:
         return hash((self.metric.name, self.given, self.k, self.defaults))
 
     @classmethod
-    def parse(cls, text: str, profile: Profile | None = None) -> Measure:
+    def parse(
+        cls, text: str, profile: Profile | None = None, own: Mapping[str, Metric] = MappingProxyType({})
+    ) -> Measure:
         """The measure that `text` writes.
 
         Args:
             text: such as `ndcg@10`.
             profile: whose defaults hold for the parameters not written; by default the functions' own.
+            own: metrics of the user's own, by name.
 
         Raises:
             ValueError: `text` is not one measure: the message says what was found and, where it can, what was meant.
         """
-        measures = cls.expand(text, profile)
+        measures = cls.expand(text, profile, own)
         if len(measures) > 1:
             listed = ", ".join([*map(str, measures[:3]), *(["…"] if len(measures) > 3 else [])])
             raise ValueError(f"'{text}' is {len(measures)} measures, {listed}; write one")
         return measures[0]
 
     @classmethod
-    def expand(cls, text: str, profile: Profile | None = None) -> tuple[Measure, ...]:
+    def expand(
+        cls, text: str, profile: Profile | None = None, own: Mapping[str, Metric] = MappingProxyType({})
+    ) -> tuple[Measure, ...]:
         """The measures that `text` writes, in our way or another tool's: one for each cutoff of `ndcg@5,10`.
 
         Arguments and errors are those of `parse`.
@@ -91,15 +97,18 @@ class Measure:
         if len(text) > _LONGEST:
             found = f"'{text[:40]}…' has {len(text):,} characters"
             raise ValueError(f"{found}; write a measure of at most {_LONGEST:,}, and several lines for many cutoffs")
-        ours = translate(text)
+        shape = _SHAPE.fullmatch(text)
+        metric = own.get(shape["name"]) if shape else None
+        ours = (text,) if metric else translate(text)
         if ours != (text,):
             return tuple(dict.fromkeys(measure for one in ours for measure in cls.expand(one, profile)))
-        shape = _SHAPE.fullmatch(text)
         if shape is None:
             raise ValueError(f"'{text}' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10")
-        metric = METRICS.get(shape["name"])
+        metric = metric or METRICS.get(shape["name"])
         if metric is None:
-            raise ValueError(f"unknown metric '{text.strip()}'{_suggestion(shape)}")
+            close = difflib.get_close_matches(shape["name"], own, n=1)
+            meant = f"; did you mean '{close[0]}'?" if close else _suggestion(shape)
+            raise ValueError(f"unknown metric '{text.strip()}'{meant}")
         defaults = {} if profile is None else dict(profile.defaults.get(metric.name, {}))
         given = _parameters(metric, shape["parameters"], defaults)
         cutoffs = _cutoffs(metric, shape["cutoffs"])
@@ -107,7 +116,11 @@ class Measure:
         expected = profile is not None and profile.conventions_of(metric.name).ties == "expected"
         if expected and metric.input == "judged" and not has_expectation(metric, measures[0].parameters):
             raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose another `ties`")
-        _try(measures[0])
+        try:
+            _try(measures[0])
+        except MetricError as error:  # other errors of the user's own code fail the measure, and not its config
+            if isinstance(error.__cause__, ValueError):
+                raise ValueError(f"{metric.name}: {error}") from None
         return measures
 
     def with_default(self, name: str, value: Value | None) -> Measure:
@@ -183,6 +196,8 @@ class Measure:
             "k": self.k,
             "conventions": {} if plain else asdict(profile.conventions_of(self.metric.name)),
         }
+        if self.metric.code:
+            definition |= {"code": self.metric.code}
         if self.metric.input == "scores":
             definition |= {"made": "elsewhere", "direction": self.metric.direction}
         return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()[:16]

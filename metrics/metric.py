@@ -15,9 +15,9 @@ from rankledger.metrics.agreement import RankingsBlock
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Lists
 from rankledger.metrics.rating import RatingsBlock
-from rankledger.metrics.terms import Terms, from_terms
+from rankledger.metrics.terms import Terms
 
-__all__ = ["AVERAGE", "Metric", "Need", "Parameter"]
+__all__ = ["AVERAGE", "Metric", "MetricError", "Need", "Parameter"]
 
 Need = Literal["documents", "interactions", "subtopics"]
 Input = Literal["judged", "catalogue", "rankings", "ratings", "scores"]
@@ -28,6 +28,10 @@ _INPUTS: Mapping[type, Input] = {
     RankingsBlock: "rankings",
     RatingsBlock: "ratings",
 }
+
+
+class MetricError(ValueError):
+    """A metric of the user's own raised an error, or gave what no score may be: one line that says which and where."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,7 @@ class Metric:
         monotone: whether no order of tied documents scores beyond those with the best grades first and last.
         conditions: parameters that have an effect only where another has a certain value: `(other, value)` by name.
         version: raised by every change that moves a score.
+        code: what a metric of the user's own is defined by, such as `click_value sha256:…`; empty for a built-in one.
     """
 
     name: str
@@ -89,17 +94,18 @@ class Metric:
     monotone: bool = True
     conditions: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
     version: int = 1
+    code: str = ""
 
     @property
     def formula(self) -> str:
         """In a line, with R relevant documents of the query, n retrieved, k the cutoff."""
-        return self._documented("Formula: ").removesuffix(".")
+        return self._documented("Formula: ").removesuffix(".") or self.code
 
     @property
     def reference(self) -> str:
         """Who defined it: the first reference of the function's documentation, as far as its identifier."""
         first, *_ = self._documented("Reference:\n").removesuffix(".").split(";")
-        return re.sub(r"((doi|arXiv):[^\s,]+),.*", r"\1", first)
+        return re.sub(r"((doi|arXiv):[^\s,]+),.*", r"\1", first) or self.code
 
     @cached_property
     def input(self) -> Input:
@@ -109,7 +115,7 @@ class Metric:
     @cached_property
     def per(self) -> Literal["query", "dataset"]:
         """What has a value: each query, or the dataset alone, which then has one figure and no interval."""
-        return "dataset" if self._types["return"] is float else "query"
+        return "dataset" if self._types.get("return") is float else "query"
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
@@ -117,11 +123,17 @@ class Metric:
         own = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
         return own | ({"average": AVERAGE} if self.input == "ratings" else {})
 
+    @property
+    def has_terms(self) -> bool:
+        """Whether it is a sum over judged documents, made with `from_terms`."""
+        return hasattr(self.function, "terms")
+
     def terms(self, block: JudgedBlock, **arguments: Any) -> Terms:
         """The score of a judged metric before its last sum."""
-        if not isinstance(self.function, from_terms):
+        if not self.has_terms:
             raise TypeError(f"{self.name} is no sum over judged documents")
-        return self.function.terms(block, **arguments)
+        found: Terms = self.function.terms(block, **arguments)  # type: ignore[attr-defined]
+        return found
 
     @property
     def cutoff(self) -> Literal["refused", "optional", "required"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -22,6 +23,7 @@ from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventional_scores import tie_bounds
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
+from rankledger.metrics.metric import MetricError
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
@@ -78,13 +80,14 @@ def score(
             model=str(model) if isinstance(model, str) else model.model,
             query_ids=task.query_ids,
             measures=per_query[dataset],
-            values=values[dataset, model],
+            values=values[dataset, model][0],
             weights=_weights(task, per_query[dataset]),
             figures={m: _figure_of(m, task)(task.catalogue) for m in of_set[dataset]},
             figure_errors={m: errors[dataset, model, m] for m in of_set[dataset]},
             missing=task.missing,
             moments={m: _moments(m.moments, task) for m in per_query[dataset] if m.moments is not None},
             replicate="" if isinstance(model, str) else model.name,
+            failed=values[dataset, model][1],
         )
         for (dataset, model), task in joined.items()
     )
@@ -112,23 +115,35 @@ def _inputs(dataset: str, task: Joined, joined: Mapping[OutputKey, Joined], meas
     return inputs
 
 
-def _gathered(n_queries: int, measures: Sequence[Measure], inputs: Inputs, found: Iterator[Floats]) -> Floats:
-    """(M, Q): the scores of one output's blocks, which come next, in the order of the measures."""
+def _gathered(
+    n_queries: int, measures: Sequence[Measure], inputs: Inputs, found: Iterator[_BlockScores]
+) -> _BlockScores:
+    """(M, Q): the scores of one output's blocks, which come next, in the order of the measures; and what failed.
+
+    A measure that fails on one block has no scores: a figure of the other blocks would be of a part of the queries.
+    """
     values = np.empty((len(measures), n_queries))
+    failed: dict[Measure, str] = {}
     for asked, blocks in inputs:
         rows, begin = [measures.index(measure) for measure in asked], 0
-        for scores in islice(found, len(blocks)):
+        for scores, reasons in islice(found, len(blocks)):
             end = begin + scores.shape[1]
             values[rows, begin:end] = scores
             begin = end
-    return values
+            failed = {**reasons, **failed}
+    values[[measures.index(measure) for measure in failed]] = np.nan
+    return values, failed
+
+
+_BlockScores: TypeAlias = tuple[Floats, Mapping[Measure, str]]
+"""(M, Q) scores; and why a measure of the user's own has none, of those that failed."""
 
 
 def _score_block(
     dataset: str, block: Block, measures: tuple[Measure, ...], profile: Profile, max_grade: float
-) -> Floats:
-    """(M, Q)."""
+) -> _BlockScores:
     values = np.empty((len(measures), _n_queries(block)))
+    failed: dict[Measure, str] = {}
     blocks: dict[Conventions, JudgedBlock] = {}
     for row, measure in enumerate(measures):
         try:
@@ -139,9 +154,11 @@ def _score_block(
                 if conventions not in blocks:
                     blocks[conventions] = conventional_scores.apply_conventions(block, conventions)
                 values[row] = conventional_scores.score(measure, blocks[conventions], conventions, max_grade=max_grade)
+        except MetricError as error:
+            values[row], failed[measure] = np.nan, str(error)
         except ValueError as error:
             raise InputError(f"{dataset}: {measure}: {error}") from None
-    return values
+    return values, failed
 
 
 def _n_queries(block: Block) -> int:
@@ -227,6 +244,7 @@ def average_replicates(replicates: Sequence[Scores]) -> Scores:
             key: float(np.mean([own.figure_errors[key] for own in replicates])) for key in first.figure_errors
         },
         missing=np.any([own.missing for own in replicates], axis=0),
+        failed={measure: reason for own in reversed(replicates) for measure, reason in own.failed.items()},
         tie_bounds=np.stack([_averaged(first.measures, np.stack(each), weights) for each in zip(*bounds, strict=True)])
         if bounds
         else None,
@@ -269,7 +287,8 @@ def bound_ties(
         block = task.blocks[number]
         assert isinstance(block, JudgedBlock), "what has ties is ranked"
         stream = [seed, _entropy(result.dataset), number]
-        return _judged(result.measures), result.values[_rows(result), span], block, profile, task.max_grade, stream
+        measures = tuple(result.measures[row] for row in _rows(result))
+        return measures, result.values[_rows(result), span], block, profile, task.max_grade, stream
 
     found = iter(workers.run("Reordering ties", _bound_block, OnDemand(call, len(places)), unit="blocks"))
     return tuple(_with_bounds(result, joined[result.output], found) for result in results)
@@ -283,7 +302,7 @@ def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, int]]:
     """The queries of each block and its number, which names its stream, if a measure is of judged documents."""
     begin = 0
     for number, block in enumerate(task.blocks):
-        if isinstance(block, JudgedBlock) and _judged(result.measures):
+        if isinstance(block, JudgedBlock) and _rows(result):
             end = begin + len(block.query_ids)
             yield slice(begin, end), number
             begin = end
@@ -306,13 +325,20 @@ def _bound_block(
     max_grade: float,
     stream: list[int],
 ) -> Floats:
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(stream)))
-    return tie_bounds(measures, values, block, profile, max_grade=max_grade, rng=rng)
+    def bounds(rows: Sequence[int]) -> Floats:
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(stream)))  # the same orders for all measures
+        own = [measures[row] for row in rows]
+        return tie_bounds(own, values[rows], block, profile, max_grade=max_grade, rng=rng)
 
-
-def _judged(measures: Sequence[Measure]) -> tuple[Measure, ...]:
-    return tuple(measure for measure in measures if measure.metric.input == "judged")
+    found = np.full((3, *values.shape), np.nan)
+    plain = [row for row, measure in enumerate(measures) if not measure.metric.code]
+    for rows in ([plain] if plain else []) + [[row] for row in range(len(measures)) if row not in plain]:
+        with suppress(MetricError):  # of another order than the one that it was scored in: it then has no bounds
+            found[:, rows] = bounds(rows)
+    return found
 
 
 def _rows(result: Scores) -> list[int]:
-    return [row for row, measure in enumerate(result.measures) if measure.metric.input == "judged"]
+    """The rows of the measures that ties may move."""
+    judged = (measure.metric.input == "judged" and measure not in result.failed for measure in result.measures)
+    return [row for row, moves in enumerate(judged) if moves]

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     __version__: str
+    from rankledger.metrics.block import JudgedBlock
     from rankledger.metrics.measure import Measure
+    from rankledger.metrics.metric import Metric
+    from rankledger.metrics.terms import Terms, from_terms
     from rankledger.pipeline.support.errors import InputError, LockedError
     from rankledger.pipeline.types.changes import ComparisonReport
     from rankledger.pipeline.types.explanation import Explanation
@@ -39,13 +42,16 @@ __all__ = [
     "FigureMatch",
     "History",
     "InputError",
+    "JudgedBlock",
     "LockedError",
     "Measure",
+    "Metric",
     "PowerPlan",
     "PruneResult",
     "RecordList",
     "Reproduction",
     "SyncResult",
+    "Terms",
     "Validation",
     "Verification",
     "accept",
@@ -53,6 +59,7 @@ __all__ = [
     "evaluate",
     "explain",
     "find",
+    "from_terms",
     "history",
     "list_evaluations",
     "load",
@@ -67,7 +74,10 @@ __all__ = [
 ]
 
 _MODULES = {
+    "metrics.block": ("JudgedBlock",),
     "metrics.measure": ("Measure",),
+    "metrics.metric": ("Metric",),
+    "metrics.terms": ("Terms", "from_terms"),
     "pipeline.support.errors": ("InputError", "LockedError"),
     "pipeline.types.gates": ("Accepted",),
     "pipeline.types.changes": ("ComparisonReport",),

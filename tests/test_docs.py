@@ -43,6 +43,7 @@ from tests.support.each import each
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]
 TUTORIAL = "docs/tutorial.md"
+OWN_METRICS = "docs/own-metrics.md"
 DATE = "2026-11-20"
 EVALUATION_ID = re.compile(r"\d{8}T\d{6}Z-([\w.-]+)-[0-9a-f]{8}")
 
@@ -222,7 +223,7 @@ def names_in_first_cells(text: str) -> set[str]:
 # What is shown runs.
 
 
-@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("yaml")}))
+@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("yaml")} - {OWN_METRICS}))
 def test_configs_load_and_plan(page, scratch):
     """Each config of a page, those before it beside it, comes to a plan without a finding."""
     for found, code in blocks("yaml"):
@@ -274,8 +275,8 @@ def assert_commands_print(page: str, code: str, capsys: pytest.CaptureFixture[st
 
 
 def blocks_of_guides(language: str) -> list[tuple[str, str]]:
-    """The blocks that stand for themselves: those of the tutorial build on one another."""
-    return [(page, code) for page, code in blocks(language) if page != TUTORIAL]
+    """The blocks that stand for themselves: those of these two guides build on one another."""
+    return [(page, code) for page, code in blocks(language) if page not in (TUTORIAL, OWN_METRICS)]
 
 
 @pytest.mark.parametrize(("page", "code"), blocks_of_guides("console"), ids=lambda text: text.partition("\n")[0])
@@ -298,6 +299,17 @@ def test_the_tutorial_works_from_start_to_end(scratch, capsys):
             assert_commands_print(TUTORIAL, code, capsys)
         else:
             exec(compile(code, TUTORIAL, "exec"), {"__name__": "__main__"})
+
+
+def test_the_guide_to_own_metrics_works_from_start_to_end(scratch, capsys):
+    """Its module beside its config, which names it: the commands print what is shown."""
+    (module,), (config,), (commands,) = (
+        [code for page, code in blocks(language) if page == OWN_METRICS] for language in ("python", "yaml", "console")
+    )
+    (scratch / "clicks.py").write_text(module, encoding="utf-8")
+    (scratch / "mine.yaml").write_text(config, encoding="utf-8")
+
+    assert_commands_print(OWN_METRICS, commands, capsys)
 
 
 @pytest.mark.parametrize(("page", "code"), blocks_of_guides("python"), ids=lambda text: text.partition("\n")[0])

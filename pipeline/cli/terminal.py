@@ -69,7 +69,7 @@ def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
         return FAILED_GATE
     if evaluation.unsaved or (require_tracking and evaluation.record and evaluation.store is None):
         return NOT_RECORDED
-    if evaluation.failures:
+    if evaluation.failures or evaluation.failed_measures:
         return INCOMPLETE
     return INCONCLUSIVE if verdict == "inconclusive" else DONE
 

@@ -193,6 +193,11 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
             if path not in (_RECORDS, _CACHE):  # the others are templates
                 start = start.replace("{", "{{").replace("}", "}}")
             holder[key] = _joined(start, text)
+    for name in _mapping(raw.get("metrics")):
+        value, beside = document.value(("metrics", name)), document.origin(("metrics", name)).directory
+        if isinstance(value, str) and (file := _code_file(value, beside)):
+            moved = str(file) if Path(value).is_absolute() else os.path.relpath(file, directory)
+            _mapping(raw["metrics"])[name] = f"{moved}:{value.rpartition(':')[2]}".replace("$", "$$")
     for holder, path in _references(raw):
         text, value = holder["against"], document.value(path)
         if isinstance(text, str) and isinstance(value, str) and value not in _mapping(document.data.get("models")):
@@ -209,6 +214,12 @@ def paths_of(data: dict[str, Value]) -> Iterator[tuple[KeyPath, str]]:
     for holder, key, path in _path_values(data):
         if isinstance(text := holder[key], str):
             yield path, text
+
+
+def _code_file(reference: str, directory: Path) -> Path | None:
+    from rankledger.pipeline.support.own_code import code_file  # here, because few configs name code
+
+    return code_file(reference, directory)
 
 
 def _is_relative(path: str) -> bool:

@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import TypeAlias
 
 from rankledger.metrics.measure import Measure
+from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
 from rankledger.pipeline.config.paths import absolute, fill, has_placeholder, search
 from rankledger.pipeline.config.plan_tracking import plan_tracking
@@ -556,7 +557,12 @@ def _warn_of_others(
             )
 
 
-def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[OutputKey] | None = None) -> Plan:
+def plan(
+    loaded: Loaded,
+    date: str | None = None,
+    recorded: Sequence[OutputKey] | None = None,
+    metrics: Mapping[str, Metric] | None = None,
+) -> Plan:
     """What a config comes to.
 
     Args:
@@ -564,11 +570,12 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[OutputKey] 
         date: what `{date}` in paths stands for.
         recorded: the outputs of an earlier evaluation; they are taken for those that are searched for, which need not
             be there.
+        metrics: its metrics of the user's own; by default those whose code the config names, which is run.
 
     Raises:
         InputError: all findings at once, one line each.
     """
-    planning = Planning(loaded, date, recorded)
+    planning = Planning(loaded, date, recorded, metrics)
     datasets = _plan_datasets(planning)
     models, tasks = _plan_models(planning, datasets)
     external_metrics = _plan_external_metrics(planning, models)
@@ -596,4 +603,5 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[OutputKey] 
         cache=planning.cache(),
         warnings=tuple(planning.warnings),
         places=planning.places,
+        metrics=planning.metrics,
     )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from rankledger.metrics.measure import Measure
+from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
 from rankledger.pipeline.config.paths import absolute, fill
 from rankledger.pipeline.config.schema import Correction, Loaded, Test
-from rankledger.pipeline.config.values import Columns, explain_line, suggestion
+from rankledger.pipeline.config.values import Columns, explain_line, metric_in, suggestion
 from rankledger.pipeline.config.yaml import Finding, KeyPath
 from rankledger.pipeline.types.gates import PlannedGate
 from rankledger.pipeline.types.joined import OutputKey, Replicate
@@ -165,6 +167,9 @@ class Plan:
     places: Mapping[str, Finding] = field(default_factory=dict)
     """By path, where each file of the config is named: a finding without a message yet."""
 
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    """Metrics of the user's own, by name."""
+
     late: Mapping[OutputKey, str] = field(default_factory=dict)
     """Why an output is not to be read: it was waited for in vain. None unless a night waits."""
 
@@ -184,10 +189,17 @@ EVERYTHING = "*"  # stands for every model, or every dataset
 class Planning:
     """A config that is being planned: parts that are wrong are found, left out, and refused together at the end."""
 
-    def __init__(self, loaded: Loaded, date: str | None, recorded: Sequence[OutputKey] | None = None) -> None:
+    def __init__(
+        self,
+        loaded: Loaded,
+        date: str | None,
+        recorded: Sequence[OutputKey] | None = None,
+        metrics: Mapping[str, Metric] | None = None,
+    ) -> None:
         """Begin the plan of a config; `{date}` in its paths stands for the date.
 
-        The outputs of an earlier evaluation are taken for those that are searched for.
+        The outputs of an earlier evaluation are taken for those that are searched for, and its metrics of the user's
+        own for those whose code the config names.
         """
         self.config = loaded.config
         self.recorded = recorded
@@ -195,6 +207,7 @@ class Planning:
         self.warnings: list[str] = []
         self.places: dict[str, Finding] = {}
         self._document = loaded.document
+        self._metrics = metrics
         self.date = date
 
     def find(self, path: KeyPath, message: str) -> None:
@@ -219,10 +232,21 @@ class Planning:
         """
         self._document.refuse(self.findings)
 
+    @cached_property
+    def metrics(self) -> Mapping[str, Metric]:
+        """Metrics of the user's own, by name; those that cannot be loaded are found."""
+        if self._metrics is not None or not self.config.metrics:
+            return self._metrics or {}
+        from rankledger.pipeline.config.plan_metrics import load_metrics
+
+        return load_metrics(self)
+
     def measures(self, path: KeyPath, line: str) -> tuple[Measure, ...]:
-        """What a line of a suite writes, under the profile's defaults."""
+        """What a line of a suite writes, under the profile's defaults; none if its metric cannot be loaded."""
+        if metric_in(line) in self.config.metrics.keys() - self.metrics.keys() and self._metrics is None:
+            return ()
         try:
-            return Measure.expand(line, self.config.conventions.resolved)
+            return Measure.expand(line, self.config.conventions.resolved, self.metrics)
         except ValueError as error:
             self.find(*explain_line(self._document.data, path, str(error)))
             return ()
@@ -230,12 +254,12 @@ class Planning:
     @property
     def knows_suites(self) -> bool:
         """Whether nothing is wrong with a suite: else a measure that is in none may be meant by a wrong line."""
-        return not any(path[:1] == ("suites",) for path, _ in self.findings)
+        return not any(path[:1] in (("metrics",), ("suites",)) for path, _ in self.findings)
 
     def is_measure(self, line: str) -> bool:
         """Whether a line writes measures."""
         try:
-            return bool(Measure.expand(line, self.config.conventions.resolved))
+            return bool(Measure.expand(line, self.config.conventions.resolved, self.metrics))
         except ValueError:
             return False
 

@@ -39,6 +39,7 @@ from rankledger.pipeline.config.values import (
     Name,
     Number,
     OneOrMore,
+    OwnMetricName,
     ProfileName,
     QueryColumns,
     Section,
@@ -310,6 +311,11 @@ class Config(Section):
     """Named lists of measures, such as `ndcg@5,10`; a suite has measures of rankings or of ratings, not both. Optional
     if every dataset has `scores`."""
 
+    metrics: dict[OwnMetricName, Annotated[str, Field(min_length=1)]] = Field(default_factory=dict, max_length=100)
+    """Metrics of your own, by name: `{click_value: "clicks:click_value"}` is the function or `Metric` of that name in
+    `clicks.py` beside this file, or else in the module `clicks` that Python finds; `../lib/clicks.py:click_value` is in
+    a file elsewhere. Evaluating a config runs this code."""
+
     cluster: Name | None = None
     """Column of the queries tables, such as `user_id`; queries with equal text in it are resampled together."""
 
@@ -372,6 +378,13 @@ class Config(Section):
         if isinstance(data, dict) and isinstance(datasets, dict) and all(map(_is_of_scores, datasets.values())):
             return {"suites": {}} | {key: value for key, value in data.items() if value is not None}
         return data
+
+    @field_validator("metrics", mode="before")
+    @classmethod
+    def _names_code(cls, metrics: object) -> object:
+        if isinstance(metrics, list):
+            raise ValueError("found a list; `metrics` names code of your own; list measures under `suites`")
+        return metrics
 
     @field_validator("suites", mode="before")
     @classmethod

@@ -54,6 +54,7 @@ __all__ = [
     "Name",
     "Number",
     "OneOrMore",
+    "OwnMetricName",
     "Plain",
     "ProfileName",
     "QueryColumns",
@@ -68,6 +69,7 @@ __all__ = [
     "format_duration",
     "is_printable",
     "is_share",
+    "metric_in",
     "number_of",
     "suggestion",
     "unreadable_lines",
@@ -97,7 +99,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "resamples": ("iterations", "n_resamples", "samples"),
     "seed": ("random_state",),
     "slices": ("group_by", "groups", "segments"),
-    "suites": ("measures", "metrics"),
+    "suites": ("measures",),
     "tracking": ("mlflow", "tracking_uri"),
     "until": ("expires",),
     "uri": ("tracking_uri",),
@@ -182,20 +184,28 @@ def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tupl
 
 
 def unreadable_lines(data: Mapping[str, Value]) -> Iterator[tuple[KeyPath, str]]:
-    """The key path and the message of each line of a suite that is text, or a number, and no measure."""
-    suites = data.get("suites")
+    """The key path and the message of each line of a suite that is text, or a number, and no measure.
+
+    Lines of metrics of the user's own are read when the config is planned, which loads them.
+    """
+    suites, own = data.get("suites"), data.get("metrics")
     listed = suites.items() if isinstance(suites, dict) else ()
     lines = [
         (("suites", name, position), str(line))
         for name, suite in listed
         for position, line in enumerate(suite if isinstance(suite, list) else ())
-        if _is_line(line)
+        if _is_line(line) and metric_in(str(line)) not in (own if isinstance(own, dict) else ())
     ]
     for path, line in lines if len(lines) <= MOST_LINES else ():  # of each, what was meant is searched for
         try:
             Measure.expand(line)
         except ValueError as error:
             yield explain_line(data, path, str(error))
+
+
+def metric_in(line: str) -> str:
+    """The name of the metric that a line begins with."""
+    return re.split(r"[(@\s]", line.strip(), maxsplit=1)[0]
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
@@ -403,6 +413,14 @@ def _score_name(name: str) -> str:
     return name
 
 
+def _own_metric_name(name: str) -> str:
+    if name in _TAKEN or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,98}", name):
+        raise ValueError(
+            f"a metric cannot be called {name!r}; write letters, digits and _, and none of {', '.join(_TAKEN)}"
+        )
+    return name
+
+
 def _query_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
     for column in columns:
         if columns.count(column) > 1:
@@ -553,6 +571,7 @@ DatasetName: TypeAlias = Annotated[
     str, AfterValidator(_dataset_name), WithJsonSchema({"type": "string", "not": {"enum": ["path", "*"]}})
 ]
 ScoreName: TypeAlias = Annotated[str, AfterValidator(_score_name)]
+OwnMetricName: TypeAlias = Annotated[str, AfterValidator(_own_metric_name)]
 QueryColumns: TypeAlias = Annotated[
     tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=100), AfterValidator(_query_columns)
 ]

@@ -5,6 +5,7 @@ What is not known stays open: the steps before and after a figure that nobody ca
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -214,7 +215,7 @@ def definition_differences(
     before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
     found: dict[str, list[str]] = {}
     for name in redefined_measures(base, candidate, measures, dataset):
-        ways = [*_unlike_parameters(before[name], after[name])]
+        ways = [*_unlike_parameters(before[name], after[name]), *_unlike_code(base, candidate, name)]
         for way in ways or [*_unlike_conventions(base, candidate)] or ["defined otherwise"]:
             found.setdefault(way, []).append(name)
     for way, names in found.items():
@@ -233,6 +234,15 @@ def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
         yield f"the better direction was {before.direction} and is {after.direction}"
     if before.version != after.version:
         yield f"the metric's version was {before.version} and is {after.version}"
+
+
+def _unlike_code(base: Description, candidate: Description, measure: str) -> Iterator[str]:
+    """The code of a metric of the user's own, if it differs."""
+    name = re.split("[(@]", measure)[0]
+    before, after = (manifest.own_metrics.get(name) for manifest in (base, candidate))
+    one, other = before and before.code, after and after.code
+    if one != other:
+        yield f"its code was {_written(one)} and is {_written(other)}"
 
 
 def _unlike_conventions(base: Description, candidate: Description) -> Iterator[str]:

@@ -181,6 +181,7 @@ def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conv
     """
     measure, weights = scores.measures[row], scores.weights[row]
     zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"
+    zero = zero and measure not in scores.failed  # whose queries have no score at all
     if conventions.missing_queries == "skip":
         weights = np.where(scores.missing, 0.0, weights)
     means = np.atleast_2d(scores.moments.get(measure, values))

@@ -250,7 +250,7 @@ def _columns(measure: Measure) -> list[str]:
 
 
 def _table(result: Scores, schema: pa.Schema) -> pa.Table:
-    """The rows of one model on one dataset; null where a measure was not asked for, NaN where it is undefined."""
+    """The rows of one model on one dataset; null if a measure was not asked for or failed, NaN where undefined."""
     n_queries = len(result.query_ids)
     arrays: dict[str, pa.Array] = {
         "dataset": repeated(result.dataset, n_queries),
@@ -260,6 +260,8 @@ def _table(result: Scores, schema: pa.Schema) -> pa.Table:
         "missing": bools(result.missing),
     }
     for measure, values, weights in zip(result.measures, result.values, result.weights, strict=True):
+        if measure in result.failed:
+            continue
         means = np.atleast_2d(result.moments.get(measure, measure.aggregation.forward(values)))
         numerators = np.where(weights > 0, means * weights, 0.0)
         arrays |= dict(zip(_columns(measure), map(floats, (values, *numerators, weights)), strict=False))

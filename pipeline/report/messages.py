@@ -115,9 +115,12 @@ def completeness(evaluation: Evaluation) -> tuple[Literal["Complete", "Incomplet
     """Whether everything was evaluated, and what was: `3 models on 1 dataset`."""
     models, datasets = ({task[part] for task in evaluation.quality} for part in (1, 0))
     evaluated = f"{counted(len(models), 'model')} on {counted(len(datasets), 'dataset')}"
-    if not evaluation.failures:
-        return "Complete", evaluated
-    return "Incomplete", f"{evaluated}; {counted(len(evaluation.failures), 'model output')} missing or refused"
+    lacks = []
+    if evaluation.failures:
+        lacks.append(f"{counted(len(evaluation.failures), 'model output')} missing or refused")
+    if failed := dict.fromkeys(warning.measure for warning in evaluation.failed_measures):
+        lacks.append(f"{', '.join(failed)} failed")
+    return ("Incomplete", "; ".join([evaluated, *lacks])) if lacks else ("Complete", evaluated)
 
 
 def failures(lines: Iterable[Failure], verb: str = " was not evaluated") -> Iterator[str]:

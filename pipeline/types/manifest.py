@@ -8,6 +8,7 @@ Unknown keys are ignored.
 from __future__ import annotations
 
 import json
+import keyword
 import re
 import shlex
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from pydantic import (
 )
 
 from rankledger.metrics.conventions import Ties
+from rankledger.metrics.metric import Need
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import OutputKey, Quality, Replicate, model_of
@@ -54,6 +56,8 @@ __all__ = [
     "RecordedConventions",
     "RecordedExternalMetrics",
     "RecordedFile",
+    "RecordedMetric",
+    "RecordedParameter",
     "TrackingWish",
     "evaluation_name",
     "finding",
@@ -117,6 +121,12 @@ def _moment(text: str) -> str:
 def _file_name(text: str) -> str:
     if text in ("", ".", "..", MANIFEST) or re.search(r"[/\\\0]", text):
         raise ValueError("expected the name of a file of the record, not a path")
+    return text
+
+
+def _parameter_name(text: str) -> str:
+    if not text.isidentifier() or keyword.iskeyword(text) or text in ("block", "k"):
+        raise ValueError("expected the name of a parameter")
     return text
 
 
@@ -221,6 +231,48 @@ class Definition(_Part):
     mlflow_key: str
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     drawn_bounds: list[str]
+
+
+class RecordedParameter(_Part):
+    """A parameter of a metric of the user's own."""
+
+    kind: Literal["number", "text", "words", "list"]
+    words: list[str]
+    required: bool
+    default: Number | str | list[int] | None
+
+    @model_validator(mode="after")
+    def _has_words(self) -> RecordedParameter:
+        if (self.kind == "words") != bool(self.words):
+            raise ValueError("expected words for a choice of words, and for no other")
+        return self
+
+
+class RecordedMetric(_Part):
+    """All that readers need to know of a metric of the user's own: a record's code is never run to read it."""
+
+    code: Annotated[str, Field(min_length=1)]
+    title: str
+    documentation: str
+    input: Literal["judged", "catalogue", "ratings"]
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
+    direction: Literal["higher", "lower", "neither"]
+    needs: list[Need]
+    aggregation: Literal["mean", "geometric_mean", "root_mean_square"]
+    undefined: Literal["convention", "skip"]
+    additive: bool
+    monotone: bool
+    conditions: dict[str, Annotated[list[str], Field(min_length=2, max_length=2)]]
+    version: int
+    cutoff: Literal["refused", "optional", "required"]
+    parameters: dict[Annotated[str, AfterValidator(_parameter_name)], RecordedParameter]
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> RecordedMetric:
+        named = {*self.conditions, *(other for other, _ in self.conditions.values())}
+        if lacking := named - self.parameters.keys():
+            raise ValueError(f"a condition names {lacking.pop()!r}, which is no parameter")
+        return self
 
 
 class Dataset(_Part):
@@ -405,6 +457,9 @@ class Description(_Part):
     sensitivity: list[str]
     expansions: dict[str, str]
     definitions: dict[str, Definition]
+    own_metrics: dict[str, RecordedMetric] = {}
+    """Metrics of the user's own, by name; those that a suite names."""
+
     datasets: dict[str, Dataset]
     models: dict[str, Model]
     outputs: list[Output]
@@ -442,6 +497,10 @@ class Description(_Part):
     @field_serializer("failures")
     def _without_empty_replicates(self, failures: list[Failure]) -> list[dict[str, str]]:
         return [{key: text for key, text in vars(each).items() if text or key != "replicate"} for each in failures]
+
+    @field_serializer("warnings")
+    def _without_empty_measures(self, warnings: list[DataWarning]) -> list[dict[str, str]]:
+        return [{key: text for key, text in vars(each).items() if text or key != "measure"} for each in warnings]
 
     @property
     def overrides(self) -> tuple[str, ...]:

@@ -97,6 +97,7 @@ class Scores:
         replicates: the scores of each replicate, whose means these are; empty for a model with one output.
         replicate: the name of the replicate; empty for a model's own scores.
         shared_seeds: whether replicates of the same name have the same seed as those of other models that say so.
+        failed: by measure of the user's own that failed, why; its scores are NaN, and count as nothing.
     """
 
     dataset: str
@@ -114,6 +115,7 @@ class Scores:
     replicates: tuple[Scores, ...] = ()
     replicate: str = ""
     shared_seeds: bool = False
+    failed: Mapping[Measure, str] = field(default_factory=dict)
 
     @property
     def key(self) -> ModelKey:
@@ -283,11 +285,13 @@ class DataWarning:
         dataset: the dataset's name.
         model: the model whose output it is of; empty where it is of the dataset itself.
         warning: one line.
+        measure: the measure of the user's own that failed, and has no figures; empty where it is of something else.
     """
 
     dataset: str
     model: str
     warning: str
+    measure: str = ""
 
     def __str__(self) -> str:
         """The line with what it is of."""
@@ -460,6 +464,11 @@ class Evaluation:
     replicates: tuple[ReplicateEstimate, ...] = ()
     components: tuple[VarianceComponents, ...] = ()
     baseline: str = ""
+
+    @property
+    def failed_measures(self) -> tuple[DataWarning, ...]:
+        """Measures of the user's own that failed, on which dataset, of which model, and why."""
+        return tuple(warning for warning in self.data_warnings if warning.measure)
 
     def __repr__(self) -> str:
         """Which one it is and where: all of its fields would be as long as the record."""

@@ -499,7 +499,8 @@ def rescore(
 def can_rescore(measure: Measure) -> bool:
     """Whether judged documents and their ranks are all that it needs."""
     needs = set(measure.metric.needs) - {"subtopics"}
-    return measure.metric.input == "judged" and not needs and not measure.parameters.get("d")
+    own = bool(measure.metric.code)  # whose code no record runs
+    return measure.metric.input == "judged" and not needs and not measure.parameters.get("d") and not own
 
 
 def _of_rows(rows: Rows, *, keep_first: bool) -> DatasetInput:

@@ -67,7 +67,8 @@ def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
 
     def figure(by: str, queries: npt.NDArray[np.object_] | None) -> Figure:
         if not can_rescore(measure):
-            return None, f"{measure} needs more than the ranks of judged documents"
+            own = f"the code of {measure} is not run for records"
+            return None, own if measure.metric.code else f"{measure} needs more than the ranks of judged documents"
         scores = rescored(by)
         if isinstance(scores, str):
             return None, scores

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Literal, get_args
 import yaml
 
 from rankledger.metrics.measure import Measure
+from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import plan, unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import Config, Execution, Loaded, load
 from rankledger.pipeline.config.values import checked_jobs
+from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
 from rankledger.pipeline.record.receipts import clear_left_behind
 from rankledger.pipeline.report.html.render import html
@@ -29,7 +31,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
 from rankledger.pipeline.types.inputs import Given
 from rankledger.pipeline.types.manifest import Description, TrackingWish
-from rankledger.pipeline.types.results import Evaluation, Record, Scores, Validation
+from rankledger.pipeline.types.results import DataWarning, Evaluation, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
 from rankledger.pipeline.workflow.deliver import (
@@ -91,6 +93,7 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
     check_comparison(config, planned, inputs, workers)
     with _timed("score", timings):
         results = _score(opened, inputs, workers)
+        inputs = replace(inputs, warnings=(*inputs.warnings, *_failed_measures(results)))
         recall = score_recall(config, planned, inputs, workers)
     with _timed("resample", timings):
         inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
@@ -148,6 +151,13 @@ def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ..
     scores = {**{result.output: result for result in results}, **inputs.given}
     sharing = [name for name, model in opened.planned.models.items() if model.shared_seeds]
     return families([scores[key] for key in inputs.quality], sharing)
+
+
+def _failed_measures(results: Sequence[Scores]) -> Iterator[DataWarning]:
+    """The measures of the user's own that failed: they have no figures, and all others have theirs."""
+    for result in results:
+        for measure, reason in result.failed.items():
+            yield DataWarning(result.dataset, result.model, f"{measure} failed: {reason}", str(measure))
 
 
 @dataclass(frozen=True)
@@ -377,6 +387,8 @@ def validate(
     """
     loaded = load(config, overrides, will_plan=True)
     planned = plan(loaded, checked_date(date))
+    if planned.metrics:
+        loaded.document.refuse([*_failing_metrics(planned)])
     workers = workers_of(loaded.config, jobs, None)
     inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
     check_comparison(loaded.config, planned, inputs, workers)
@@ -390,6 +402,20 @@ def validate(
         warnings=(*planned.warnings, *_hints(loaded, planned), *map(str, inputs.warnings)),
         false_alarms=_false_alarms(loaded.config, planned),
     )
+
+
+def _failing_metrics(planned: Plan) -> Iterator[tuple[KeyPath, str]]:
+    """The metrics of the user's own that fail on small queries, by key path, and how."""
+    from rankledger.pipeline.types.own_metrics import try_metric
+
+    failing: dict[KeyPath, str] = {}
+    for measure in dict.fromkeys(measure for dataset in planned.datasets for measure in dataset.measures):
+        if measure.metric.code:
+            try:
+                try_metric(measure.metric, measure.arguments(max_grade=2))
+            except MetricError as error:
+                failing.setdefault(("metrics", measure.metric.name), f"{measure}: {error}")
+    yield from failing.items()
 
 
 def _hints(loaded: Loaded, planned: Plan) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -14,6 +14,7 @@ import numpy as np
 
 from rankledger.metrics.conventions import PROFILES, Profile
 from rankledger.metrics.measure import Measure
+from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.paths import WORDS
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, kind_of
 from rankledger.pipeline.config.values import suggestion
@@ -140,7 +141,7 @@ def _explained(
     profile = opened.loaded.config.conventions.resolved
     measure = measure or _lead(planned, dataset)
     _refuse_external(planned, measure, dataset)
-    wanted = _choose_measure(measure, profile)
+    wanted = _choose_measure(measure, profile, planned.metrics)
     other = None if under is None else _choose_profile(under, wanted)
     tasks = _choose_tasks(planned, wanted, model, dataset)
     single, task = _find(query, tasks, wanted, profile, record)
@@ -230,16 +231,18 @@ def _recorded(record: Record, found: Explanation, replicate: str) -> RecordedSco
     return RecordedScore(record.manifest.evaluation_id, measured=stored is not None, same_definition=same)
 
 
-def _choose_measure(text: str, profile: Profile) -> Measure:
+def _choose_measure(text: str, profile: Profile, own: Mapping[str, Metric]) -> Measure:
     """The measure of one query that `text` writes, under the profile's defaults; it is a sum over documents."""
     try:
-        measure = Measure.parse(text, profile)
+        measure = Measure.parse(text, profile, own)
     except ValueError as error:
         raise InputError(str(error)) from None
     if measure.metric.per == "dataset":
         raise InputError(f"{measure} is one figure of the whole dataset; there is no score of a query to explain")
     if measure.metric.input in ("catalogue", "rankings"):
         raise InputError(f"{measure} uses more than judgments and ranks; it cannot be explained")
+    if measure.metric.code and not (measure.metric.input == "judged" and measure.metric.has_terms):
+        raise InputError(f"{measure} has no terms to explain: its function is not made with from_terms")
     if measure.metric.moments is not None:
         raise InputError(f"{measure} is not a sum over the pairs of a query; explain mae, mse or rmse")
     return measure

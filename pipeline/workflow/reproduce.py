@@ -200,7 +200,7 @@ def reproduce(
     recorded = record_of(record, name, Workspace.open(runs_dir, records, tracking_uri))
     if broken := [*damaged_files(recorded)]:
         raise InputError(*broken)
-    opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)])
+    opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)], runs_code=True)
     refuse_foreign_servers(opened)
     workers = workers_of(opened.loaded.config, jobs)
     with TemporaryDirectory(prefix="rankledger-") as scratch:

@@ -9,6 +9,7 @@ from datetime import date as calendar_date
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.loader import allowed_variables
 from rankledger.pipeline.config.paths import is_url, paths_of
 from rankledger.pipeline.config.plan import plan
@@ -134,7 +135,7 @@ def open_source(
         return Opened(Path(source), loaded, plan(loaded, checked_date(date)), None)
     if date is not None:
         raise InputError(f"{path}: a record has its own date; remove --date")
-    opened = open_record(path, overrides=overrides, tracking=tracking, allow_env=allow_env)
+    opened = open_record(path, overrides=overrides, tracking=tracking, allow_env=allow_env, runs_code=True)
     refuse_foreign_servers(opened)
     return opened
 
@@ -162,7 +163,12 @@ def checked_date(date: str | None) -> str | None:
 
 
 def open_record(
-    path: Path, *, overrides: Sequence[str] = (), tracking: bool = False, allow_env: Sequence[str] = ()
+    path: Path,
+    *,
+    overrides: Sequence[str] = (),
+    tracking: bool = False,
+    allow_env: Sequence[str] = (),
+    runs_code: bool = False,
 ) -> Opened:
     """The record in that folder with the config that it holds.
 
@@ -171,6 +177,8 @@ def open_record(
         overrides: `key.path=value` texts that win over its config.
         tracking: whether `tracking` is wanted, whose variables a record does not hold.
         allow_env: the environment variables that it may read, beside those of MLflow.
+        runs_code: whether measures are to be computed, for which the code of metrics of the user's own is run if the
+            record is the user's. Else nothing is: the record says what they are.
 
     Raises:
         InputError: the overrides are wrong, or the config is not the one that was evaluated or not what this version
@@ -184,7 +192,17 @@ def open_record(
     variables = allowed_variables(allow_env, manifest.expansions)
     loaded = load(config, overrides, manifest.expansions, variables, will_plan=True)
     tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
-    return Opened(config, loaded, plan(loaded, manifest.date, tasks), record, own)
+    metrics = None if runs_code and own else _own_metrics(record)
+    return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics), record, own)
+
+
+def _own_metrics(record: Record) -> Mapping[str, Metric]:
+    """The metrics of the user's own as the record describes them."""
+    if not record.manifest.own_metrics:
+        return {}
+    from rankledger.pipeline.types.own_metrics import recorded_metric
+
+    return {name: recorded_metric(name, metric) for name, metric in record.manifest.own_metrics.items()}
 
 
 def refuse_foreign_servers(opened: Opened) -> None:

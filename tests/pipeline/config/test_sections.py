@@ -288,9 +288,19 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("topics: x", f"topics: unknown key 'topics'; known: {', '.join(ConfigFile.model_fields)}"),
+        ("xyz: x", f"xyz: unknown key 'xyz'; known: {', '.join(ConfigFile.model_fields)}"),
         ("runs: x", "runs: unknown key 'runs'; did you mean 'models'?"),
-        ("metrics: [ap]", "metrics: unknown key 'metrics'; did you mean 'suites'?"),
+        ("measures: [ap]", "measures: unknown key 'measures'; did you mean 'suites'?"),
+        (
+            "metrics: [ap]",
+            "metrics: found a list; `metrics` names code of your own; list measures under `suites`",
+        ),
+        ("metrics: {clicks: 3}", "metrics.clicks: found 3; write a text in quotes"),
+        (
+            "metrics: {my-value: a:b}",
+            "metrics.my-value: a metric cannot be called 'my-value'; write letters, digits and _, and none of dataset, model, "
+            "query_id, missing, measure, value",
+        ),
         ("gates: {}", "gates: found nothing; write a list"),
         ("sed: 1", "sed: unknown key 'sed'; did you mean 'seed'?"),
         ("bootstrap: {n_resamples: 1}", "bootstrap.n_resamples: unknown key 'n_resamples'; did you mean 'resamples'?"),

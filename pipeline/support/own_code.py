@@ -1,0 +1,224 @@
+"""Code of the user's own that a config names: found beside the config or as a module, and known by its version or hash.
+
+A file is loaded by its path under a private name: `sys.path` stays as it is, and no other import can meet the module.
+What was hashed is what runs: its bytes are read once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import json
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+__all__ = ["CodePlace", "OwnCode", "code_file", "divert_output", "find_code", "load_code", "reason_of"]
+
+_REFERENCE = re.compile(r"(?P<module>[^:]+\.py|[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<name>[^\W\d]\w*)")
+_PRIVATE = "rankledger_own"
+_LONGEST = 200  # characters of an error of somebody's own code
+
+
+@dataclass(frozen=True)
+class CodePlace:
+    """Where code is.
+
+    Attributes:
+        module: the absolute path of a file that ends with `.py`, or the dotted name of a module.
+        name: the name in it.
+        sha256: the hex digest of the file; empty for a module.
+    """
+
+    module: str
+    name: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class OwnCode:
+    """Code that was loaded.
+
+    Attributes:
+        place: where it is.
+        value: what stands there.
+        version: what it is known by: `sha256:…` of its source, or the distribution and its version.
+    """
+
+    place: CodePlace
+    value: object
+    version: str
+
+
+def find_code(reference: str, directory: Path) -> OwnCode:
+    """The code that a reference means.
+
+    Args:
+        reference: `clicks:click_value`, which is in `clicks.py` of the directory or else in the module `clicks` that
+            Python finds; or the path of a file, relative to the directory, as in `../lib/clicks.py:click_value`.
+        directory: that of the config's file.
+
+    Raises:
+        ValueError: there is no such code, or it raises an error: one line.
+    """
+    written = _REFERENCE.fullmatch(reference)
+    if written is None:
+        raise ValueError(f"found {reference!r}; write module:function, such as clicks:click_value")
+    module, name = written["module"], written["name"]
+    if path := code_file(reference, directory):
+        return _of_file(path, name)
+    place = CodePlace(module, name)
+    try:
+        found = _imported(module)
+    except ModuleNotFoundError as error:
+        if error.name and not f"{module}.".startswith(f"{error.name}."):
+            raise ValueError(f"{module} cannot be imported: {reason_of(error)}") from None
+        raise ValueError(
+            f"module {module!r} not found: {module}.py is not in {directory}, and no such module is installed"
+        ) from None
+    return OwnCode(place, _named(found, place), _version_of(found))
+
+
+def code_file(reference: str, directory: Path) -> Path | None:
+    """The file that a reference means, whether it is there or not; None if it means a module that Python finds."""
+    module, _, _ = reference.rpartition(":")
+    if module.endswith(".py"):
+        return directory / module
+    path = directory / f"{module.replace('.', '/')}.py"
+    return path if path.is_file() else None
+
+
+def load_code(place: CodePlace) -> object:
+    """The same code once more, as a process needs it that was started for a part of the work.
+
+    Raises:
+        ValueError: it is no longer there, or has changed.
+    """
+    if not place.sha256:
+        return _named(_imported(place.module), place)
+    found = _of_file(Path(place.module), place.name)
+    if found.place != place:
+        raise ValueError(f"{place.module} changed while it was in use; evaluate again")
+    return found.value
+
+
+def reason_of(error: BaseException, file: str = "") -> str:
+    """An error of somebody's own code in one line; with the last line of the file that led to it."""
+    text = " ".join(str(error).split())
+    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    said = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f"{said} ({Path(file).name}, line {lines[-1]})" if lines else said
+
+
+class _Output:
+    """Takes what own code prints to standard error, whose standard output is for results; by any number of threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._n_inside = 0
+        self._diverted = redirect_stdout(sys.stderr)
+
+    def enter(self) -> None:
+        """The first that comes diverts."""
+        with self._lock:
+            self._n_inside += 1
+            if self._n_inside == 1:
+                self._diverted = redirect_stdout(sys.stderr)
+                self._diverted.__enter__()
+
+    def leave(self) -> None:
+        """The last that goes puts it back."""
+        with self._lock:
+            self._n_inside -= 1
+            if not self._n_inside:
+                self._diverted.__exit__(None, None, None)
+
+
+_OUTPUT = _Output()
+
+
+@contextmanager
+def divert_output() -> Iterator[None]:
+    """Send to standard error what is printed meanwhile."""
+    _OUTPUT.enter()
+    try:
+        yield
+    finally:
+        _OUTPUT.leave()
+
+
+def _of_file(path: Path, name: str) -> OwnCode:
+    path = Path(path).absolute()
+    try:
+        source = path.read_bytes()
+    except FileNotFoundError:
+        raise ValueError(f"file not found: {path}; check the path") from None
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from None
+    digest = hashlib.sha256(source).hexdigest()
+    place = CodePlace(str(path), name, digest)
+    return OwnCode(place, _named(_executed(path, source, digest), place), _hash_of(source))
+
+
+_LOADING = threading.RLock()
+
+
+def _executed(path: Path, source: bytes, digest: str) -> ModuleType:
+    """The module of a file, once for each content; nothing is written beside it."""
+    known = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:8]
+    private = f"{_PRIVATE}_{path.stem}_{known}{digest[:16]}"
+    with _LOADING:
+        if private in sys.modules:
+            return sys.modules[private]
+        module = ModuleType(private)
+        module.__file__ = str(path)
+        sys.modules[private] = module  # dataclasses and annotations look their module up there
+        try:
+            with divert_output():
+                exec(compile(source, str(path), "exec"), module.__dict__)  # a config that names code runs it
+        except (Exception, SystemExit) as error:
+            del sys.modules[private]
+            raise ValueError(f"{path} cannot be loaded: {reason_of(error, str(path))}") from None
+        return module
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        with divert_output():
+            return importlib.import_module(name)
+    except ModuleNotFoundError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{name} cannot be imported: {reason_of(error)}") from None
+
+
+def _named(module: ModuleType, place: CodePlace) -> object:
+    if not hasattr(module, place.name):
+        raise ValueError(f"{place.module} has no {place.name!r}; check the name")
+    return getattr(module, place.name)
+
+
+def _version_of(module: ModuleType) -> str:
+    """The distribution of an imported module with its version; the hash of its source if that may change meanwhile."""
+    owners = set(importlib.metadata.packages_distributions().get(module.__name__.partition(".")[0], ()))
+    if len(owners) == 1:
+        distribution = importlib.metadata.distribution(owners.pop())
+        origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+        if not origin.get("dir_info", {}).get("editable"):
+            return f"{distribution.name} {distribution.version}"
+    file = getattr(module, "__file__", None)
+    if not (file and file.endswith(".py")):
+        raise ValueError(f"{module.__name__} has neither a version nor source to be known by; install it as a package")
+    return _hash_of(Path(file).read_bytes())
+
+
+def _hash_of(source: bytes) -> str:
+    return f"sha256:{hashlib.sha256(source).hexdigest()[:16]}"

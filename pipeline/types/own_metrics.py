@@ -1,0 +1,326 @@
+"""Metrics of the user's own: a function that was loaded, as a `Metric`; and the same from a record, which runs no code.
+
+What such a function gives is checked, for nobody else has: a number per query within the range that it declares. It
+gets read-only views, as other metrics and models share the arrays.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, Literal, NoReturn, cast, get_args, get_origin
+
+import numpy as np
+
+from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE
+from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.catalogue import CatalogueBlock
+from rankledger.metrics.metric import Metric, MetricError, Need, Parameter
+from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.terms import Terms, from_terms
+from rankledger.pipeline.support.own_code import CodePlace, OwnCode, divert_output, load_code, reason_of
+from rankledger.pipeline.types.manifest import RecordedMetric, RecordedParameter
+
+__all__ = ["own_metric", "record_metric", "recorded_metric", "try_metric"]
+
+_AGGREGATIONS = {"mean": MEAN, "geometric_mean": GEOMETRIC_MEAN, "root_mean_square": ROOT_MEAN_SQUARE}
+_BLOCKS: Mapping[str, type] = {"judged": JudgedBlock, "catalogue": CatalogueBlock, "ratings": RatingsBlock}
+_DIRECTIONS = ("higher", "lower", "neither")
+_ROUNDING = 1e-9  # by how much sums may pass an end of the range
+
+
+def own_metric(name: str, code: OwnCode) -> Metric:
+    """The metric that the code is: a `Metric`, or a function with the signature of one.
+
+    A function alone has the first line of its documentation as its title, scores from 0 to 1, higher is better, and
+    nothing is assumed of its ties.
+
+    Args:
+        name: what it is called in the config.
+        code: what was loaded.
+
+    Raises:
+        ValueError: it is neither, or cannot be used as a metric: one line.
+    """
+    found = code.value
+    if not isinstance(found, Metric):
+        if not callable(found) or isinstance(found, type):
+            raise ValueError(f"{code.place.name} is a {type(found).__name__}; name a function, or a Metric")
+        title = (inspect.getdoc(found) or name).partition("\n")[0].rstrip(".").partition(": ")[0]
+        found = Metric(name, found, title, monotone=False)
+    try:
+        metric = replace(found, name=name, code=f"{code.place.name} {code.version}")
+        _check(metric)
+    except (TypeError, NameError, AttributeError, KeyError) as error:
+        raise ValueError(f"{code.place.name} cannot be used as a metric: {reason_of(error)}") from None
+    kind = _OwnSum if isinstance(metric.function, from_terms) else _OwnFunction
+    return replace(metric, function=kind(code.place, name, metric.function, metric.range))
+
+
+def _check(metric: Metric) -> None:
+    """Raise the ValueError of what no built-in metric would pass the tests with."""
+    _check_signature(metric)
+    least, greatest = metric.range
+    unknown = sorted(set(metric.needs) - set(get_args(Need)))
+    refused = {
+        "its range is empty; write the lowest score first": not least < greatest,
+        f"direction is one of {', '.join(_DIRECTIONS)}": metric.direction not in _DIRECTIONS,
+        "undefined is `convention` or `skip`": metric.undefined not in ("convention", "skip"),
+        f"needs names {', '.join(unknown)}; known: {', '.join(get_args(Need))}": bool(unknown),
+        f"aggregation is one of {', '.join(_AGGREGATIONS)}, without moments": bool(metric.moments)
+        or metric.aggregation not in _AGGREGATIONS.values(),
+        "`additive` is for functions made with from_terms; leave it out": metric.additive
+        and not isinstance(metric.function, from_terms),
+    }
+    for message, holds in refused.items():
+        if holds:
+            raise ValueError(message)
+
+
+def _check_signature(metric: Metric) -> None:
+    block, *others = inspect.signature(metric.function).parameters.values()
+    if block.name != "block" or metric.input not in _BLOCKS:
+        raise ValueError("its first parameter is to be `block: JudgedBlock`, `RatingsBlock` or `CatalogueBlock`")
+    if metric.per == "dataset":
+        raise ValueError("it returns one number; return an array of a number per query")
+    if wrong := [other.name for other in others if other.kind is not other.KEYWORD_ONLY]:
+        raise ValueError(f"its parameter {wrong[0]!r} is to stand behind a `*`, as in (block, *, k)")
+    if untyped := [name for name, parameter in metric.parameters.items() if not _kind(parameter.type)]:
+        raise ValueError(f"its parameter {untyped[0]!r} is to be a float, str, Literal of words or tuple[int, ...]")
+
+
+def _kind(annotation: Any) -> Literal["", "number", "text", "words", "list"]:
+    """What values a parameter takes; empty for what no measure can write."""
+    if get_origin(annotation) is Literal:
+        return "words" if all(isinstance(word, str) for word in get_args(annotation)) else ""
+    if annotation is str:
+        return "text"
+    if float in (annotation, *get_args(annotation)):
+        return "number"
+    return "list" if get_args(annotation) == (int, ...) else ""
+
+
+class _OwnFunction:
+    """The function of a metric of the user's own: what it raises names it, and what it gives is checked."""
+
+    def __init__(self, place: CodePlace, name: str, function: Any, range: tuple[float, float]) -> None:
+        functools.update_wrapper(self, function, updated=())
+        self.__signature__ = inspect.signature(function)
+        self._function, self._key = function, (place, name, range)
+
+    def __call__(self, block: Any, **parameters: Any) -> Floats:
+        """(Q,): the score of each query; a MetricError for any error of its own."""
+        return self._checked(self._called(self._function, block, parameters), _n_queries(block))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _OwnFunction) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Processes load the code again, by its path: they cannot import it."""
+        return _loaded_again, (type(self), *self._key)
+
+    def _called(self, function: Any, block: Any, parameters: Mapping[str, Any]) -> Any:
+        try:
+            with divert_output(), np.errstate(all="ignore"):
+                return function(_read_only(block), **parameters)
+        except (Exception, SystemExit) as error:
+            raise MetricError(reason_of(error, self._key[0].module)) from error
+
+    def _checked(self, found: Any, n_queries: int) -> Floats:
+        least, greatest = self._key[2]
+        if not isinstance(found, np.ndarray) or found.dtype.kind not in "fiub":
+            kind = f"an array of {found.dtype}" if isinstance(found, np.ndarray) else f"a {type(found).__name__}"
+            raise MetricError(f"returned {kind}; return an array of numbers")
+        if found.shape != (n_queries,):
+            raise MetricError(f"returned the shape {found.shape} for {n_queries} queries; return ({n_queries},)")
+        values = found.astype(np.float64)
+        wrong = np.isinf(values) | (values < least - _slack(least)) | (values > greatest + _slack(greatest))
+        if wrong.any():
+            ends = f"{least:g} to {greatest:g}"
+            advice = "return NaN where it is undefined, or give its Metric another range"
+            raise MetricError(f"returned {values[wrong][0]:g}, and its range is {ends}; {advice}")
+        return np.clip(values, least, greatest)
+
+
+class _OwnSum(_OwnFunction):
+    """The same of a function that was made with `from_terms`."""
+
+    def terms(self, block: JudgedBlock, **parameters: Any) -> Terms:
+        """The score before its last sum."""
+        found = self._called(self._function.terms, block, parameters)
+        if not isinstance(found, Terms):
+            raise MetricError(f"returned a {type(found).__name__}; return Terms, or remove @from_terms")
+        if found.terms.shape != block.ranks.shape:
+            shapes = f"terms of shape {found.terms.shape} for ranks of {block.ranks.shape}"
+            raise MetricError(f"returned {shapes}; return a term for each rank, 0 where padded")
+        return found
+
+
+def _loaded_again(kind: type[_OwnFunction], place: CodePlace, name: str, range: tuple[float, float]) -> _OwnFunction:
+    found = load_code(place)
+    return kind(place, name, found.function if isinstance(found, Metric) else found, range)
+
+
+def _slack(end: float) -> float:
+    return _ROUNDING * max(1.0, abs(end)) if math.isfinite(end) else 0.0
+
+
+def _n_queries(block: Any) -> int:
+    return int(block.codes.shape[1]) if isinstance(block, CatalogueBlock) else len(block.query_ids)
+
+
+def _read_only(value: Any) -> Any:
+    """The same value, with views of its arrays that refuse to be written to."""
+    if isinstance(value, np.ndarray):
+        view = value.view()
+        view.flags.writeable = False
+        return view
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: _read_only(getattr(value, field.name)) for field in fields(value)})
+    return {key: _read_only(each) for key, each in value.items()} if isinstance(value, Mapping) else value
+
+
+def try_metric(metric: Metric, arguments: Mapping[str, Any]) -> None:
+    """Call a metric of judged documents on three small queries, together and each alone.
+
+    Raises:
+        MetricError: it fails on them.
+    """
+    if metric.input == "judged" and depends_on_neighbours(metric, arguments):
+        message = "a query's score changes with the queries beside it; compute it of its own column, down axis 0"
+        raise MetricError(message)
+
+
+def depends_on_neighbours(metric: Metric, arguments: Mapping[str, Any]) -> bool:
+    """Whether a query scores otherwise alone than among others, which would make figures depend on how work is cut.
+
+    Raises:
+        MetricError: it fails on such queries.
+    """
+    block = _small_block(with_subtopics="subtopics" in metric.needs)
+    together = metric.function(block, **arguments)
+    alone = [metric.function(block.of(np.array([query])), **arguments)[0] for query in range(len(block.query_ids))]
+    return not np.array_equal(together, alone, equal_nan=True)
+
+
+def _small_block(*, with_subtopics: bool) -> JudgedBlock:
+    """Three queries: of one the first and third document are judged, of one a tie, and of one none is retrieved."""
+    nan, inf = math.nan, math.inf
+    ranks = np.array([[1.0, 2.0, inf], [3.0, 3.0, inf]])
+    grades = np.array([[2.0, 0.0, nan], [1.0, 1.0, nan]])
+    judged = np.array([[2.0, 1.0, 1.0], [1.0, 0.0, nan], [0.0, nan, nan]])
+    subtopics = with_subtopics or None
+    return JudgedBlock(
+        query_ids=np.array(["a", "b", "c"], dtype=object),
+        ranks=ranks,
+        grades=grades,
+        tie_first=np.array([[1.0, 2.0, inf], [3.0, 2.0, inf]]),
+        tie_last=np.array([[1.0, 3.0, inf], [3.0, 3.0, inf]]),
+        judgment_row=np.array([[0, 3, -1], [1, 4, -1]], dtype=np.int32),
+        judged_grades=judged,
+        n_judged=np.array([3.0, 2.0, 1.0]),
+        n_retrieved=np.array([4.0, 3.0, 0.0]),
+        n_documents=np.full(3, 10.0),
+        subtopic_grades=subtopics and np.stack([grades, grades]),
+        judged_subtopic_grades=subtopics and np.stack([judged, judged]),
+    )
+
+
+def record_metric(metric: Metric) -> RecordedMetric:
+    """What a record has of a metric of the user's own."""
+    least, greatest = (None if math.isinf(end) else float(end) for end in metric.range)
+    return RecordedMetric(
+        code=metric.code,
+        title=metric.title,
+        documentation=inspect.getdoc(metric.function) or "",
+        input=cast("Any", metric.input),
+        range=[least, greatest],
+        direction=metric.direction,
+        needs=list(metric.needs),
+        aggregation=next(cast("Any", name) for name, known in _AGGREGATIONS.items() if known == metric.aggregation),
+        undefined=metric.undefined,
+        additive=metric.additive,
+        monotone=metric.monotone,
+        conditions={name: list(condition) for name, condition in metric.conditions.items()},
+        version=metric.version,
+        cutoff=metric.cutoff,
+        parameters={name: _record_parameter(own) for name, own in metric.parameters.items() if name != "average"},
+    )
+
+
+def _record_parameter(own: Parameter) -> RecordedParameter:
+    default = None if own.required else own.default
+    return RecordedParameter(
+        kind=_kind(own.type) or "text",
+        words=list(get_args(own.type)) if get_origin(own.type) is Literal else [],
+        required=own.required,
+        default=list(default) if isinstance(default, tuple) else default,
+    )
+
+
+def recorded_metric(name: str, recorded: RecordedMetric) -> Metric:
+    """The metric of that name in a record: it is all that it was, but it computes nothing."""
+    least, greatest = recorded.range
+    return Metric(
+        name,
+        _RecordedFunction(name, recorded),
+        recorded.title,
+        range=(-math.inf if least is None else least, math.inf if greatest is None else greatest),
+        direction=recorded.direction,
+        needs=tuple(recorded.needs),
+        aggregation=_AGGREGATIONS[recorded.aggregation],
+        undefined=recorded.undefined,
+        additive=recorded.additive,
+        monotone=recorded.monotone,
+        conditions={key: (other, value) for key, (other, value) in recorded.conditions.items()},
+        version=recorded.version,
+        code=recorded.code,
+    )
+
+
+class _RecordedFunction:
+    """What stands for the function of a metric in a record: its signature and documentation."""
+
+    def __init__(self, name: str, recorded: RecordedMetric) -> None:
+        self._key = (name, recorded)
+        self.__doc__ = recorded.documentation
+        own = [_parameter(key, each) for key, each in recorded.parameters.items()]
+        if recorded.cutoff != "refused":
+            default = inspect.Parameter.empty if recorded.cutoff == "required" else None
+            own.append(inspect.Parameter("k", inspect.Parameter.KEYWORD_ONLY, default=default, annotation=int | None))
+        block = inspect.Parameter("block", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=_BLOCKS[recorded.input])
+        self.__signature__ = inspect.Signature([block, *own], return_annotation=Floats)
+        self.__annotations__ = {each.name: each.annotation for each in (block, *own)} | {"return": Floats}
+
+    def __call__(self, block: object, **parameters: object) -> NoReturn:
+        """Refuse: a record never chooses what code runs."""
+        raise MetricError(
+            "its code is not run, for it is named by a record that you did not make here; evaluate its config.yaml"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _RecordedFunction) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key[0])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._key
+
+
+def _parameter(name: str, recorded: RecordedParameter) -> inspect.Parameter:
+    types: Mapping[str, Any] = {"number": float | None, "text": str, "list": tuple[int, ...]}
+    annotation = types[recorded.kind] if recorded.kind != "words" else Literal[tuple(recorded.words)]
+    default = tuple(recorded.default) if isinstance(recorded.default, list) else recorded.default
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if recorded.required else default,
+        annotation=annotation,
+    )
