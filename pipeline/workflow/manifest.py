@@ -37,6 +37,7 @@ from rankledger.pipeline.types.manifest import (
     RecordedConventions,
     RecordedExternalMetrics,
     RecordedFile,
+    RecordedMetric,
     TrackingWish,
 )
 from rankledger.pipeline.workflow.inputs import Inputs
@@ -137,7 +138,7 @@ def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
     shared = _shared_definitions(planned, profile)
     return {
         "definitions": shared,
-        **_own_metrics(planned),
+        "own_metrics": _own_metrics(planned),
         "datasets": {dataset.name: _dataset(dataset, inputs, profile, shared) for dataset in planned.datasets},
         "outputs": [_output(task, inputs) for task in planned.tasks if task.key in inputs.files],
         "failures": list(inputs.failures),
@@ -145,14 +146,14 @@ def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
     }
 
 
-def _own_metrics(planned: Plan) -> dict[str, Any]:
+def _own_metrics(planned: Plan) -> dict[str, RecordedMetric]:
     """What a record has of the metrics of the user's own that a suite names."""
     measures = (measure for dataset in planned.datasets for measure in dataset.measures)
     if not (own := {measure.metric.name: measure.metric for measure in measures if measure.metric.code}):
         return {}
     from rankledger.pipeline.types.own_metrics import record_metric
 
-    return {"own_metrics": {name: record_metric(metric) for name, metric in own.items()}}
+    return {name: record_metric(metric) for name, metric in own.items()}
 
 
 def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
