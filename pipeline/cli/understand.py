@@ -190,16 +190,18 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
 
 @click.command(short_help="List every metric, or explain one.")
 @click.argument("name", required=False)
-def measures(name: str | None) -> None:
+@click.option("--own", is_flag=True, help="List your own metrics alone: of installed packages, and of --config.")
+@click.option("--config", metavar="CONFIG", help="Config that names metrics of your own; their code is run.")
+def measures(name: str | None, own: bool, config: str | None) -> None:
     """List every metric, or explain NAME: a metric or a measure, such as ndcg or nDCG@10.
 
     \b
     Example:
         rankledger measures ndcg
     """
-    from rankledger.pipeline.report.explanation import measures
+    from rankledger.pipeline.workflow.measures import measures
 
-    terminal.print_text(measures(name or None))
+    terminal.print_text(measures(name or None, own=own, config=config))
 
 
 @click.command(

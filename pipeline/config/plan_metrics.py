@@ -1,34 +1,58 @@
-"""The metrics of one's own that a config names: their code is loaded, and what cannot be used is found."""
+"""The metrics of one's own: those that a config names and those of installed packages, loaded; what fails is found."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from rankledger.metrics.aliases import translate
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.planned import Planning
-from rankledger.pipeline.support.own_code import find_code
+from rankledger.pipeline.config.values import METRICS_GROUP
+from rankledger.pipeline.config.yaml import KeyPath
+from rankledger.pipeline.support.own_code import find_code, find_installed, installed
 from rankledger.pipeline.types.own_metrics import own_metric
 
-__all__ = ["load_metrics"]
+__all__ = ["installed_metrics", "load_metrics"]
 
 
-def load_metrics(planning: Planning) -> Mapping[str, Metric]:
+def load_metrics(planning: Planning, wanted: Iterable[str]) -> Mapping[str, Metric]:
     """The metrics by name, those that can be used.
 
     Args:
-        planning: says which there are, and takes what is wrong with the others.
+        planning: says which the config names, and takes what is wrong with some.
+        wanted: metrics that suites name and that may be those of installed packages.
     """
-    found = {}
+    found: dict[str, Metric] = {}
     for name, reference in planning.config.metrics.items():
-        path = ("metrics", name)
+        path: KeyPath = ("metrics", name)
         try:
             _refuse_known(name)
             found[name] = own_metric(name, find_code(reference, planning.directory(path)))
         except ValueError as error:
             planning.find(path, str(error))
+    for name in wanted:
+        if name not in planning.config.metrics:
+            try:
+                found |= _installed(name)
+            except ValueError as error:
+                planning.find(("suites",), f"the installed metric {name!r}: {error}")
     return found
+
+
+def installed_metrics() -> Iterator[tuple[str, Metric | str]]:
+    """Each metric of an installed package by its name; or why it cannot be used."""
+    for name in installed(METRICS_GROUP):
+        try:
+            _refuse_known(name)
+            yield from _installed(name).items()
+        except ValueError as error:
+            yield name, str(error)
+
+
+def _installed(name: str) -> dict[str, Metric]:
+    code = find_installed(METRICS_GROUP, name)
+    return {name: own_metric(name, code)} if code else {}
 
 
 def _refuse_known(name: str) -> None:

@@ -8,8 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
+from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
+from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
 from rankledger.pipeline.config.paths import absolute, fill
 from rankledger.pipeline.config.schema import Correction, Loaded, Test
@@ -179,6 +181,13 @@ def kind_of(measure: Measure) -> Kind:
     return measure.metric.input if measure.metric.input in ("ratings", "scores") else "rankings"
 
 
+def _is_built_in(line: str) -> bool:
+    try:
+        return metric_in(line) in METRICS or translate(line) != (line,)
+    except ValueError:  # another tool's name of what is not here
+        return True
+
+
 FileT = TypeVar("FileT", bound=File)
 
 _MOST_FINDINGS = 1000  # each may search many names for what is meant; few are shown
@@ -235,11 +244,15 @@ class Planning:
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
         """Metrics of the user's own, by name; those that cannot be loaded are found."""
-        if self._metrics is not None or not self.config.metrics:
-            return self._metrics or {}
+        if self._metrics is not None:
+            return self._metrics
+        lines = [line for suite in self.config.suites.values() for line in suite]
+        unknown = list(dict.fromkeys(metric_in(line) for line in lines if not _is_built_in(line)))
+        if not (self.config.metrics or unknown):
+            return {}
         from rankledger.pipeline.config.plan_metrics import load_metrics
 
-        return load_metrics(self)
+        return load_metrics(self, unknown)
 
     def measures(self, path: KeyPath, line: str) -> tuple[Measure, ...]:
         """What a line of a suite writes, under the profile's defaults; none if its metric cannot be loaded."""

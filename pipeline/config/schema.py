@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -446,6 +446,7 @@ def load(
     tracking: TrackingVariables | None = None,
     *,
     will_plan: bool = False,
+    own_metrics: Collection[str] = (),
 ) -> Loaded:
     """Read a config file with what it extends, `--set` overrides, environment variables and defaults.
 
@@ -453,6 +454,7 @@ def load(
 
     Args:
         will_plan: whether a plan is made of it, which refuses unknown keys and measures together with its own findings.
+        own_metrics: metrics of the user's own that the record describes whose config it is.
 
     Raises:
         InputError: all findings at once, one line each.
@@ -471,7 +473,7 @@ def checked(document: Document, *, will_plan: bool = False) -> Loaded:
         InputError: all findings at once, one line each.
     """
     written, findings, n_further = _validated(document.data)
-    findings = [*findings, *unreadable_lines(document.data)]
+    findings = [*findings, *unreadable_lines(document.data, own_metrics)]
     if written is None or not will_plan:
         document.refuse(findings, n_further=n_further)
     assert written is not None, "a config that is not valid has findings"

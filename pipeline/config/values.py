@@ -8,7 +8,7 @@ import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from itertools import accumulate, pairwise
 from string import Formatter
@@ -35,6 +35,7 @@ from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import likely
 
 __all__ = [
+    "METRICS_GROUP",
     "MOST_LINES",
     "Amount",
     "Bytes",
@@ -131,6 +132,9 @@ _WANTED = {
 }
 
 
+METRICS_GROUP = "rankledger.metrics"
+"""The group of entry points by which installed packages name metrics."""
+
 MOST_LINES = 1000
 """Lines of all suites."""
 
@@ -183,24 +187,40 @@ def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tupl
     return path, message
 
 
-def unreadable_lines(data: Mapping[str, Value]) -> Iterator[tuple[KeyPath, str]]:
+def unreadable_lines(data: Mapping[str, Value], recorded: Collection[str]) -> Iterator[tuple[KeyPath, str]]:
     """The key path and the message of each line of a suite that is text, or a number, and no measure.
 
     Lines of metrics of the user's own are read when the config is planned, which loads them.
+
+    Args:
+        data: the values.
+        recorded: metrics of the user's own that a record describes.
     """
-    suites, own = data.get("suites"), data.get("metrics")
+    suites, named = data.get("suites"), data.get("metrics")
+    own = {*recorded, *(named if isinstance(named, dict) else ())}
     listed = suites.items() if isinstance(suites, dict) else ()
     lines = [
         (("suites", name, position), str(line))
         for name, suite in listed
         for position, line in enumerate(suite if isinstance(suite, list) else ())
-        if _is_line(line) and metric_in(str(line)) not in (own if isinstance(own, dict) else ())
+        if _is_line(line) and metric_in(str(line)) not in own
     ]
+    wrong = {}
     for path, line in lines if len(lines) <= MOST_LINES else ():  # of each, what was meant is searched for
         try:
             Measure.expand(line)
         except ValueError as error:
-            yield explain_line(data, path, str(error))
+            wrong[path] = (line, str(error))
+    known = _installed_metrics() if wrong else ()
+    for path, (line, message) in wrong.items():
+        if metric_in(line) not in known:
+            yield explain_line(data, path, message)
+
+
+def _installed_metrics() -> Collection[str]:
+    from rankledger.pipeline.support.own_code import installed  # here, because all metrics of most configs are ours
+
+    return installed(METRICS_GROUP)
 
 
 def metric_in(line: str) -> str:

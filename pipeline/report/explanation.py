@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 
 from rich.table import Table
@@ -316,19 +316,20 @@ def _items(lines: Iterator[str]) -> list[str]:
     return [f"- {plain(line)}" for line in lines]
 
 
-def measures(name: str | None = None) -> str:
+def measures(name: str | None = None, metrics: Mapping[str, Metric] = METRICS) -> str:
     """Every metric, or one metric at length: its entry in the list, and its function's documentation.
 
     Args:
         name: a metric, or a measure of it, such as `ndcg@10`, in our way or another tool's; None for all metrics.
+        metrics: the metrics to list, or to find one among before the built-in ones.
 
     Raises:
         InputError: there is no such metric.
     """
     if name is not None:
-        return _explanation(name)
+        return _explanation(name, metrics)
     entries = []  # three lines each: name, title and formula; range, direction and parameters; reference
-    for metric in METRICS.values():
+    for metric in metrics.values():
         cutoff = {"refused": "", "optional": "[@k]", "required": "@k"}[metric.cutoff]
         facts = [_range(metric), _direction(metric), _parameters(metric)]
         entries.append(f"{metric.name}{cutoff}  {metric.title}: {metric.formula}")
@@ -337,11 +338,11 @@ def measures(name: str | None = None) -> str:
     return "\n".join([*entries, "", legend, "`rankledger measures NAME` explains one.", ""])
 
 
-def _explanation(name: str) -> str:
-    metric = METRICS.get(name)
+def _explanation(name: str, own: Mapping[str, Metric]) -> str:
+    metric = own.get(name) or METRICS.get(name)
     if metric is None:
         try:
-            metrics = {measure.metric.name: measure.metric for measure in Measure.expand(name)}
+            metrics = {measure.metric.name: measure.metric for measure in Measure.expand(name, own=own)}
         except ValueError as error:
             raise InputError(str(error)) from None
         if len(metrics) > 1:

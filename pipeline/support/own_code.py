@@ -17,10 +17,21 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["CodePlace", "OwnCode", "code_file", "divert_output", "find_code", "load_code", "reason_of"]
+__all__ = [
+    "CodePlace",
+    "OwnCode",
+    "code_file",
+    "divert_output",
+    "find_code",
+    "find_installed",
+    "installed",
+    "load_code",
+    "reason_of",
+]
 
 _REFERENCE = re.compile(r"(?P<module>[^:]+\.py|[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<name>[^\W\d]\w*)")
 _PRIVATE = "rankledger_own"
@@ -83,7 +94,37 @@ def find_code(reference: str, directory: Path) -> OwnCode:
         raise ValueError(
             f"module {module!r} not found: {module}.py is not in {directory}, and no such module is installed"
         ) from None
-    return OwnCode(place, _named(found, place), _version_of(found))
+    return OwnCode(place, _named(found, place), _version_of(found, _owner_of(found)))
+
+
+def installed(group: str) -> tuple[str, ...]:
+    """The names that installed packages give to code of theirs in a group of entry points, in order."""
+    return tuple(sorted(importlib.metadata.entry_points(group=group).names))
+
+
+def find_installed(group: str, name: str) -> OwnCode | None:
+    """The code that an installed package names so; None if none does.
+
+    Raises:
+        ValueError: several packages do, or it cannot be loaded: one line.
+    """
+    found = {
+        (entry.value, _title_of(entry.dist)): entry for entry in importlib.metadata.entry_points(group=group, name=name)
+    }
+    if len(found) > 1:
+        owners = ", ".join(owner for _, owner in sorted(found))
+        raise ValueError(f"several installed packages name it: {owners}; uninstall all but one")
+    for (value, _), entry in found.items():
+        written = _REFERENCE.fullmatch(value)
+        if written is None or value.partition(":")[0].endswith(".py"):
+            raise ValueError(f"its package has the entry point {value!r}, which is not module:function")
+        place = CodePlace(written["module"], written["name"])
+        try:
+            module = _imported(place.module)
+        except ModuleNotFoundError as error:
+            raise ValueError(f"{place.module} cannot be imported: {reason_of(error)}") from None
+        return OwnCode(place, _named(module, place), _version_of(module, entry.dist))
+    return None
 
 
 def code_file(reference: str, directory: Path) -> Path | None:
@@ -206,14 +247,28 @@ def _named(module: ModuleType, place: CodePlace) -> object:
     return getattr(module, place.name)
 
 
-def _version_of(module: ModuleType) -> str:
-    """The distribution of an imported module with its version; the hash of its source if that may change meanwhile."""
+def _owner_of(module: ModuleType) -> importlib.metadata.Distribution | None:
+    """The distribution that has the module; None if none or several have its package."""
     owners = set(importlib.metadata.packages_distributions().get(module.__name__.partition(".")[0], ()))
-    if len(owners) == 1:
-        distribution = importlib.metadata.distribution(owners.pop())
-        origin = json.loads(distribution.read_text("direct_url.json") or "{}")
+    return importlib.metadata.distribution(owners.pop()) if len(owners) == 1 else None
+
+
+def _title_of(distribution: importlib.metadata.Distribution | None) -> str:
+    return f"{distribution.name} {distribution.version}" if distribution else ""
+
+
+def _version_of(module: ModuleType, owner: importlib.metadata.Distribution | None) -> str:
+    """The distribution of an imported module with its version; the hash of its source if that may change meanwhile."""
+    if owner is not None:
+        origin = json.loads(owner.read_text("direct_url.json") or "{}")
         if not origin.get("dir_info", {}).get("editable"):
-            return f"{distribution.name} {distribution.version}"
+            return _title_of(owner)
+    return _source_of(module)
+
+
+@cache
+def _source_of(module: ModuleType) -> str:
+    """The hash of a module's source as it was first seen: an edited file is not imported again in this process."""
     file = getattr(module, "__file__", None)
     if not (file and file.endswith(".py")):
         raise ValueError(f"{module.__name__} has neither a version nor source to be known by; install it as a package")

@@ -190,7 +190,7 @@ def open_record(
     overrides = overrides if own else ["execution.scheduler=", *overrides]  # what it sends back is run here
     manifest = record.manifest
     variables = allowed_variables(allow_env, manifest.expansions)
-    loaded = load(config, overrides, manifest.expansions, variables, will_plan=True)
+    loaded = load(config, overrides, manifest.expansions, variables, will_plan=True, own_metrics=manifest.own_metrics)
     tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
     metrics = None if runs_code and own else _own_metrics(record)
     return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics), record, own)

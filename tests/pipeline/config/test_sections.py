@@ -298,8 +298,8 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
         ("metrics: {clicks: 3}", "metrics.clicks: found 3; write a text in quotes"),
         (
             "metrics: {my-value: a:b}",
-            "metrics.my-value: a metric cannot be called 'my-value'; write letters, digits and _, and none of dataset, model, "
-            "query_id, missing, measure, value",
+            "metrics.my-value: a metric cannot be called 'my-value'; write letters, digits and _, and none of dataset, "
+            "model, query_id, missing, measure, value",
         ),
         ("gates: {}", "gates: found nothing; write a list"),
         ("sed: 1", "sed: unknown key 'sed'; did you mean 'seed'?"),

@@ -20,6 +20,7 @@ from rankledger.pipeline.cli import app
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.own_code import find_code
 from rankledger.pipeline.types.own_metrics import own_metric, record_metric, recorded_metric, try_metric
+from rankledger.pipeline.workflow.measures import measures
 from tests.support.blocks import judged_block
 from tests.support.each import each
 from tests.support.generated_data import rating_collection, search_collection, write_config
@@ -444,3 +445,72 @@ own = Metric("own", covered, "Covered", needs=("subtopics",))
 """
     write_module(tmp_path, source)
     try_metric(own_metric("own", find_code("clicks:own", tmp_path)), {})
+
+
+# Metrics of installed packages.
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch) -> Path:
+    """The folder of an installed package, clickstats 1.0, that names the metrics `gain`, `ndcg` and `lost`."""
+    site = tmp_path / "site-packages"
+    write_module(site, GAIN, name="clickstats")
+    info = site / "clickstats-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: clickstats\nVersion: 1.0\n", encoding="utf-8")
+    entries = "[rankledger.metrics]\ngain = clickstats:gain\nndcg = clickstats:gain\nlost = clickstats:lost\n"
+    (info / "entry_points.txt").write_text(entries, encoding="utf-8")
+    monkeypatch.syspath_prepend(site)
+    yield site
+    sys.modules.pop("clickstats", None)
+
+
+def installed_config(folder: Path) -> Path:
+    return write_config(folder, {"web": WEB}, {"search": ["gain@5", "ndcg@5", "dcg@5"]}, report=False)
+
+
+def test_an_installed_metric_needs_no_line_in_the_config(package, tmp_path):
+    """Its name is enough. The definition is by name and version of the package; a built-in metric stays what it is."""
+    found = evaluate(installed_config(tmp_path))
+
+    np.testing.assert_allclose(found.scores["gain@5"], found.scores["dcg@5"], rtol=1e-12)
+    manifest = json.loads((found.record / "manifest.json").read_text(encoding="utf-8"))
+    assert {name: metric["code"] for name, metric in manifest["own_metrics"].items()} == {"gain": "gain clickstats 1.0"}
+
+
+def test_a_record_is_read_where_the_package_is_not(package, tmp_path, monkeypatch):
+    """Without the package the record has its scores; its config is refused, as for any unknown metric."""
+    config = installed_config(tmp_path)
+    scores = evaluate(config).scores["gain@5"]
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(package)])
+    sys.modules.pop("clickstats")
+
+    np.testing.assert_array_equal(rankledger.load("last", runs_dir=tmp_path / "runs").scores["gain@5"], scores)
+    with pytest.raises(InputError, match=r"suites\.search\[0\]: unknown metric 'gain@5'"):
+        evaluate(config)
+
+
+def test_a_broken_package_is_named(package, tmp_path):
+    """What an installed package names and has not is refused where a suite asks for it."""
+    with pytest.raises(InputError, match=r"the installed metric 'lost': clickstats has no 'lost'"):
+        evaluate(write_config(tmp_path, {"web": WEB}, {"search": ["lost@5"]}))
+
+
+def test_measures_lists_ones_own(package, config):
+    """Those of installed packages and of the config alone, as built-in ones are; what cannot be used says why."""
+    write_module(config.parent, GAIN.replace('"Gain"', '"Gain of clicks"'))
+    listed = measures(own=True, config=write(config.parent, "worth@5", metrics={"worth": "clicks:gain"}))
+
+    assert "gain[@k]  Gain: sum gain / log_base(rank + base - 1)" in listed
+    assert "worth[@k]  Gain of clicks: sum gain / log_base(rank + base - 1)" in listed
+    assert "lost  cannot be used: clickstats has no 'lost'" in listed
+    assert "ndcg  cannot be used: `rankledger measures` knows a metric 'ndcg'" in listed
+    assert "bpref" not in listed
+    assert "bpref" in measures(config=config)
+    assert measures("gain@5").startswith("gain: Gain\n")
+    assert measures("ndcg").startswith("ndcg: nDCG\n")
+
+
+def test_measures_says_that_there_is_none_of_ones_own():
+    """Without a package and a config the list says how to get one."""
+    assert measures(own=True).startswith("no metrics of your own")
