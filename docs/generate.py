@@ -376,9 +376,10 @@ def _held(types: Mapping[str, type]) -> dict[str, type]:
     left = [*types.values()]
     while left:
         owner = left.pop()
-        module = importlib.import_module(owner.__module__)
+        bases = [base for base in owner.__mro__ if base.__module__.startswith("rankledger.")]
+        modules = [importlib.import_module(base.__module__) for base in bases]
         for name in re.findall(r"[A-Z]\w+", " ".join(_annotations(owner).values())):
-            found = getattr(module, name, None)
+            found = next((getattr(module, name) for module in modules if hasattr(module, name)), None)
             if isinstance(found, type) and found.__module__.startswith("rankledger.") and name not in types | held:
                 held[name] = found
                 left.append(found)
@@ -438,7 +439,9 @@ def _type(name: str, found: type) -> Iterator[str]:
     text = _docstring(found)
     yield from (f"### {name}", "", *text[""], "")
     types = _annotations(found)
-    meanings = _meanings([*text.get("Attributes", []), *_members(found)])
+    own = [base for base in reversed(found.__mro__) if base.__module__.startswith("rankledger.")]
+    lines = (line for base in own for line in (*_docstring(base).get("Attributes", []), *_members(base)))
+    meanings = _meanings([*lines])
     if meanings:
         yield from ("| attribute | type | meaning |", "|---|---|---|")
         for attribute, meaning in meanings.items():

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.explanation import Explanation
     from rankledger.pipeline.types.gates import Accepted
     from rankledger.pipeline.types.power import PowerPlan
-    from rankledger.pipeline.types.results import Evaluation, Validation
+    from rankledger.pipeline.types.results import Validation
     from rankledger.pipeline.types.upkeep import FigureMatch, PruneResult, RecordList, Reproduction
     from rankledger.pipeline.types.views import History
     from rankledger.pipeline.workflow.browse import find, list_evaluations, load
     from rankledger.pipeline.workflow.compare import compare
     from rankledger.pipeline.workflow.deliver import SyncResult, sync
     from rankledger.pipeline.workflow.evaluate import evaluate, validate
+    from rankledger.pipeline.workflow.evaluation import Evaluation
     from rankledger.pipeline.workflow.explain import explain
     from rankledger.pipeline.workflow.history import history
     from rankledger.pipeline.workflow.nightly import nightly
@@ -82,7 +83,7 @@ _MODULES = {
     "pipeline.types.gates": ("Accepted",),
     "pipeline.types.changes": ("ComparisonReport",),
     "pipeline.types.power": ("PowerPlan",),
-    "pipeline.types.results": ("Evaluation", "Validation"),
+    "pipeline.types.results": ("Validation",),
     "pipeline.types.explanation": ("Explanation",),
     "pipeline.types.upkeep": ("FigureMatch", "PruneResult", "RecordList", "Reproduction"),
     "pipeline.types.views": ("History",),
@@ -90,6 +91,7 @@ _MODULES = {
     "pipeline.workflow.compare": ("compare",),
     "pipeline.workflow.deliver": ("SyncResult", "sync"),
     "pipeline.workflow.evaluate": ("evaluate", "validate"),
+    "pipeline.workflow.evaluation": ("Evaluation",),
     "pipeline.workflow.explain": ("explain",),
     "pipeline.workflow.history": ("history",),
     "pipeline.workflow.nightly": ("nightly",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -15,11 +15,12 @@ import click
 
 import rankledger
 from rankledger.pipeline.cli import options, terminal
+from rankledger.pipeline.report.forms import ENDINGS
 
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import EvaluationOptions
+    from rankledger.pipeline.report.forms import Form
     from rankledger.pipeline.types.results import Evaluation
-    from rankledger.pipeline.workflow.report import Form
 
 __all__ = ["compare", "evaluate", "history", "nightly", "report", "show"]
 
@@ -261,15 +262,12 @@ def history(
     )
 
 
-_ENDINGS: Mapping[str, Form] = {".html": "html", ".md": "markdown", ".tex": "latex", ".csv": "csv"}
-
-
 @click.command(short_help="Write a page, Markdown, LaTeX tables or CSV of records.")
 @click.argument("references", metavar="[REFERENCE]…", nargs=-1)
 @click.option(
     "--format",
     "form",
-    type=click.Choice([*_ENDINGS.values(), "md"]),
+    type=click.Choice([*ENDINGS.values(), "md"]),
     callback=lambda _context, _option, form: "markdown" if form == "md" else form,
     help="What to write; by default as the ending of --output says, or html.",
 )
@@ -364,7 +362,7 @@ def _chosen(form: Form | None, output: str | None) -> Form:
                 "an HTML page cannot be shown in a terminal; add --open, --output FILE or --format markdown"
             )
         return form or "html"
-    chosen = form or _ENDINGS.get(Path(output).suffix.lower())
+    chosen = form or ENDINGS.get(Path(output).suffix.lower())
     if chosen is None:
         raise click.UsageError(f"{output}: unknown file type; add --format, or let the name end in .html")
     return chosen

@@ -459,15 +459,17 @@ def load(
     Raises:
         InputError: all findings at once, one line each.
     """
-    return checked(loader.load(path, overrides, environ, tracking), will_plan=will_plan)
+    document = loader.load(path, overrides, environ, tracking)
+    return checked(document, will_plan=will_plan, own_metrics=own_metrics)
 
 
-def checked(document: Document, *, will_plan: bool = False) -> Loaded:
+def checked(document: Document, *, will_plan: bool = False, own_metrics: Collection[str] = ()) -> Loaded:
     """The config that a document is.
 
     Args:
         document: what was written.
         will_plan: as of `load`.
+        own_metrics: as of `load`.
 
     Raises:
         InputError: all findings at once, one line each.

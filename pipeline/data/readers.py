@@ -31,7 +31,6 @@ from rankledger.pipeline.data.files import Contents, StoredFile, each_file, refu
 from rankledger.pipeline.data.formats import FORMATS, parse
 from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
 from rankledger.pipeline.data.formats.json import double, written
-from rankledger.pipeline.data.formats.memory import MEMORY, describe_rows
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
@@ -391,6 +390,8 @@ class Reading:
 
     def _take_held(self, held: InMemory, take: Callable[[FilePart, pa.Table], T]) -> T:
         """What is taken from an input in memory, which is one part."""
+        from rankledger.pipeline.data.formats.memory import describe_rows
+
         part = self._held_part(held)
         table = parse(part)
         if not len(table):
@@ -400,6 +401,8 @@ class Reading:
         return take(part, table)
 
     def _held_part(self, held: InMemory) -> FilePart:
+        from rankledger.pipeline.data.formats.memory import MEMORY
+
         source = self.source
         return FilePart(source.path, MEMORY, pa.py_buffer(b""), self.kind, source.columns, source.large, held=held)
 

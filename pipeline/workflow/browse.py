@@ -12,9 +12,9 @@ from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import overall_effect
-from rankledger.pipeline.types.results import Evaluation, Scores
+from rankledger.pipeline.types.results import Scores
 from rankledger.pipeline.types.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
-from rankledger.pipeline.workflow.evaluation import evaluation_of
+from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.references import measure_among, record_to_show, skipped, spelled
 from rankledger.pipeline.workflow.workspace import Workspace, open_record
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rankledger.pipeline.config.loader import allowed_variables
 from rankledger.pipeline.config.schema import Loaded, Tracking
@@ -281,9 +281,12 @@ def _uri(uri: str | None, workspace: Workspace) -> str:
     return f"{_DATABASE}{(workspace.runs_dir / (path.removeprefix('/') if separator else path)).resolve()}"
 
 
+_Evaluation = TypeVar("_Evaluation", bound=Evaluation)
+
+
 def deliver(
-    evaluation: Evaluation, record: Record, workspace: Workspace, *, store: TrackingStore | None, metric_name: str
-) -> Evaluation:
+    evaluation: _Evaluation, record: Record, workspace: Workspace, *, store: TrackingStore | None, metric_name: str
+) -> _Evaluation:
     """The evaluation with where it is now, or with the reasons why it is not; the record is whole anyhow.
 
     Args:

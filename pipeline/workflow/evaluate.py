@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, get_args
 
 import yaml
@@ -31,7 +32,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
 from rankledger.pipeline.types.inputs import Given
 from rankledger.pipeline.types.manifest import Description, TrackingWish
-from rankledger.pipeline.types.results import DataWarning, Evaluation, Record, Scores, Validation
+from rankledger.pipeline.types.results import DataWarning, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
 from rankledger.pipeline.workflow.deliver import (
@@ -41,8 +42,7 @@ from rankledger.pipeline.workflow.deliver import (
     sync_command,
     with_own_targets,
 )
-from rankledger.pipeline.workflow.evaluation import DisplayedEvaluation
-from rankledger.pipeline.workflow.in_memory import open_given
+from rankledger.pipeline.workflow.evaluation import Evaluation
 from rankledger.pipeline.workflow.inputs import Inputs, read_inputs
 from rankledger.pipeline.workflow.manifest import build_manifest
 from rankledger.pipeline.workflow.page import new_page
@@ -287,6 +287,8 @@ def evaluate(
     else:
         if date is not None:
             raise InputError("date: fills {date} in the paths of a config; remove it")
+        from rankledger.pipeline.workflow.in_memory import open_given
+
         tracked = bool(tracking)
         recorded = tracked if record is None else record
         opened = open_given(
@@ -344,8 +346,9 @@ def evaluate_opened(
     config, records = opened.loaded.config, workspace.records
     if not recorded:
         started = datetime.now(UTC)
-        path = records.folder / new_evaluation_id(config.name, started)
-        return replace(_evaluation(path, opened, compute(opened, workers, workspace, started=started)), record=None)
+        computed = compute(opened, workers, workspace, started=started)
+        evaluation = _evaluation(records.folder / new_evaluation_id(config.name, started), opened, computed)
+        return replace(evaluation, record=None, _session=_Session(opened, computed, started, command))
     clear_left_behind(records, workspace.runs_dir)
     tracked = config.tracking if tracking and config.tracking.enabled else None
     with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
@@ -356,26 +359,78 @@ def evaluate_opened(
         )
         if not (computed.results or even_of_nothing):
             return replace(evaluation, record=None)
-        manifest = build_manifest(
+        manifest = _manifest(
+            evaluation,
             opened,
-            computed.inputs,
-            evaluation_id=evaluation.evaluation_id,
-            created=started,
+            computed,
+            workspace,
+            started=started,
             command=command,
-            config=str(config_of(opened)) if opened.config.name else "",
-            records=records.remote.url if records.remote else None,
             tracking=TrackingWish(
                 wanted=tracked is not None, from_environment=tracked is not None and is_from_environment(tracked)
             ),
-            baselines=computed.inferred.baselines,
-            external_metrics=computed.inferred.external_metrics,
         )
         rendered = _render_page(evaluation, computed, manifest, workspace) if config.report else _RenderedPage()
         record = _write(evaluation, opened, computed, rendered, manifest, workspace)
+        if not opened.config.name:
+            evaluation = replace(evaluation, _session=_Session(opened, computed, started, command))
         delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.tracking.metric_name)
         if rendered.error is not None:
             raise rendered.error
         return delivered
+
+
+def _manifest(
+    evaluation: Evaluation,
+    opened: Opened,
+    computed: _Computed,
+    workspace: Workspace,
+    *,
+    started: datetime,
+    command: str,
+    tracking: TrackingWish,
+) -> Description:
+    records = workspace.records
+    return build_manifest(
+        opened,
+        computed.inputs,
+        evaluation_id=evaluation.evaluation_id,
+        created=started,
+        command=command,
+        config=str(config_of(opened)) if opened.config.name else "",
+        records=records.remote.url if records.remote else None,
+        tracking=tracking,
+        baselines=computed.inferred.baselines,
+        external_metrics=computed.inferred.external_metrics,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Session:
+    """What is known of an evaluation that was not recorded: see `Session`."""
+
+    opened: Opened
+    computed: _Computed
+    started: datetime
+    command: str
+
+    @contextmanager
+    def written(self, evaluation: Evaluation) -> Iterator[Path]:
+        """A record of the evaluation in a temporary folder."""
+        untracked = TrackingWish(wanted=False, from_environment=False)
+        with TemporaryDirectory(prefix="rankledger-") as folder:
+            workspace = Workspace.open(folder)
+            manifest = _manifest(
+                evaluation,
+                self.opened,
+                self.computed,
+                workspace,
+                started=self.started,
+                command=self.command,
+                tracking=untracked,
+            )
+            rendered = _render_page(evaluation, self.computed, manifest, workspace)
+            yield _write(evaluation, self.opened, self.computed, rendered, manifest, workspace).path
 
 
 def validate(
@@ -435,7 +490,7 @@ def _false_alarms(config: Config, planned: Plan) -> str:
 
 def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
     planned, inputs, tables = opened.planned, computed.inputs, computed.inferred.tables
-    return DisplayedEvaluation(
+    return Evaluation(
         evaluation_id=path.name,
         name=opened.loaded.config.name,
         directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},

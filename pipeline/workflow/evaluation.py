@@ -2,14 +2,130 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types import results
 from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.results import Evaluation, Record
+from rankledger.pipeline.types.results import Record
 
-__all__ = ["DisplayedEvaluation", "evaluation_of"]
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from rankledger.pipeline.report.forms import Form
+    from rankledger.pipeline.types.changes import ComparisonReport
+    from rankledger.pipeline.types.explanation import Explanation
+    from rankledger.pipeline.workflow.workspace import Opened
+
+__all__ = ["Evaluation", "Session", "evaluation_of"]
 
 
-class DisplayedEvaluation(Evaluation):
-    """An evaluation as the workflow gives it: how it looks is for the report to say, which tables do not know."""
+class Session(Protocol):
+    """What an evaluation knows beyond its tables, if it has no record or its inputs are in memory."""
+
+    @property
+    def opened(self) -> Opened:
+        """What was evaluated, with its inputs."""
+
+    def written(self, evaluation: Evaluation) -> AbstractContextManager[Path]:
+        """A record of the evaluation in a temporary folder."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(results.Evaluation):
+    """An evaluation that can be shown, and asked about its models and queries.
+
+    Reports and comparisons are those of its record. One that has none is written to a temporary folder for them, which
+    is removed at once.
+    """
+
+    _session: Session | None = None
+
+    def compare(self, base: str, candidate: str, *, measure: str | None = None, top: int = 10) -> ComparisonReport:
+        """What changes from one model to another, as `rankledger.compare` says it of two records.
+
+        Args:
+            base: the model to compare with.
+            candidate: the model to compare.
+            measure: the measure to rank queries by; by default the lead measure.
+            top: how many queries to list on each dataset.
+
+        Raises:
+            InputError: there is no such model or measure.
+        """
+        from rankledger.pipeline.workflow.compare import compare
+
+        with self._record() as path:
+            return compare(f"{path}#{base}", f"{path}#{candidate}", measure=measure, top=top)
+
+    def explain(
+        self, model: str, query: str | int, measure: str | None = None, *, dataset: str | None = None
+    ) -> Explanation:
+        """The score of one query, with what each document adds to it.
+
+        Args:
+            model: the model.
+            query: the query.
+            measure: the measure, whether it was computed or not; by default the lead measure.
+            dataset: the dataset; by default the one that judges the query.
+
+        Raises:
+            InputError: a name is unknown, or a file has changed.
+        """
+        from rankledger.pipeline.workflow import explain
+
+        if self._session is not None:
+            opened = self._session.opened
+            return explain.explain_opened(opened, model=model, query=str(query), measure=measure, dataset=dataset)
+        with self._record() as path:
+            return explain.explain(str(path), model=model, query=str(query), measure=measure, dataset=dataset)
+
+    def to_latex(self, measures: Sequence[str] = ()) -> str:
+        """Tables for a paper, one for each dataset; by default of all measures that fit."""
+        return self._report("latex", measures)
+
+    def to_markdown(self, measures: Sequence[str] = ()) -> str:
+        """A summary for a pull request; by default of all measures that fit."""
+        return self._report("markdown", measures)
+
+    def report(self, path: str | Path, measures: Sequence[str] = ()) -> None:
+        """Write a report: a page, Markdown, LaTeX or CSV, as the path ends in .html, .md, .tex or .csv.
+
+        Raises:
+            InputError: the path ends otherwise, or there is no such measure.
+            OSError: it cannot be written.
+        """
+        from rankledger.pipeline.report.forms import ENDINGS
+        from rankledger.pipeline.report.verdicts import write_text
+
+        form = ENDINGS.get(Path(path).suffix.lower())
+        if form is None:
+            raise InputError(f"{path}: unknown file type; let the name end in {', '.join(ENDINGS)}")
+        write_text(Path(path), self._report(form, measures))
+
+    def _report(self, form: Form, measures: Sequence[str]) -> str:
+        from rankledger.pipeline.workflow.report import report
+
+        with self._record() as path:
+            return report(str(path), form=form, measures=[measures] if isinstance(measures, str) else measures)
+
+    @contextmanager
+    def _record(self) -> Iterator[Path]:
+        """The folder of its record, in which a slash tells it from an id."""
+        if self.record is not None:
+            yield self.record.absolute()
+        elif self._session is None or not self.results:
+            raise InputError("no model output was evaluated, so there is nothing to show; see `failures`")
+        else:
+            with self._session.written(self) as path:
+                try:
+                    yield path
+                except InputError as error:  # nobody knows the folder
+                    raise InputError(*(line.replace(str(path), self.evaluation_id) for line in error.lines)) from None
 
     def _repr_html_(self) -> str:
         """The leaderboard, where this is the last expression of a notebook's cell."""
@@ -24,7 +140,7 @@ def evaluation_of(record: Record) -> Evaluation:
     What is printed of it, and its note in MLflow, are the same as when it was evaluated, to the letter.
     """
     manifest = record.manifest
-    return DisplayedEvaluation(
+    return Evaluation(
         evaluation_id=manifest.evaluation_id,
         name=manifest.name,
         directions={measure: found.direction for measure, found in manifest.definitions.items()},

@@ -32,7 +32,7 @@ from rankledger.pipeline.workflow.references import source_of_reference
 from rankledger.pipeline.workflow.reproduce import locate
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_source, recorded_output, refuse_other_inputs
 
-__all__ = ["explain"]
+__all__ = ["explain", "explain_opened"]
 
 
 def explain(
@@ -81,6 +81,30 @@ def explain(
     opened = open_source(source, workspace, overrides=overrides, date=date, tracking=False)
     if inputs and opened.record is None:
         raise InputError("--inputs is for records; a config names its inputs itself, remove it")
+    return explain_opened(
+        opened,
+        model=model,
+        query=query,
+        measure=measure,
+        dataset=dataset,
+        replicate=replicate,
+        under=under,
+        inputs=inputs,
+    )
+
+
+def explain_opened(
+    opened: Opened,
+    *,
+    model: str,
+    query: str,
+    measure: str | None = None,
+    dataset: str | None = None,
+    replicate: str | None = None,
+    under: str | None = None,
+    inputs: str | Path | None = None,
+) -> Explanation:
+    """The same of a config or record that was opened; arguments and errors are those of `explain`."""
     opened = replace(opened, planned=_of_replicate(opened.planned, model, dataset, replicate))
     with _located(opened, model, dataset, inputs) as planned:
         return _explained(opened, planned, model=model, query=query, measure=measure, dataset=dataset, under=under)

@@ -31,10 +31,9 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
 from rankledger.pipeline.support.progress import aside, say, stage
 from rankledger.pipeline.types.joined import OutputKey
-from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging, run_page, sync_command
 from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, workers_of
-from rankledger.pipeline.workflow.evaluation import evaluation_of
+from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
 

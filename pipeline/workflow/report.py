@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from rankledger.pipeline.record.tables import damaged_files
+from rankledger.pipeline.report.forms import Form
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.report.latex import latex
 from rankledger.pipeline.report.markdown import markdown
@@ -20,9 +20,7 @@ from rankledger.pipeline.workflow.page import page_of
 from rankledger.pipeline.workflow.references import measures_among, record_to_show, skipped
 from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["Form", "report"]
-
-Form: TypeAlias = Literal["html", "markdown", "latex", "csv"]
+__all__ = ["report"]
 
 _FIGURES = ("latex", "csv")  # the forms that have figures alone; the others say why there are none
 _PAGE = "report.html"  # of a record, which is made anew and not read

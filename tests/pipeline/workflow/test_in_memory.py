@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -354,3 +355,54 @@ def test_a_record_is_read_compared_and_reported_but_not_evaluated_again(tmp_path
     advice = "evaluate again from its data"
     message = refusal(rankledger.evaluate, record, tracking=False)
     assert message == f"memory://judgments: was given in memory, and a record keeps no inputs; {advice}"
+
+
+def without_ids(text: str, *evaluations: Evaluation) -> str:
+    """The text with one word for the ids of these evaluations."""
+    for evaluation in evaluations:
+        text = text.replace(evaluation.evaluation_id, "ID")
+    return text
+
+
+def test_an_evaluation_without_a_record_is_reported_as_its_record_is(tmp_path: Path) -> None:
+    """LaTeX and Markdown are the same to the letter; a page, a table of figures and the like are written as named."""
+    kept = in_memory(WEB, CONTAINERS["mapping"], record=True, runs_dir=tmp_path / "runs")
+    free = in_memory(WEB, CONTAINERS["mapping"])
+    assert without_ids(free.to_latex(), free) == without_ids(kept.to_latex(), kept)
+    assert without_ids(free.to_markdown(["ap"]), free) == without_ids(kept.to_markdown("ap"), kept)
+    assert without_ids(rankledger.report(str(kept.record), form="latex"), kept) == without_ids(kept.to_latex(), kept)
+    for name, begin in (("report.html", "<!doctype html>"), ("report.md", "##"), ("r.tex", "%"), ("r.csv", "evalu")):
+        free.report(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8").lower().startswith(begin)
+    assert refusal(free.report, tmp_path / "r.pdf").endswith("let the name end in .html, .md, .tex, .csv")
+
+
+def test_models_of_one_evaluation_are_compared(tmp_path: Path) -> None:
+    """The difference of each measure is that of the comparison, from the base to the candidate."""
+    evaluation = in_memory(WEB, CONTAINERS["mapping"])
+    differences = evaluation.compare("bm25", "dense").differences.set_index("measure")["difference"]
+    expected = evaluation.comparisons.query("model == 'dense'").set_index("measure")["difference"]
+    for measure, difference in differences.items():
+        assert difference == pytest.approx(expected[measure], abs=1e-12)
+    assert len(differences) == len(expected)
+    message = refusal(evaluation.compare, "bm25", "dnse")
+    assert "has no model 'dnse'" in message
+    assert str(Path(tempfile.gettempdir())) not in message
+
+
+def test_a_query_is_explained_with_or_without_a_record(tmp_path: Path) -> None:
+    """The explained score is the one that was measured, of inputs in memory and of files."""
+    query = min(WEB.judged)
+    free = in_memory(WEB, CONTAINERS["generator"])
+    kept = in_memory(WEB, CONTAINERS["stream"], record=True, runs_dir=tmp_path / "runs")
+    files = from_files(tmp_path, WEB, MEASURES)
+    for evaluation in (free, kept, files, rankledger.load(files.record)):
+        scores = evaluation.scores.set_index(["model", "query_id"])["ap"]
+        assert evaluation.explain("dense", query, "ap").outcome.value == scores["dense", query]
+    assert refusal(free.explain, "dense", "nowhere").startswith("the query 'nowhere' is not judged in web")
+
+
+def test_nothing_is_shown_where_nothing_was_evaluated() -> None:
+    """An evaluation without an output has no table to write, and says so."""
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": {}}, ["ap"], overrides=FEW)
+    assert refusal(evaluation.to_latex) == "no model output was evaluated, so there is nothing to show; see `failures`"
