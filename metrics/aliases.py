@@ -88,6 +88,7 @@ _FEATURES = "it takes features of documents for subtopics; strec@# takes judgmen
 _USERS = "of the measures with a model of the reader there are rbp, err@#, rankscore@#; write one of them"
 _PER_TREC = "the mean over queries, where trec_eval's last line has the sum"
 _BINARY = "there every relevant document gains 1, as in `ndcg(gain=binary)@10`"
+_ILD = "it is diversity here; name the column of the documents that it compares, as in diversity(feature=genre)@#"
 _INTERACTIONS = "there a query counts as often as it consumed the document"
 _COUNT = "a count there, the share of it here"
 _DISCOUNTED = "it discounts novelty by rank and relevance; novelty@# does not"
@@ -503,6 +504,7 @@ _PROSE = {
     **_all("kendall tau", _is("kendall_tau")),
     "coverage": _no("of the catalogue it is item_coverage@#, of queries user_coverage; write the one meant"),
     **_all("catalog_coverage catalogue_coverage", _is("item_coverage")),
+    **_all("ild ILD intra_list_diversity intra_list_distance", _no(_ILD)),
 }
 
 TOOLS = (

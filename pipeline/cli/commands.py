@@ -12,10 +12,10 @@ from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reprod
 from rankledger.pipeline.cli.reference import schema, trec_eval
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
 from rankledger.pipeline.cli.understand import explain, find, measures, plan, validate
-from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.errors import InputError, LockedError, likely, shorten
 from rankledger.pipeline.support.progress import work
 
-__all__ = ["GROUPS", "cli", "run"]
+__all__ = ["GROUPS", "OTHER_WORDS", "cli", "run"]
 
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
     "Everyday": (evaluate, nightly, show, compare, history, report),
@@ -26,8 +26,37 @@ GROUPS: Mapping[str, tuple[click.Command, ...]] = {
 """The commands, in the order of the help."""
 
 
+OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "accept": ("approve", "bless", "promote"),
+    "compare": ("diff",),
+    "evaluate": ("bench", "benchmark", "eval", "run", "score", "test"),
+    "explain": ("inspect", "why"),
+    "find": ("search",),
+    "history": ("log", "trend", "trends"),
+    "list": ("ls", "records"),
+    "measures": ("metric", "metrics"),
+    "nightly": ("cron", "schedule"),
+    "plan": ("power",),
+    "prune": ("clean", "gc", "rm"),
+    "report": ("export", "html", "latex", "page"),
+    "reproduce": ("replay", "rerun"),
+    "show": ("leaderboard", "print", "result", "results", "summary", "view"),
+    "sync": ("push", "upload"),
+    "validate": ("check", "lint"),
+}
+"""Our commands, and what they are called elsewhere."""
+
+
 class _GroupedHelp(click.Group):
-    """A command whose help lists its commands by group."""
+    """A command whose help lists its commands by group, and which knows what they are called elsewhere."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if self.get_command(ctx, word) is None and not word.startswith("-"):
+            ctx.fail(f"no command {shorten(word)!r}{_meant(word)}")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [str(command.name) for commands in GROUPS.values() for command in commands]
@@ -49,6 +78,14 @@ def cli() -> None:
         rankledger compare last#tfidf last#bm25 --name quickstart
         rankledger report --open --name quickstart
     """
+
+
+def _meant(word: str) -> str:
+    """The end of a message on an unknown command: what is likely meant."""
+    if word.endswith((".yaml", ".yml")):
+        return f"; did you mean `rankledger evaluate {shorten(word)}`?"
+    meant = next((ours for ours, words in OTHER_WORDS.items() if word.lower() in words), None)
+    return f"; did you mean {meant!r}?" if meant else likely(word.lower(), cli.commands)
 
 
 for _commands in GROUPS.values():

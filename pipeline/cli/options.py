@@ -29,6 +29,7 @@ __all__ = [
     "quiet",
     "records",
     "runs_dir",
+    "seed",
     "tracking_uri",
 ]
 
@@ -60,6 +61,9 @@ def form(command: click.decorators.FC) -> click.decorators.FC:
 
 overrides = click.option(
     "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Override a config value; may be repeated."
+)
+seed = click.option(
+    "--seed", type=click.IntRange(0), metavar="N", help="Root of all randomness, in place of `seed` in the config."
 )
 date = click.option("--date", metavar="DATE", help="Value of {date} in paths: a day such as 2026-11-20, or a label.")
 jobs = click.option("--jobs", type=int, help="Number of workers; -1 is one per CPU, -2 one fewer.")
@@ -98,6 +102,7 @@ class EvaluationOptions(NamedTuple):
     """The options that `evaluate` and `nightly` share."""
 
     overrides: tuple[str, ...]
+    seed: int | None
     jobs: int | None
     backend: Backend | None
     scheduler: str | None
@@ -113,6 +118,7 @@ class EvaluationOptions(NamedTuple):
 
 _OF_AN_EVALUATION = (
     overrides,
+    seed,
     jobs,
     click.option(
         "--backend",
@@ -141,7 +147,8 @@ def evaluation(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_options(**values: object) -> None:
         shared = EvaluationOptions(**{name: values.pop(name) for name in EvaluationOptions._fields})  # type: ignore[arg-type]
-        command(shared, **values)
+        seed = () if shared.seed is None else (f"seed={shared.seed}",)
+        command(shared._replace(overrides=(*shared.overrides, *seed)), **values)
 
     for option in reversed(_OF_AN_EVALUATION):
         option(with_options)

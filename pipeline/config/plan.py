@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import TypeAlias
 
+from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
@@ -57,22 +58,29 @@ def _plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
 
 
 def _suite(planning: Planning, name: str, lines: Sequence[str]) -> tuple[Measure, ...]:
-    measures: dict[Measure, None] = {}
+    measures: dict[Measure, str] = {}
     for position, line in enumerate(lines):
         path = ("suites", name, position)
         for measure in planning.measures(path, line):
             first = next(iter(measures), measure)
             if measure in measures:
-                planning.find(path, f"{measure} is in the suite twice; keep one")
+                planning.find(path, f"{_twice(measure, measures[measure], line)}; keep one")
             elif kind_of(measure) != kind_of(first):
                 kinds = f"{measure} is for {kind_of(measure)} and {first} for {kind_of(first)}"
                 planning.find(path, f"{kinds}; put them in two suites")
             else:
-                measures[measure] = None
+                measures[measure] = line
         if len(measures) > _MOST_MEASURES:
             planning.find(path, f"the suite has more than {_MOST_MEASURES:,} measures by here; leave some out")
             break
     return tuple(measures)
+
+
+def _twice(measure: Measure, first: str, second: str) -> str:
+    """What two lines say that have a measure in common: if its names differ, that they mean the same."""
+    if first != second and any(translate(line) != (line,) for line in (first, second)):
+        return f"'{first}' and '{second}' are one measure, {measure}"
+    return f"{measure} is in the suite twice"
 
 
 def _dataset(

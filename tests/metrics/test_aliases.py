@@ -410,6 +410,7 @@ REFUSED = {
     "relstring": "explain",
     "ideal_dcg": "explain",
     "yaap": "ap",
+    "ild@10": "diversity(feature=genre)@10",
     "prefs_simp": "preferences",
     "map_avgjg": "several judgments",
     "11pt_avg.0.2,0.5,0.8": "iprec(recall=…)",

@@ -25,7 +25,7 @@ import yaml
 
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.app import main
-from rankledger.pipeline.cli.commands import cli
+from rankledger.pipeline.cli.commands import OTHER_WORDS, cli
 from rankledger.pipeline.record.folder import read_record
 from tests.support.forked import Loaded
 from tests.support.generated_data import Collection, rows, search_collection, write_config, write_table
@@ -193,6 +193,16 @@ def test_set_overrides_the_config(run_cli, config):
     assert written["bootstrap"] == {"resamples": 123}
     assert {line.measure for line in read_record(outcome.record).summary} == {"rr"}
     assert read_record(outcome.record).manifest.bootstrap.resamples == 123
+
+
+def test_seed_is_that_of_the_config(run_cli, config):
+    """--seed wins over --set, is in the record, and gives the figures of a config with that seed."""
+    chosen = run_cli("evaluate", str(config), "--no-tracking", "--set", "seed=5", "--seed", "7").record
+    edit(config, seed=7)
+    written = run_cli("evaluate", str(config), "--no-tracking").record
+
+    assert read_record(chosen).manifest.seed == 7
+    assert (chosen / "summary.csv").read_bytes() == (written / "summary.csv").read_bytes()
 
 
 def test_date_fills_the_paths(run_cli, config):
@@ -400,6 +410,31 @@ def test_a_wrong_command_is_refused(run_cli, arguments, said):
 
     assert (outcome.code, outcome.out) == (2, "")
     assert said in outcome.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("run", "did you mean 'evaluate'?"),  # and not 'prune', which looks more like it, and deletes
+        ("leaderboard", "did you mean 'show'?"),
+        ("Diff", "did you mean 'compare'?"),
+        ("evalute", "did you mean 'evaluate'?"),
+        ("nightly.yaml", "did you mean `rankledger evaluate nightly.yaml`?"),
+        ("qqqq", "no command 'qqqq'"),
+    ],
+)
+def test_another_word_for_a_command_leads_to_it(run_cli, word, meant):
+    """What other tools call a command, a misspelling and a config without a command lead on; nothing runs."""
+    outcome = run_cli(word)
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.splitlines()[-1].endswith(meant)
+
+
+def test_other_words_lead_to_commands_and_are_none():
+    """Each leads to a command that exists, and no command is hidden by one."""
+    assert set(OTHER_WORDS) <= set(cli.commands)
+    assert not set(cli.commands) & {word for words in OTHER_WORDS.values() for word in words}
 
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])

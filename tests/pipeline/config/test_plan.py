@@ -380,13 +380,16 @@ def test_one_file_with_a_column_for_each_model_is_two_outputs():
             ],
         ),
         ("[ap, 'p@5,10', p@10]", ["5: suites.s[2]: p@10 is in the suite twice; keep one"]),
+        ("[mrr, recip_rank]", ["5: suites.s[1]: 'mrr' and 'recip_rank' are one measure, rr; keep one"]),
+        ("[rr, MRR]", ["5: suites.s[1]: 'rr' and 'MRR' are one measure, rr; keep one"]),
+        ("[MRR, MRR]", ["5: suites.s[1]: rr is in the suite twice; keep one"]),
         ("[rmse]", ["3: datasets.d: no suite is for rankings, which the dataset has; add one under `suites`"]),
         ("[item_coverage@10, tn@5, user_coverage]", ["3: datasets.d: item_coverage@10, tn@5: " + CATALOGUE]),
         ('["alpha_ndcg@5,10", ap, strec@5]', ["3: datasets.d: alpha_ndcg@5, alpha_ndcg@10, strec@5: " + SUBTOPICS]),
     ],
 )
 def test_wrong_suites(suites, found):
-    """Mixed kinds, doubles, none for the dataset, and measures that need what the dataset lacks."""
+    """Mixed kinds, doubles, also by two names, none for the dataset, and measures that need what the dataset lacks."""
     text = f"datasets:\n  d: {{judgments: q}}\nmodels: {{m: {{outputs: o}}}}\nsuites: {{s: {suites}}}\n"
 
     assert findings(text) == [f"a.yaml:{line}" for line in found]
