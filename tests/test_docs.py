@@ -8,6 +8,7 @@ import os
 import re
 import runpy
 import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -69,8 +70,8 @@ def prose(page: Path) -> str:
 
 @pytest.fixture
 def scratch(tmp_path, monkeypatch) -> Path:
-    """An empty working directory with the project's configs in it."""
-    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    """An empty working directory with a copy of the project's configs in it."""
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     return tmp_path

@@ -10,6 +10,7 @@ import click
 from rankledger.pipeline.cli.everyday import compare, evaluate, history, nightly, report, show
 from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, verify
 from rankledger.pipeline.cli.reference import schema, trec_eval
+from rankledger.pipeline.cli.start import init
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
 from rankledger.pipeline.cli.understand import explain, find, measures, plan, validate
 from rankledger.pipeline.support.errors import InputError, LockedError, likely, shorten
@@ -18,6 +19,7 @@ from rankledger.pipeline.support.progress import work
 __all__ = ["GROUPS", "OTHER_WORDS", "cli", "run"]
 
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
+    "Start": (init,),
     "Everyday": (evaluate, nightly, show, compare, history, report),
     "Understand": (explain, plan, validate, measures, find),
     "Keep": (accept, sync, prune, verify, reproduce, list_evaluations),
@@ -33,6 +35,7 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "explain": ("inspect", "why"),
     "find": ("search",),
     "history": ("log", "trend", "trends"),
+    "init": ("create", "new", "setup"),
     "list": ("ls", "records"),
     "measures": ("metric", "metrics"),
     "nightly": ("cron", "schedule"),

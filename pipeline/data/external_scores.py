@@ -40,6 +40,7 @@ __all__ = [
     "external_dataset",
     "read_external_metrics",
     "read_external_scores",
+    "score_names",
 ]
 
 
@@ -114,13 +115,13 @@ class _ScoreFile(NamedTuple):
 
 
 def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile:
-    """One file's cells of these scores; a query's id that is empty is refused."""
+    """One file's cells of these scores, and the names of all if none is wanted; a query without an id is refused."""
     with refusing_unreadable(file.path), file.contents() as contents:
         (part,) = file_parts(file, contents, _SCORES, source)
         description = contents.describe()
         columns = set(part.format.columns(part))
         long = {part.name("measure"), part.name("value")} <= columns
-        if long and not {part.name(name) for name in wanted} <= columns:
+        if long and not (wanted and {part.name(name) for name in wanted} <= columns):
             cells = _long(part)
             names = {cell.name for cell in cells}
             n_rows = len(cells)
@@ -276,6 +277,11 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
         values[row, columns[cell.query_id]] = _value(cell, least, greatest)
     files = tuple(file.description for file in read)
     return ExternalOutput(output.path, files, sum(file.n_rows for file in read), tuple(columns), values)
+
+
+def score_names(source: Source) -> list[str]:
+    """The names of all scores in a model's file, in the order of their letters. Errors are those of the reader."""
+    return sorted({name for file in each_file(source) for name in _read(file, source, []).names})
 
 
 def _refuse_repeat(path: str, cells: Sequence[_Cell]) -> None:

@@ -1,0 +1,176 @@
+"""What the files of a folder are: each is given to the readers of an evaluation, and the one that takes it says so.
+
+There is no second guesser: what no reader takes has no role, and the reader's own line says what is wrong. Where
+several readers take a file, its numbers decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.external_scores import read_external_scores, score_names
+from rankledger.pipeline.data.files import StoredFile, files_there, suffixes
+from rankledger.pipeline.data.formats import format_of
+from rankledger.pipeline.data.judgments import hash_pairs
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import Ids, Rows, Source
+
+__all__ = ["Recognised", "Role", "recognise", "shared_pairs"]
+
+Role: TypeAlias = Literal[
+    "judgments", "rankings", "ratings", "predictions", "scores", "interactions", "queries", "documents"
+]
+
+_PAIRS: Mapping[Role, Callable[[Source], Rows]] = {
+    "rankings": lambda source: _beginning(source),
+    "judgments": readers.read_judgments,
+    "predictions": readers.read_predictions,
+    "ratings": readers.read_ratings,
+}
+_ROWS = 10_000  # of a ranking: enough to know it by
+_MOST_GRADES = 20  # distinct whole numbers, beyond which they are scores
+_TEXT = 1 << 13  # bytes at the beginning of a file that must hold no NUL if it is text
+
+
+@dataclass(frozen=True, eq=False)
+class Recognised:
+    """A file, and what it was taken for.
+
+    Attributes:
+        path: the file's.
+        role: what it is; None if no reader takes it.
+        reason: what was found; without a role, why the reader that comes nearest refuses it, empty for what is no data.
+        rows: of judgments, ratings, predictions and interactions all rows, of rankings the first ones.
+        ids: of tables of queries or documents their ids.
+        scores: the names of the scores, if there are any.
+    """
+
+    path: str
+    role: Role | None
+    reason: str = ""
+    rows: Rows | None = None
+    ids: Ids | None = None
+    scores: tuple[str, ...] = ()
+
+
+def recognise(folder: Path, skip: Callable[[Path], bool]) -> list[Recognised]:
+    """Every file below a folder and what it is, in the order of their paths.
+
+    Args:
+        folder: the folder; files and folders whose names begin with `.` or `_` are passed over.
+        skip: which files are not looked at.
+
+    Raises:
+        InputError: the folder cannot be read, or holds more than 10,000 files.
+    """
+    files = [file for file in files_there(str(folder)) if not skip(Path(file.path))]
+    return [_recognised(file) for file in files]
+
+
+def _recognised(file: StoredFile) -> Recognised:
+    source = Source(file.path)
+    is_table = format_of(file.suffix) != "trec"
+    if not is_table and not _is_text(file):
+        return Recognised(file.path, None)
+    found, refusals = {}, []
+    for role, read in _PAIRS.items():
+        try:
+            found[role] = read(source)
+        except InputError as error:
+            refusals.append(error.lines[0])
+        if found and not is_table:
+            break  # TREC text has no names of columns, and rankings would be read as judgments
+    if found:
+        role = _by_content(found)
+        return Recognised(file.path, role, _described(role, found[role]), found[role])
+    for attempt in (_interactions, _scores_or_queries, _documents):
+        with suppress(InputError):
+            return attempt(source, is_table)
+    return Recognised(file.path, None, refusals[0] if is_table else "")
+
+
+def _is_text(file: StoredFile) -> bool:
+    """Whether the beginning holds no NUL; a file that cannot be read is left to the readers."""
+    beginning = bytearray(_TEXT)
+    with suppress(InputError), file.contents() as contents:
+        contents.readinto(memoryview(beginning)[: min(_TEXT, contents.size)])
+        return b"\0" not in beginning[: min(_TEXT, contents.size)] or bool(suffixes(file.name)[1])
+    return True
+
+
+def _beginning(source: Source) -> Rows:
+    """The first rows of a ranking."""
+    return next(iter(readers.RankingRanges(source, n_rows=_ROWS)))
+
+
+def _by_content(found: Mapping[Role, Rows]) -> Role:
+    """The role of rows that several readers took: few whole numbers are grades, others scores."""
+    if "judgments" in found and "rankings" in found:
+        values = found["judgments"].values
+        is_graded = bool((values == np.rint(values)).all()) and len(set(values.tolist())) <= _MOST_GRADES
+        return "judgments" if is_graded else "rankings"
+    return next(iter(found))
+
+
+def _described(role: Role, rows: Rows) -> str:
+    counts = f"{len(rows.values):,} rows of {len(rows.query_ids):,} queries"
+    if role == "rankings":
+        begins = "" if len(rows.values) < _ROWS else "the first "
+        return f"query, document and score; {begins}{counts}, up to {rows.counts.max()} documents each"
+    values = np.sort(rows.values)
+    column = {"judgments": "relevance", "ratings": "rating", "predictions": "prediction"}[role]
+    return f"query, document and {column}; {counts}, {column} from {values[0]:g} to {values[-1]:g}"
+
+
+def _interactions(source: Source, _is_table: bool) -> Recognised:
+    rows = readers.read_interactions(source)
+    counts = f"{len(rows.values):,} rows of {len(rows.query_ids):,} queries"
+    return Recognised(source.path, "interactions", f"query and document without a number; {counts}", rows)
+
+
+def _scores_or_queries(source: Source, is_table: bool) -> Recognised:
+    """A row for each query: scores if every further column holds numbers; or a row for each query and score."""
+    table = None
+    if is_table:
+        with suppress(InputError):
+            table = readers.read_queries(source, others=True)
+    if table is not None and not (table.texts and all(map(_are_numbers, table.texts.values()))):
+        columns = f" and {', '.join(table.texts)}" if table.texts else ""
+        return Recognised(source.path, "queries", f"query_id{columns}; {len(table.ids):,} queries", ids=table)
+    names = score_names(source)
+    output = read_external_scores(source, [external_measure(name) for name in names])
+    counts = f"{len(output.query_ids):,} queries"
+    return Recognised(source.path, "scores", f"scores of {counts}: {', '.join(names)}", ids=table, scores=tuple(names))
+
+
+def _are_numbers(texts: Sequence[str | None]) -> bool:
+    with suppress(ValueError):
+        return [float(text) for text in texts if text is not None] != []
+    return False
+
+
+def _documents(source: Source, _is_table: bool) -> Recognised:
+    documents = readers.read_documents(source)
+    return Recognised(source.path, "documents", f"doc_id; {len(documents.ids):,} documents", ids=documents)
+
+
+def shared_pairs(candidates: Sequence[Rows], outputs: Sequence[Rows]) -> Iterator[int]:
+    """Of each candidate, how many pairs of query and document the outputs have, too: what the models were to find."""
+    codes: dict[str, int] = {}
+
+    def hashed(rows: Rows) -> npt.NDArray[np.uint64]:
+        numbers = [codes.setdefault(query_id, len(codes)) for query_id in rows.query_ids]
+        return hash_pairs(rows, np.array(numbers, dtype=np.int64))
+
+    theirs = np.concatenate([hashed(rows) for rows in outputs])
+    for rows in candidates:
+        yield int(np.isin(hashed(rows), theirs).sum())

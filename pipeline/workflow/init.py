@@ -1,0 +1,433 @@
+"""A first config, written for the files of a folder: what they are, which of them belong together, and what is missing.
+
+What is written was validated. A file that has no place stands at the end of the config as a comment, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.files import suffixes
+from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
+from rankledger.pipeline.data.recognise import Recognised, Role, recognise, shared_pairs
+from rankledger.pipeline.support.atomic import partial_beside
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.types.results import Failure
+from rankledger.pipeline.workflow.evaluate import validate
+
+__all__ = ["CONFIG", "FirstConfig", "init"]
+
+CONFIG = "rankledger.yaml"
+"""The name of the config that is written."""
+
+_OURS = ("runs/records/", "runs/cache/")  # what evaluations write into the runs folder of a project
+_DEEP = 100  # documents of a ranking, from which recall at that depth says something
+_RELEVANT = 0.8  # of the greatest rating: 4 of 5 stars
+_PLAIN = re.compile(r"[A-Za-z_][\w./@-]*", re.ASCII)
+_WORDS = {"true", "false", "null", "yes", "no", "on", "off"}  # that YAML 1.1 takes for something else
+_LISTED = 20  # files in a refusal
+
+_WRITE = {  # what to write so that a file has a place
+    "judgments": "a dataset of its own: judgments: {path}",
+    "ratings": "a dataset of its own: ratings: {path}",
+    "rankings": "a model: outputs: {path}",
+    "predictions": "a model, on a dataset with ratings: outputs: {path}",
+    "scores": "a dataset with `scores: {{{scores}}}`, and a model: outputs: {path}",
+    "interactions": "in the dataset: interactions: {path}",
+    "queries": "in the dataset: queries: {path}",
+    "documents": "in the dataset: documents: {path}",
+}
+
+
+@dataclass(frozen=True)
+class FirstConfig:
+    """A config that was written, and for what.
+
+    Attributes:
+        path: where it is.
+        files: a line for each file: its path, what it was taken for, and why.
+        models: the models that it names.
+        others: files that are no data, by path.
+    """
+
+    path: Path
+    files: tuple[tuple[str, str, str], ...]
+    models: tuple[str, ...]
+    others: tuple[str, ...]
+
+
+@dataclass
+class _Draft:
+    """A config that is being put together; paths start at the folder.
+
+    Attributes:
+        name: of the evaluation, and of its dataset.
+        kind: what is evaluated: `rankings`, `ratings` or `scores`.
+        dataset: the lines of the dataset: key, value in YAML, and a comment.
+        outputs: the models' outputs, by model.
+        measures: the lines of the suite, each with a comment; none for external scores.
+        used: of each file that has a place, which.
+        unused: why a file that was recognised has no place.
+    """
+
+    name: str
+    kind: Role
+    dataset: list[tuple[str, str, str]] = field(default_factory=list)
+    outputs: dict[str, Recognised] = field(default_factory=dict)
+    measures: list[tuple[str, str]] = field(default_factory=list)
+    used: dict[str, str] = field(default_factory=dict)
+    unused: dict[str, str] = field(default_factory=dict)
+
+
+def init(folder: str | Path = ".", *, force: bool = False) -> FirstConfig:
+    """Write a config for the files of a folder, as `rankledger.yaml` in it.
+
+    Args:
+        folder: the folder; folders below it are looked at, too.
+        force: whether to write it in the place of one that is there.
+
+    Raises:
+        InputError: there is a config already, there is nothing to evaluate, or the files do not fit each other.
+        OSError: the config cannot be written.
+    """
+    place = Path(folder)
+    path = place / CONFIG
+    if not place.is_dir():
+        raise InputError(f"{folder}: folder not found; check the path")
+    if path.exists() and not force:
+        raise InputError(f"{path}: exists already; evaluate it, or write it anew with --force")
+    files = [
+        replace(file, path=Path(file.path).relative_to(place).as_posix())
+        for file in recognise(place, lambda file: _is_ours(file.relative_to(place)))
+    ]
+    draft = _drafted(place, files)
+    draft = _validated(path, draft, files)
+    return FirstConfig(path, tuple(_lines(draft, files)), tuple(draft.outputs), _others(files))
+
+
+def _is_ours(path: Path) -> bool:
+    return path.as_posix().startswith(_OURS) or path.suffix in (".yaml", ".yml")
+
+
+def _others(files: Sequence[Recognised]) -> tuple[str, ...]:
+    return tuple(file.path for file in files if file.role is None and not file.reason)
+
+
+def _lines(draft: _Draft, files: Sequence[Recognised]) -> Iterator[tuple[str, str, str]]:
+    for file in files:
+        if file.role or file.reason:
+            yield file.path, draft.used.get(file.path, "not used"), draft.unused.get(file.path, file.reason)
+
+
+# ---- which files belong together
+
+
+def _drafted(folder: Path, files: Sequence[Recognised]) -> _Draft:
+    """The config of these files.
+
+    Raises:
+        InputError: outputs or what to hold them against are missing.
+    """
+    of: dict[Role, list[Recognised]] = {}
+    for file in files:
+        if file.role:
+            of.setdefault(file.role, []).append(file)
+    name = re.sub(r"[^A-Za-z0-9]+", "-", folder.resolve().name).strip("-")[:60] or "evaluation"
+    if "rankings" in of and (of.keys() & {"judgments", "ratings"}):
+        draft = _of_rankings(_Draft(name, "rankings"), of)
+    elif "predictions" in of and "ratings" in of:
+        draft = _of_ratings(_Draft(name, "ratings"), of)
+    elif "scores" in of:
+        draft = _of_scores(_Draft(name, "scores"), of)
+    else:
+        raise InputError(*_nothing(folder, files))
+    for model, output in draft.outputs.items():
+        draft.used[output.path] = f"model {model}"
+    return draft
+
+
+def _nothing(folder: Path, files: Sequence[Recognised]) -> Iterator[str]:
+    """Why there is nothing to evaluate: what is missing, and what each file was taken for."""
+    roles = {file.role for file in files}
+    if "rankings" in roles:
+        missing = "rankings without judgments; add a file with query_id, doc_id and relevance"
+    elif "predictions" in roles:
+        missing = "predictions without ratings; add a file with query_id, doc_id and rating"
+    elif roles & {"judgments", "ratings"}:
+        missing = "judgments without a model's output; add a file with query_id, doc_id and score"
+    else:
+        missing = "neither judgments nor outputs of models; see the guide on data for their columns"
+    yield f"{folder}: found {missing}"
+    told = [file for file in files if file.role or file.reason]
+    for file in told[:_LISTED]:
+        yield f"{file.path}: {file.role or 'not recognised'}: {file.reason}"
+    if len(told) > _LISTED:
+        yield f"and {len(told) - _LISTED:,} more"
+
+
+def _of_rankings(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft:
+    outputs = of["rankings"]
+    chosen = _choose(draft, of.get("judgments") or of["ratings"], outputs)
+    rows = _rows(chosen)
+    columns = ", columns: {relevance: rating}" if chosen.role == "ratings" else ""
+    _place(draft, "judgments", chosen, f"{{path: {_path(chosen.path)}{columns}}}" if columns else _path(chosen.path))
+    if rating_like_relevance(index_judgments(rows, keep_first=True), [Measure.parse("rr")], None):
+        greatest = rows.values.max()
+        comment = f"the lowest grade that counts as relevant; grades go to {greatest:g}"
+        draft.dataset.append(("relevant", f"{_RELEVANT * greatest:g}", comment))
+    _add_tables(draft, rows, of)
+    _add_interactions(draft, rows, of)
+    draft.outputs = _named(outputs)
+    depth = max(int(_rows(output).counts.max()) for output in outputs)
+    draft.measures = list(_ranking_measures(draft, depth))
+    return draft
+
+
+def _ranking_measures(draft: _Draft, depth: int) -> Iterator[tuple[str, str]]:
+    keys = {key for key, _, _ in draft.dataset}
+    yield "ndcg@10", "how well the first 10 are ordered, by grade; the first measure leads"
+    yield "rr@10", "1 / rank of the first relevant document"
+    yield f"r@{_DEEP if depth >= _DEEP else 10}", "share of the relevant documents that was found"
+    yield "ap", "precision, averaged over the relevant documents"
+    yield "judged@10", "share of the first 10 that is judged: where it differs much, models are hard to compare"
+    if "documents" in keys:
+        yield "item_coverage@10", "share of the catalogue that somebody gets"
+    if "interactions" in keys:
+        yield "novelty@10", "how unknown the documents are, by the interactions"
+
+
+def _of_ratings(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft:
+    chosen = _choose(draft, of["ratings"], of["predictions"])
+    _place(draft, "ratings", chosen, _path(chosen.path))
+    _add_tables(draft, _rows(chosen), {role: files for role, files in of.items() if role != "documents"})
+    draft.outputs = _named(of["predictions"])
+    draft.measures = [
+        ("rmse", "root of the mean squared error; the first measure leads"),
+        ("mae", "mean absolute error"),
+    ]
+    return draft
+
+
+def _of_scores(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft:
+    """A dataset of the scores that most files have."""
+    files = of["scores"]
+    sets = [frozenset(file.scores) for file in files]
+    common = max(sets, key=lambda names: (sum(names <= other for other in sets), len(names)))
+    fitting = [file for file in files if common <= set(file.scores)]
+    names = [name for name in fitting[0].scores if name in common]
+    scores = ", ".join(f"{_text(name)}: higher" for name in names)
+    draft.dataset.append(("scores", f"{{{scores}}}", "write lower where less is better, neither where neither is"))
+    for file in of.get("queries", ()):
+        known = {query_id for output in fitting for query_id in _ids(output)}
+        if known <= _ids(file):
+            _place(draft, "queries", file, _path(file.path))
+            break
+    draft.outputs = _named(fitting)
+    return draft
+
+
+def _choose(draft: _Draft, candidates: Sequence[Recognised], outputs: Sequence[Recognised]) -> Recognised:
+    """Of several files of judgments or ratings the one that the outputs are for: with most pairs that these have."""
+    shared = list(shared_pairs([_rows(file) for file in candidates], [_rows(file) for file in outputs]))
+    best = max(range(len(candidates)), key=lambda place: (not _is_training(candidates[place]), shared[place]))
+    for file, n_shared in zip(candidates, shared, strict=True):
+        if file is not candidates[best]:
+            chosen = f"{candidates[best].path}, of which they have {shared[best]:,}"
+            draft.unused[file.path] = f"{file.role}, but the outputs have {n_shared:,} of its pairs; chosen: {chosen}"
+    return candidates[best]
+
+
+def _is_training(file: Recognised) -> bool:
+    return "train" in PurePosixPath(file.path).name.lower()
+
+
+def _place(draft: _Draft, key: str, file: Recognised, value: str) -> None:
+    draft.used[file.path] = key
+    draft.dataset.append((key, value, file.reason))
+
+
+def _add_tables(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised]]) -> None:
+    """The queries table that has all queries, and the catalogue that has most documents."""
+    for file in (*of.get("queries", ()), *of.get("scores", ())):
+        n_missing = len(set(rows.query_ids) - _ids(file))
+        if file.ids is None or n_missing:
+            draft.unused[file.path] = f"{file.role} without {n_missing:,} of the judged queries"
+        elif "queries" not in draft.used.values():
+            _place(draft, "queries", file, _path(file.path))
+    judged = set(rows.doc_ids.unique().to_pylist())
+    catalogues = sorted(of.get("documents", ()), key=lambda file: -len(judged & _ids(file)))
+    if catalogues and judged & _ids(catalogues[0]):
+        _place(draft, "documents", catalogues[0], _path(catalogues[0].path))
+
+
+def _add_interactions(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised]]) -> None:
+    """What the same queries consumed before: the largest file that shares queries with the judgments and no pair."""
+    left = [file for role in ("interactions", "ratings") for file in of.get(role, ()) if file.path not in draft.used]
+    before = [
+        file
+        for file, shared in zip(left, shared_pairs([_rows(file) for file in left], [rows]), strict=True)
+        if not shared and set(rows.query_ids) & set(_rows(file).query_ids)
+    ]
+    if before:
+        chosen = max(before, key=lambda file: len(_rows(file).values))
+        draft.unused.pop(chosen.path, None)
+        _place(draft, "interactions", chosen, _path(chosen.path))
+
+
+def _named(outputs: Sequence[Recognised]) -> dict[str, Recognised]:
+    """The outputs by the names of their files without endings; where two are alike, with their folders."""
+    short = {output.path: _stem(PurePosixPath(output.path).name) for output in outputs}
+    names = list(short.values())
+    return {
+        name if names.count(name) == 1 else output.path.replace("/", "-"): output
+        for output in outputs
+        for name in [short[output.path]]
+    }
+
+
+def _stem(name: str) -> str:
+    return name[: len(name) - len("".join(suffixes(name)))] or name
+
+
+def _rows(file: Recognised) -> Rows:
+    assert file.rows is not None, "its role has rows"
+    return file.rows
+
+
+def _ids(file: Recognised) -> set[str]:
+    return set() if file.ids is None else set(file.ids.ids.to_pylist())
+
+
+# ---- the config
+
+
+def _validated(path: Path, draft: _Draft, files: Sequence[Recognised]) -> _Draft:
+    """Write the config once it can be evaluated; outputs that are refused are left out.
+
+    Raises:
+        InputError: as of `validate`; or no output is left.
+    """
+    with partial_beside(path) as partial:
+        partial.write_text(_written(draft, files), encoding="utf-8")
+        failures = validate(partial).failures
+        for failure in failures:
+            _leave_out(draft, failure)
+        if not draft.outputs:
+            raise InputError(*(failure.reason for failure in failures))
+        partial.write_text(_written(draft, files), encoding="utf-8")
+        partial.replace(path)
+    return draft
+
+
+def _leave_out(draft: _Draft, failure: Failure) -> None:
+    output = draft.outputs.pop(failure.model)
+    draft.unused[output.path] = failure.reason
+    del draft.used[output.path]
+
+
+def _written(draft: _Draft, files: Sequence[Recognised]) -> str:
+    parts = (_head, _dataset_lines, _model_lines, _suite_lines, _comparison_lines, _gate_lines)
+    blocks = ["\n".join(part(draft)) for part in parts]
+    return "\n\n".join([*filter(None, blocks), *_unplaced(draft, files)]) + "\n"
+
+
+def _head(draft: _Draft) -> Iterator[str]:
+    yield "# Written by `rankledger init`, from the files in this folder. Change what is not as you want it."
+    yield f"# `rankledger validate {CONFIG}` reads every file; `rankledger evaluate {CONFIG}` evaluates."
+    yield f"name: {draft.name}"
+
+
+def _dataset_lines(draft: _Draft) -> Iterator[str]:
+    yield "# What the models are measured on. Files are joined by the ids of queries and documents."
+    yield "datasets:"
+    yield f"  {_text(draft.name)}:"
+    for key, value, comment in draft.dataset:
+        yield f"    # {comment}"
+        yield f"    {key}: {value}"
+
+
+def _model_lines(draft: _Draft) -> Iterator[str]:
+    yield "# What each model returned. Beside `outputs` you may record `params: {k1: 0.9}` and `owner: search-team`."
+    yield "models:"
+    for model, output in draft.outputs.items():
+        yield f"  {_text(model)}: {{outputs: {_path(output.path)}}}"
+
+
+def _suite_lines(draft: _Draft) -> Iterator[str]:
+    if draft.measures:
+        yield "# Measures, as metric(parameter=value)@cutoff; `rankledger measures` lists all, and explains one."
+        yield "suites:"
+        yield "  main:"
+        width = max(len(measure) for measure, _ in draft.measures)
+        yield from (f"    - {measure:{width}}  # {comment}" for measure, comment in draft.measures)
+
+
+def _comparison_lines(draft: _Draft) -> Iterator[str]:
+    if len(draft.outputs) > 1:
+        yield "# All other models are compared with the baseline, query by query. Name the one that is in use."
+        yield f"comparison: {{baseline: {_text(_baseline(draft))}}}"
+        yield ""
+    yield "# Intervals come from drawing the queries again, so many times; the same seed gives the same figures."
+    yield "bootstrap: {resamples: 10000, confidence: 0.95}"
+    yield "seed: 20261120"
+
+
+def _gate_lines(draft: _Draft) -> Iterator[str]:
+    """Examples, without effect until the signs before them are removed."""
+    measure = draft.measures[0][0] if draft.measures else _first_score(draft)
+    *_, candidate = [model for model in draft.outputs if model != _baseline(draft)] or [_baseline(draft)]
+    limit = "at_most: 1.0" if draft.kind == "ratings" else "at_least: 0.3"
+    yield "# Gates stop a release: `evaluate` exits with 1 if one fails, with 3 if the data cannot say. Remove the #."
+    yield "# gates:"
+    yield f"#   - {{name: floor, models: {_text(candidate)}, measure: {_text(measure)}, {limit}}}"
+    if len(draft.outputs) > 1:
+        against = f"against: {_text(_baseline(draft))}, margin: 0.01"
+        yield f"#   - {{name: no-worse, models: {_text(candidate)}, measure: {_text(measure)}, {against}}}"
+
+
+def _first_score(draft: _Draft) -> str:
+    return next(iter(draft.outputs.values())).scores[0]
+
+
+def _baseline(draft: _Draft) -> str:
+    """The model that is likely the plain one: BM25, the most popular documents, or the first by name."""
+    likely = [model for word in ("baseline", "bm25", "pop") for model in draft.outputs if word in model.lower()]
+    return next(iter(likely), min(draft.outputs))
+
+
+def _unplaced(draft: _Draft, files: Sequence[Recognised]) -> list[str]:
+    """A comment on the files that have no place, and what to write to give them one."""
+    lines = []
+    for file in files:
+        if file.path in draft.used or not (file.role or file.reason):
+            continue
+        lines.append(f"# {_line(file.path)}: {_line(draft.unused.get(file.path, file.reason))}")
+        if file.role:
+            scores = ", ".join(f"{_text(name)}: higher" for name in file.scores)
+            lines.append(f"#   to use it, write {_WRITE[file.role].format(path=_path(file.path), scores=scores)}")
+        else:
+            lines.append("#   to use it, map its columns, such as")
+            lines.append(f"#   outputs: {{path: {_path(file.path)}, columns: {{query_id: …, doc_id: …, score: …}}}}")
+    return ["\n".join(["# Files that have no place above:", *lines])] if lines else []
+
+
+def _line(text: str) -> str:
+    """On one line, whatever a file is called."""
+    return " ".join(text.split())
+
+
+def _path(path: str) -> str:
+    """A path in YAML: its braces are no placeholders."""
+    return _text(path.replace("{", "{{").replace("}", "}}"))
+
+
+def _text(text: str) -> str:
+    """A text in YAML, as it is or in quotes: its dollar signs are no variables."""
+    is_plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    return text if is_plain else json.dumps(text.replace("$", "$$"), ensure_ascii=False)

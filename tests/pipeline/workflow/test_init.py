@@ -1,0 +1,280 @@
+"""`rankledger init`: what the files of a folder are taken for, and a config for them that runs."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import yaml
+from pyarrow import parquet
+
+import rankledger
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.workflow.init import CONFIG, FirstConfig, init
+
+QUERIES = [f"q{number}" for number in range(6)]
+JUDGED = [(query, f"d{number}", (number + place) % 3) for place, query in enumerate(QUERIES) for number in range(4)]
+RANKED = [(query, f"d{number}", 9.5 - number) for query in QUERIES for number in range(6)]
+TABLE = ("query_id", "doc_id", "relevance")
+OUTPUT = ("query_id", "doc_id", "score")
+
+
+def write(path: Path, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """A table in the format of the path's ending."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".parquet":
+        parquet.write_table(pa.table(dict(zip(header, map(list, zip(*rows, strict=True)), strict=True))), path)
+        return
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",").writerows([header, *rows])
+
+
+def write_trec(folder: Path) -> None:
+    """Judgments and two runs, as trec_eval reads them."""
+    (folder / "qrels.txt").write_text("".join(f"{query} 0 {doc} {grade}\n" for query, doc, grade in JUDGED))
+    for name in ("bm25", "dense"):
+        lines = (f"{query} Q0 {doc} 1 {score} {name}\n" for query, doc, score in RANKED)
+        (folder / f"{name}.run").write_text("".join(lines))
+
+
+def roles(found: FirstConfig) -> dict[str, str]:
+    return {path: role for path, role, _ in found.files}
+
+
+def config_of(found: FirstConfig) -> dict:
+    return yaml.safe_load(found.path.read_text(encoding="utf-8"))
+
+
+def dataset_of(found: FirstConfig) -> dict:
+    (dataset,) = config_of(found)["datasets"].values()
+    return dataset
+
+
+def runs(found: FirstConfig) -> None:
+    """The config passes `validate` and `evaluate`, also with the gates that stand in it as an example."""
+    uncommented = found.path.read_text(encoding="utf-8").replace("# gates:", "gates:").replace("#   - {", "  - {")
+    with_gates = found.path.with_name("with-gates.yaml")
+    with_gates.write_text(uncommented, encoding="utf-8")
+    validation = rankledger.validate(with_gates)
+
+    assert (validation.failures, set(validation.models)) == ((), set(found.models))
+    evaluation = rankledger.evaluate(found.path, runs_dir=found.path.parent / "runs", tracking=False)
+    assert {line.model for line in evaluation.estimates} == set(found.models)
+
+
+def test_trec_text(tmp_path):
+    """qrels and runs are told apart by their fields; what is no data is passed over."""
+    write_trec(tmp_path)
+    (tmp_path / "README.md").write_text("# Our runs\n\nMade by hand.\n")
+    (tmp_path / "model.pt").write_bytes(b"PK\0\0\1\2 1 2 3 4 5\n")
+    found = init(tmp_path)
+
+    assert roles(found) == {"qrels.txt": "judgments", "bm25.run": "model bm25", "dense.run": "model dense"}
+    assert found.others == ("README.md", "model.pt")
+    assert config_of(found)["comparison"] == {"baseline": "bm25"}
+    runs(found)
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "parquet"])
+def test_tables_with_queries_and_documents(tmp_path, ending):
+    """Each table is known by its columns; a queries table and a catalogue have their keys."""
+    write(tmp_path / f"qrels.{ending}", TABLE, JUDGED)
+    write(tmp_path / f"queries.{ending}", ("query_id", "text"), [(query, "why") for query in QUERIES])
+    write(tmp_path / f"corpus.{ending}", ("doc_id", "title"), [(f"d{number}", "what") for number in range(9)])
+    write(tmp_path / f"runs/a.{ending}", OUTPUT, RANKED)
+    found = init(tmp_path)
+
+    assert dataset_of(found) == {
+        "judgments": f"qrels.{ending}",
+        "queries": f"queries.{ending}",
+        "documents": f"corpus.{ending}",
+    }
+    assert config_of(found)["models"] == {"a": {"outputs": f"runs/a.{ending}"}}
+    assert "comparison" not in config_of(found)
+    runs(found)
+
+
+def test_ratings_and_predictions_with_a_training_set(tmp_path):
+    """The ratings whose pairs were predicted are the test set; the others stand as a comment, with the counts."""
+    pairs = [(f"u{user}", f"i{item}", 1.0 + (user + item) % 5) for user in range(6) for item in range(8)]
+    write(tmp_path / "a-first.csv", ("query_id", "doc_id", "rating"), [pair for pair in pairs if pair[1] < "i5"])
+    write(tmp_path / "held-out.csv", ("query_id", "doc_id", "rating"), [pair for pair in pairs if pair[1] >= "i5"])
+    for name in ("mean", "knn"):
+        rows = [(user, item, 3.5) for user, item, _ in pairs if item >= "i5"]
+        write(tmp_path / f"{name}.csv", ("query_id", "doc_id", "prediction"), rows)
+    found = init(tmp_path)
+
+    assert dataset_of(found) == {"ratings": "held-out.csv"}
+    assert config_of(found)["suites"]["main"] == ["rmse", "mae"]
+    unused = "# a-first.csv: ratings, but the outputs have 0 of its pairs; chosen: held-out.csv, of which they have 18"
+    assert unused in found.path.read_text()
+    runs(found)
+
+
+def test_rankings_of_a_recommender_with_train_and_test(tmp_path):
+    """Test ratings become grades with a threshold of 0.8 times the greatest, 4 of 5; training ratings interactions."""
+    pairs = [(f"u{user}", f"i{item}", 1 + (user + item) % 5) for user in range(6) for item in range(12)]
+    write(tmp_path / "train.csv", ("query_id", "doc_id", "rating"), [pair for pair in pairs if pair[1] < "i5"])
+    write(tmp_path / "test.csv", ("query_id", "doc_id", "rating"), [pair for pair in pairs if pair[1] >= "i5"])
+    for name in ("als", "popular"):
+        write(tmp_path / f"{name}.csv", OUTPUT, [(user, item, 0.5 + rating) for user, item, rating in pairs[::2]])
+    found = init(tmp_path)
+
+    assert dataset_of(found) == {
+        "judgments": {"path": "test.csv", "columns": {"relevance": "rating"}},
+        "relevant": 4,
+        "interactions": "train.csv",
+    }
+    assert config_of(found)["comparison"] == {"baseline": "popular"}
+    runs(found)
+
+
+def test_scores_of_another_tool(tmp_path):
+    """A row per query with a number in each further column holds scores; their direction is to be checked."""
+    for place, name in enumerate(("small", "large")):
+        rows = [(query, 0.5 + 0.1 * place, 100 + number) for number, query in enumerate(QUERIES)]
+        write(tmp_path / f"{name}.csv", ("query_id", "faithfulness", "latency"), rows)
+    write(tmp_path / "questions.csv", ("query_id", "topic"), [(query, "law") for query in QUERIES])
+    found = init(tmp_path)
+
+    assert dataset_of(found) == {"scores": {"faithfulness": "higher", "latency": "higher"}, "queries": "questions.csv"}
+    assert "suites" not in config_of(found)
+    assert "write lower where less is better" in found.path.read_text()
+    runs(found)
+
+
+def test_scores_as_trec_eval_prints_them(tmp_path):
+    """Lines of measure, query and value are scores, and no judgments, though they are text of few fields."""
+    for name in ("a", "b"):
+        lines = [f"{measure} {query} 0.25\n" for measure in ("map", "P_5") for query in (*QUERIES, "all")]
+        (tmp_path / f"{name}.eval").write_text("".join(lines))
+    found = init(tmp_path)
+
+    assert dataset_of(found) == {"scores": {"P_5": "higher", "map": "higher"}}
+    runs(found)
+
+
+def test_json_is_told_apart_by_its_numbers(tmp_path):
+    """Judgments and a run of pytrec_eval have one layout: few whole numbers are grades."""
+    for name, rows in (("truth", JUDGED), ("run", RANKED)):
+        table: dict[str, dict[str, float]] = {}
+        for query, doc, number in rows:
+            table.setdefault(query, {})[doc] = number
+        (tmp_path / f"{name}.json").write_text(json.dumps(table))
+    found = init(tmp_path)
+
+    assert roles(found) == {"run.json": "model run", "truth.json": "judgments"}
+    runs(found)
+
+
+def test_of_several_judgments_those_that_the_outputs_are_for(tmp_path):
+    """dev shares the outputs' queries, train has others: dev is chosen, and train stands as a comment."""
+    write_trec(tmp_path)
+    (tmp_path / "qrels.txt").rename(tmp_path / "qrels.dev.txt")
+    (tmp_path / "qrels.a.txt").write_text("".join(f"x{query} 0 {doc} 1\n" for query, doc, _ in JUDGED))
+    found = init(tmp_path)
+
+    assert dataset_of(found) == {"judgments": "qrels.dev.txt"}
+    assert roles(found)["qrels.a.txt"] == "not used"
+    assert "#   to use it, write a dataset of its own: judgments: qrels.a.txt" in found.path.read_text()
+
+
+def test_an_output_that_would_be_refused_is_left_out_with_the_reason(tmp_path):
+    """A document twice in a ranking, and other queries: the reader's line stands beside each, and the rest runs."""
+    write_trec(tmp_path)
+    with (tmp_path / "dense.run").open("a") as file:
+        file.write("q0 Q0 d0 9 1.0 dense\n")
+    (tmp_path / "other.run").write_text("elsewhere Q0 d1 1 1.0 x\n")
+    found = init(tmp_path)
+
+    assert found.models == ("bm25",)
+    text = found.path.read_text()
+    assert "# dense.run: " in text
+    assert "ranks document 'd0' twice" in text
+    assert roles(found)["other.run"] == "not used"
+    runs(found)
+
+
+def test_a_table_that_no_reader_takes_has_the_line_of_the_reader(tmp_path):
+    """Unknown columns are named as an evaluation names them, with what to write."""
+    write_trec(tmp_path)
+    write(tmp_path / "clicks.csv", ("who", "what", "when"), [("u1", "i1", "now")])
+    found = init(tmp_path)
+
+    assert roles(found)["clicks.csv"] == "not used"
+    comment = found.path.read_text().partition("# Files that have no place above:")[2]
+    assert "no column 'query_id' among who, what, when" in comment
+    assert "columns: {query_id: …, doc_id: …, score: …}" in comment
+    runs(found)
+
+
+def test_odd_names_are_quoted(tmp_path):
+    """Braces, dollar signs, blanks, brackets and a word of YAML in names are names, and nothing else."""
+    odd = tmp_path / "1: {x} $HOME"
+    odd.mkdir()
+    write_trec(odd)
+    (odd / "dense.run").rename(odd / "{model} ${HOME} [1].run")
+    (odd / "bm25.run").rename(odd / "null.run")
+    found = init(odd)
+
+    assert set(found.models) == {"null", "{model} ${HOME} [1]"}
+    assert rankledger.validate(found.path).failures == ()
+
+
+def test_two_files_of_one_name_are_two_models(tmp_path):
+    """Outputs in two folders, named alike, are named with their folders."""
+    write(tmp_path / "qrels.tsv", TABLE, JUDGED)
+    for folder in ("july", "august"):
+        write(tmp_path / folder / "bm25.tsv", OUTPUT, RANKED)
+
+    assert init(tmp_path).models == ("august-bm25.tsv", "july-bm25.tsv")
+
+
+def test_a_config_that_is_there_stays(tmp_path):
+    """It is refused before anything is read; with `force` it is written anew, and what evaluations wrote is no data."""
+    write_trec(tmp_path)
+    (tmp_path / CONFIG).write_text("mine")
+    with pytest.raises(InputError, match="exists already; evaluate it, or write it anew with --force"):
+        init(tmp_path)
+    assert (tmp_path / CONFIG).read_text() == "mine"
+
+    first = init(tmp_path, force=True)
+    runs(first)
+    assert init(tmp_path, force=True) == first
+
+
+@pytest.mark.parametrize(
+    ("removed", "said"),
+    [
+        (["qrels.txt"], "rankings without judgments; add a file with query_id, doc_id and relevance"),
+        (["bm25.run", "dense.run"], "judgments without a model's output; add a file with query_id, doc_id and score"),
+        (["qrels.txt", "bm25.run", "dense.run"], "neither judgments nor outputs"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path, removed, said):
+    """Without outputs, or what to hold them against, nothing is written; what the files are is said."""
+    write_trec(tmp_path)
+    for name in removed:
+        (tmp_path / name).unlink()
+    with pytest.raises(InputError) as caught:
+        init(tmp_path)
+
+    first, *others = caught.value.lines
+    assert said in first
+    assert len(others) == 3 - len(removed)
+    assert not (tmp_path / CONFIG).exists()
+
+
+def test_outputs_that_are_all_refused_leave_no_config(tmp_path):
+    """The lines are those of the evaluation; no half-made file stays."""
+    write_trec(tmp_path)
+    for name in ("bm25", "dense"):
+        (tmp_path / f"{name}.run").write_text("elsewhere Q0 d1 1 1.0 x\n")
+    with pytest.raises(InputError, match=r"bm25\.run: "):
+        init(tmp_path)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bm25.run", "dense.run", "qrels.txt"]
