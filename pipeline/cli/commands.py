@@ -10,7 +10,7 @@ import click
 from rankledger.pipeline.cli.everyday import compare, evaluate, history, nightly, report, show
 from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, verify
 from rankledger.pipeline.cli.reference import schema, trec_eval
-from rankledger.pipeline.cli.start import init
+from rankledger.pipeline.cli.start import demo, init
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
 from rankledger.pipeline.cli.understand import explain, find, measures, plan, validate
 from rankledger.pipeline.support.errors import InputError, LockedError, likely, shorten
@@ -19,7 +19,7 @@ from rankledger.pipeline.support.progress import work
 __all__ = ["GROUPS", "OTHER_WORDS", "cli", "run"]
 
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
-    "Start": (init,),
+    "Start": (demo, init),
     "Everyday": (evaluate, nightly, show, compare, history, report),
     "Understand": (explain, plan, validate, measures, find),
     "Keep": (accept, sync, prune, verify, reproduce, list_evaluations),
@@ -31,6 +31,7 @@ GROUPS: Mapping[str, tuple[click.Command, ...]] = {
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "accept": ("approve", "bless", "promote"),
     "compare": ("diff",),
+    "demo": ("example", "examples", "quickstart", "tutorial"),
     "evaluate": ("bench", "benchmark", "eval", "run", "score", "test"),
     "explain": ("inspect", "why"),
     "find": ("search",),

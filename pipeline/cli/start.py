@@ -1,12 +1,35 @@
-"""The first commands: init."""
+"""The first commands: demo and init."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from rankledger.pipeline.cli import terminal
+import rankledger
+from rankledger.pipeline.cli import options, terminal
+from rankledger.pipeline.cli.everyday import evaluate
 
-__all__ = ["init"]
+__all__ = ["demo", "init"]
+
+
+@click.command(short_help="Evaluate five rankers on data that is installed.")
+@options.no_tracking
+@options.runs_dir
+@options.quiet
+def demo(no_tracking: bool, runs_dir: str) -> None:
+    """Evaluate five rankers on the quickstart's data, which is part of the package, and say where its config is.
+
+    Takes some seconds, and needs no network. Exits as `evaluate` does.
+
+    \b
+    Example:
+        rankledger demo
+        rankledger compare last#tfidf last#bm25 --name quickstart
+    """
+    config = Path(rankledger.__file__).with_name("demo") / "quickstart.yaml"
+    terminal.print_lines(f"config: {config}")
+    click.get_current_context().invoke(evaluate, config=str(config), no_tracking=no_tracking, runs_dir=runs_dir)
 
 
 @click.command(short_help="Write a config for the files of a folder.")

@@ -14,7 +14,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("metrics", "pipeline", "rankledger", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
+SOURCES = (
+    *("configs", "metrics", "pipeline", "rankledger"),
+    *("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"),
+)
+RUN = "from rankledger.pipeline.cli.app import main; main()"
 
 
 def copied(folder: Path) -> Path:
@@ -63,6 +67,9 @@ def test_the_wheel_holds_one_package(wheel):
     }
     assert ours <= {*names}
     assert "rankledger/pipeline/report/html/page.css" in names
+    data = {f"rankledger/demo/quickstart/{path.name}" for path in (ROOT / "configs/quickstart").glob("*.tsv")}
+    demo = {name for name in names if name.startswith("rankledger/demo/")}
+    assert demo == data | {"rankledger/demo/quickstart.yaml", "rankledger/demo/quickstart/LICENSE-PSF.txt"}
 
 
 def test_the_wheel_works_beside_modules_called_metrics_and_pipeline(python, tmp_path):
@@ -82,6 +89,18 @@ def test_the_wheel_works_beside_modules_called_metrics_and_pipeline(python, tmp_
     assert done.returncode == 0, done.stderr
     assert str(python.parent.parent) in done.stdout.splitlines()[0]
     assert done.stdout.splitlines()[1] == "True set()"
+
+
+def test_the_demo_runs_from_the_wheel(python, tmp_path):
+    """In an empty folder it evaluates what is installed, and writes into the runs folder alone."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [python, "-c", RUN, "demo", "--no-tracking"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"config: {python.parent.parent}")
+    assert "bm25" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
 def test_a_checkout_without_links_is_refused(tmp_path):

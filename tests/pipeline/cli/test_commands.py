@@ -34,8 +34,22 @@ ROOT = Path(__file__).parents[3]
 RUN = "from rankledger.pipeline.cli.app import main; main()"
 WEB = search_collection(40, n_queries=15)
 COMMANDS = [
-    *("evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
-    *("init", "history", "list", "show", "report", "find", "nightly", "sync", "reproduce", "verify", "prune", "plan"),
+    *("demo", "init", "evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
+    *(
+        "demo",
+        "init",
+        "history",
+        "list",
+        "show",
+        "report",
+        "find",
+        "nightly",
+        "sync",
+        "reproduce",
+        "verify",
+        "prune",
+        "plan",
+    ),
 ]
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -193,6 +207,17 @@ def test_set_overrides_the_config(run_cli, config):
     assert written["bootstrap"] == {"resamples": 123}
     assert {line.measure for line in read_record(outcome.record).summary} == {"rr"}
     assert read_record(outcome.record).manifest.bootstrap.resamples == 123
+
+
+def test_demo_evaluates_the_quickstart(run_cli):
+    """It says where its config is; its figures are those of the config in the repository."""
+    outcome = run_cli("demo", "--no-tracking", "--runs-dir", "here")
+    config = outcome.out.splitlines()[0].removeprefix("config: ")
+    written = run_cli("evaluate", str(ROOT / "configs/quickstart.yaml"), "--no-tracking")
+
+    assert (outcome.code, Path(config).read_bytes()) == (0, (ROOT / "configs/quickstart.yaml").read_bytes())
+    summaries = [(record / "summary.csv").read_bytes() for record in (outcome.record, written.record)]
+    assert summaries[0] == summaries[1]
 
 
 def test_seed_is_that_of_the_config(run_cli, config):

@@ -34,7 +34,7 @@ def test_the_commands_stand_in_groups():
     groups = re.findall(r"^(\w+):\n((?:  [a-z].*\n?)+)", text, re.MULTILINE)
 
     assert {title: re.findall(r"^  (\w+) ", lines, re.MULTILINE) for title, lines in groups} == {
-        "Start": ["init"],
+        "Start": ["demo", "init"],
         "Everyday": ["evaluate", "nightly", "show", "compare", "history", "report"],
         "Understand": ["explain", "plan", "validate", "measures", "find"],
         "Keep": ["accept", "sync", "prune", "verify", "reproduce", "list"],
