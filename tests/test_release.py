@@ -1,0 +1,48 @@
+"""What is released: the Pythons that are tested, and a workflow that names no registry."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+WORKFLOW = ROOT / ".github/workflows/release.yml"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def pythons(monkeypatch) -> list[str]:
+    """Those of noxfile.py; nox itself need not be installed."""
+    nox = ModuleType("nox")
+    vars(nox).update(session=lambda **_: lambda function: function, Session=SimpleNamespace)
+    monkeypatch.setitem(sys.modules, "nox", nox)
+    found: list[str] = runpy.run_path(str(ROOT / "noxfile.py"))["PYTHONS"]
+    return found
+
+
+def test_a_release_is_tested_with_the_pythons_of_nox(pythons):
+    """The matrix is the same list, it begins with the oldest that is supported, and holds all that are promised."""
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
+    promised = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+
+    assert jobs["test"]["strategy"]["matrix"]["python"] == pythons
+    assert PROJECT["project"]["requires-python"] == f">={pythons[0]}"
+    assert set(promised) <= set(pythons)
+
+
+def test_only_what_was_built_and_tested_is_published():
+    """Publishing waits for both jobs, alone may ask for an identity, and holds no secret."""
+    text = WORKFLOW.read_text(encoding="utf-8")
+    jobs = yaml.safe_load(text)["jobs"]
+
+    assert jobs["publish"]["needs"] == ["build", "test"]
+    assert [name for name, job in jobs.items() if "id-token" in job.get("permissions", {})] == ["publish"]
+    assert "secrets." not in text
+    assert not re.search(r"https?://", text)
