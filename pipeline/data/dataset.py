@@ -127,6 +127,7 @@ class DatasetInput:
         catalogue: what is known of its documents.
         files: what was read, by role: `judgments`, `ratings`, `queries`, `documents`, `interactions`.
         groups: the clusters and slices of its queries.
+        remarks: what the layouts of the files were taken for, a line each.
     """
 
     kind: str
@@ -134,6 +135,7 @@ class DatasetInput:
     catalogue: Catalogue
     files: Mapping[str, tuple[InputFile, ...]]
     groups: Groups = field(default_factory=Groups)
+    remarks: tuple[str, ...] = ()
 
     @property
     def query_ids(self) -> npt.NDArray[np.object_]:
@@ -165,7 +167,7 @@ def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInpu
     if role == "judgments" and conventions.negative_grades == "error" and rows.values.min() < 0:
         row = int(np.flatnonzero(rows.values < 0)[0])
         raise InputError(f"{rows.path}: relevance {rows.values[row]:g} ({rows.place(row)}) is negative; fix it")
-    files = {role: rows.files}
+    files, remarks = {role: rows.files}, [*rows.remarks]
     indexed = index_judgments(rows, keep_first=source.keep_first)
     groups = Groups()
     documents = interactions = None
@@ -173,15 +175,18 @@ def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInpu
         table = readers.read_queries(source.queries, further=source.group_columns, others=source.search_slices)
         _refuse_unknown_queries(rows, table)
         files["queries"] = table.files
+        remarks += table.remarks
         groups = group_queries(indexed.query_ids, table, source.cluster, source.slices)
     if source.documents is not None:
         documents = readers.read_documents(source.documents, features=source.features)
         files["documents"] = documents.files
+        remarks += documents.remarks
     if source.interactions is not None:
         interactions = readers.read_interactions(source.interactions)
         files["interactions"] = interactions.files
+        remarks += interactions.remarks
     catalogue = known_documents(documents, interactions, indexed.query_ids)
-    return DatasetInput(source.kind, indexed, catalogue, files, groups)
+    return DatasetInput(source.kind, indexed, catalogue, files, groups, tuple(dict.fromkeys(remarks)))
 
 
 def read_output(
@@ -220,7 +225,7 @@ def read_output(
         if joined.missing.all() and not allow_no_overlap:
             refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
             _refuse_other_pairs(dataset.judgments, rows)
-        return rows.files, joined
+        return rows.files, replace(joined, remarks=rows.remarks)
     ranges = readers.RankingRanges(output, by=_order(conventions), n_rows=n_rows)
     join = RankingJoin(dataset.judgments, conventions, Depths(depth if with_catalogue else 0.0, compared))
     join.add_ranges(ranges, folder, at_a_time)

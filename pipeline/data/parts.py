@@ -89,18 +89,21 @@ def file_parts(
     elif n_rows is not None and layout.cut is not None:
         yield from _row_groups(contents, part, n_rows)
     else:
-        yield replace(part, stored=contents.read())
+        yield replace(part, stored=contents.read()).recognised()
 
 
 def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
     """The parts of text; `blank` is one without bytes."""
     head = None
     for number, (lines, ended) in enumerate(_cut(contents, n_rows)):
+        stored = pa.py_buffer(lines)
+        if not number:
+            blank = replace(replace(blank, stored=stored).recognised(), stored=blank.stored)
         before = partial(_lines_before, file, blank.format, n_rows, number) if number else int
-        part = replace(blank, stored=pa.py_buffer(lines), head=head, before=before)
+        part = replace(blank, stored=stored, head=head, before=before)
         yield replace(part, whole=ended and not number)
         head = head or _head(part.data)
-        del lines, part  # before the next is read
+        del lines, stored, part  # before the next is read
 
 
 def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
@@ -113,6 +116,7 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
     else:
         end = contents.end(max(PAGE, layout.end_size(contents.end(PAGE))))
         blank = replace(blank, spans=Spans(contents.size, [(contents.size - len(end), end)]))
+    blank = blank.recognised()
     cuts = layout.cut(blank, n_rows)
     if blank.spans and not _in_order(cuts, blank.spans.size):
         blank = replace(blank, stored=contents.read(), spans=None)

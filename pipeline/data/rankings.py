@@ -273,12 +273,14 @@ class RankingJoin:
         """
         self._place = ranges.place
         if self._add_together(ranges, at_a_time):
+            self.remarks = ranges.remarks
             return
         found = "the rows of its queries are scattered, so they were brought together on disk"
-        self.remarks = (f"{ranges.path}: {found}; write a query's rows together to read it faster",)
         self._found, self._problem = [], None
         for rows, numbers in partitioned(ranges, folder):
             self._add(rows, numbers)
+        scattered = f"{ranges.path}: {found}; write a query's rows together to read it faster"
+        self.remarks = (*ranges.remarks, scattered)
 
     def _add_together(self, ranges: RankingRanges, at_a_time: int) -> bool:
         """Join ranges in which the rows of each query stand together; whether they do."""

@@ -31,6 +31,7 @@ from rankledger.pipeline.data.files import Contents, StoredFile, each_file, refu
 from rankledger.pipeline.data.formats import FORMATS, parse
 from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
 from rankledger.pipeline.data.formats.json import double, written
+from rankledger.pipeline.data.formats.layouts import RANK, columns_line
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
@@ -126,6 +127,11 @@ class RankingRanges:
     def files(self) -> tuple[InputFile, ...]:
         """The files it consists of, once all ranges were taken."""
         return tuple(self._reading.files)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the layouts of its files were taken for, a line each, likewise."""
+        return self._reading.remarks
 
     def __iter__(self) -> Iterator[Rows]:
         """The rows of each range, at least one; each time the input is read anew.
@@ -277,7 +283,9 @@ def _text(part: FilePart, name: str, row: int, cell: object) -> str | None:
 def _read_rows(source: Source | str, kind: Kind) -> Rows:
     reading = Reading(source, kind)
     table = pa.concat_tables(reading.each(lambda _, table: table))
-    rows = _rows(reading.source.path, tuple(reading.files), kind, table, reading.place)
+    rows = replace(
+        _rows(reading.source.path, tuple(reading.files), kind, table, reading.place), remarks=reading.remarks
+    )
     odd = _odd_value(rows, kind)
     if odd:
         _refuse_value(rows.path, kind, odd, rows.place)
@@ -326,7 +334,18 @@ def _read_ids(source: Source | str, kind: Kind, further: Callable[[FilePart], T]
             if first.setdefault(name, row) != row:
                 rows = f"{reading.place(first[name])} and {reading.place(row)}"
                 raise InputError(f"{path}: {kind.ids[0]} '{shorten(name)}' occurs twice ({rows}); keep one")
-    return Ids(path, tuple(reading.files), ids, place=reading.place), [*taken]
+    return Ids(path, tuple(reading.files), ids, place=reading.place, remarks=reading.remarks), [*taken]
+
+
+def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
+    """The ranks of a file without scores as scores: their negatives. What is no rank may be a score of that name."""
+    ranks = table.column(RANK).to_numpy()
+    odd = np.flatnonzero(~((ranks >= 0) & (ranks == np.rint(ranks))))
+    if odd.size:
+        found = f"rank {ranks[odd[0]]:g} ({part.position(int(odd[0]))}) is not a whole number from 0"
+        score = columns_line({"score": part.name(RANK)})
+        raise InputError(f"{part.path}: {found}; fix it, or if the highest comes first, say {score}")
+    return table.set_column(table.column_names.index(RANK), "score", pa.chunked_array([floats(-ranks)]))
 
 
 class Reading:
@@ -352,6 +371,12 @@ class Reading:
         self._n_rows = n_rows
         self._opened: list[StoredFile] = []
         self._sizes: list[list[int]] = []  # rows of each part that has any or none, by file
+        self._paths: dict[str, str] = {}  # of each remark, the first file that it is about
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the layouts of the files that were read were taken for, a line each."""
+        return tuple(f"{remark} (such as {path})" for remark, path in self._paths.items() if remark)
 
     def each(self, take: Callable[[FilePart, pa.Table], T], at_a_time: int = 1) -> Iterator[T]:
         """What is taken from each part that has rows, in the order of the files.
@@ -375,27 +400,34 @@ class Reading:
     def _each_of(self, file: StoredFile, take: Callable[[FilePart, pa.Table], T], at_a_time: int) -> Iterator[T]:
         """What is taken from one file, and its size and digest: all of the same bytes, read once."""
 
-        def parsed(part: FilePart) -> tuple[int, list[T]]:
-            table = parse(part)
-            return len(table), [take(part, table)] if len(table) else []
+        def parsed(part: FilePart) -> tuple[int, str, list[T]]:
+            table = self._parsed(part)
+            return len(table), part.remark, [take(part, table)] if len(table) else []
 
         sizes = self._sizes[-1]
         with refusing_unreadable(file.path), file.contents() as contents:
-            for n_rows, taken in map_ahead(parsed, self._parts(file, contents), at_a_time):
+            for n_rows, remark, taken in map_ahead(parsed, self._parts(file, contents), at_a_time):
                 sizes.append(n_rows)
+                self._paths.setdefault(remark, file.path)
                 yield from taken
             if not sum(sizes):
                 raise InputError(f"{file.path}: no rows; write the file again")
             self.files.append(contents.describe())
+
+    def _parsed(self, part: FilePart) -> pa.Table:
+        """The rows of a part; of one that has ranks in the place of scores, with scores."""
+        table = parse(part)
+        return table if part.kind == self.kind else _scores_of_ranks(part, table)
 
     def _take_held(self, held: InMemory, take: Callable[[FilePart, pa.Table], T]) -> T:
         """What is taken from an input in memory, which is one part."""
         from rankledger.pipeline.data.formats.memory import describe_rows
 
         part = self._held_part(held)
-        table = parse(part)
+        table = self._parsed(part)
         if not len(table):
             raise InputError(f"{part.path}: no rows; give some")
+        self._paths[part.remark] = part.path
         if held.recorded:
             self.files = [describe_rows(part, table)]
         return take(part, table)
@@ -404,7 +436,9 @@ class Reading:
         from rankledger.pipeline.data.formats.memory import MEMORY
 
         source = self.source
-        return FilePart(source.path, MEMORY, pa.py_buffer(b""), self.kind, source.columns, source.large, held=held)
+        stored = pa.py_buffer(b"")
+        part = FilePart(source.path, MEMORY, stored, self.kind, source.columns, source.large, held=held)
+        return part.recognised()
 
     def _parts(self, file: StoredFile, contents: Contents) -> Iterator[FilePart]:
         return file_parts(file, contents, self.kind, self.source, self._n_rows)

@@ -238,6 +238,7 @@ class Rows:
         chunks: the rows, in the order of the files.
         place: says where a row stands, such as `line 3`.
         subtopics: (N,) Arrow strings, the subtopic that each row judges a document for, where judgments have subtopics.
+        remarks: what the layouts of its files were taken for, a line each.
     """
 
     path: str
@@ -246,6 +247,7 @@ class Rows:
     chunks: tuple[Chunk, ...]
     place: Callable[[int], str]
     subtopics: pa.StringArray | None = None
+    remarks: tuple[str, ...] = ()
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -335,6 +337,7 @@ class Ids:
         features: what is known of the documents of a catalogue, by column.
         texts: what is known of the queries of a queries table, by column: a text per row, None for an empty cell.
         place: says where a row stands, such as `line 3`.
+        remarks: what the layouts of its files were taken for, a line each.
     """
 
     path: str
@@ -343,3 +346,4 @@ class Ids:
     features: Mapping[str, Sparse] = field(default_factory=dict)
     texts: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     place: Callable[[int], str] = row_number
+    remarks: tuple[str, ...] = ()

@@ -190,7 +190,7 @@ class Inputs:
         quality: what was found in each output, likewise.
         failures: why the other outputs could not be read.
         parsed: whether the rows of the output were parsed, or its judged documents taken from the output cache.
-        remarks: what is worth saying of the output cache, a line each.
+        remarks: what is worth saying of layouts that were recognised and of the output cache, a line each.
         warnings: what is likely wrong with the inputs.
     """
 
@@ -269,7 +269,7 @@ def read_inputs(
     if record is not None:
         for name, reader in readers.items():
             refuse_other_inputs(record, name, reader.dataset.files)
-    remarks = [remark for reader in readers.values() for remark in reader.keep_judgments()]
+    remarks = [remark for reader in readers.values() for remark in (*reader.dataset.remarks, *reader.keep_judgments())]
     datasets: dict[str, DatasetInput | ExternalDataset] = {name: reader.dataset for name, reader in readers.items()}
     absent = {task.key: str(missing[task.output.path]) for task in planned.tasks if task.output.path in missing} | dict(
         planned.late

@@ -23,7 +23,6 @@ def wanted_names(part: FilePart, schema: pa.Schema) -> list[str]:
     Raises:
         InputError: one is missing, occurs twice, or is of another type.
     """
-    part = part.with_columns(schema.names)
     names = [part.name(column) for column in part.kind.columns]
     part.check_columns(names, schema.names)
     for column, name in zip(part.kind.columns, names, strict=True):

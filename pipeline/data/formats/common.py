@@ -6,13 +6,13 @@ import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from rankledger.pipeline.data.formats import layouts
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import InMemory
@@ -43,7 +43,6 @@ BLOCK_SIZE = 1 << 22  # bytes that Arrow parses at a time: smaller pieces cost c
 PAGE = 1 << 16  # bytes that are searched at a time
 LONGEST_ID = 1 << 16  # bytes: what is longer is no id but a file read as something else
 _BOM = b"\xef\xbb\xbf"
-_BEIR = MappingProxyType({"query_id": "query-id", "doc_id": "corpus-id", "relevance": "score"})
 
 Row = tuple[str | float, ...]
 T = TypeVar("T")
@@ -61,6 +60,7 @@ class Format:
         columns: gives the names of a file's columns.
         cells: gives the cells of these columns by name; a column that is missing or doubled is refused.
         table: gives the same columns as an Arrow table, faster; None if there is no such way.
+        header: gives the names of the columns by the beginning of a file; None where they have no names.
         typed: whether a cell is a text, a number or a list; if not, all cells are texts.
         count_lines: counts the lines of bytes that end with a line; None if a file cannot be cut at line ends.
         end_size: how many bytes at a file's end say where its rows are, by some of the last; None if none do.
@@ -74,6 +74,7 @@ class Format:
     columns: Callable[[FilePart], list[str]]
     cells: Callable[[FilePart, Sequence[str]], Mapping[str, Sequence[Any]]]
     table: Callable[[FilePart, Sequence[str]], pa.Table] | None = None
+    header: Callable[[FilePart], list[str]] | None = None
     typed: bool = False
     count_lines: Callable[[bytes], int] | None = None
     end_size: Callable[[memoryview], int] | None = None
@@ -192,6 +193,7 @@ class FilePart:
         whole: whether it is all of the file.
         spans: of a part of Parquet, the bytes of the file that are there.
         held: the input itself, if it was given in memory; there are no bytes then.
+        remark: what the file's layout was taken for, if it had to be recognised.
     """
 
     path: str
@@ -206,6 +208,7 @@ class FilePart:
     whole: bool = True
     spans: Spans | None = None
     held: InMemory | None = None
+    remark: str = ""
 
     @property
     def size(self) -> int:
@@ -239,14 +242,14 @@ class FilePart:
         """Our column as the file calls it."""
         return self.names.get(column, column)
 
-    def missing(self, column: str, found: Collection[str]) -> str:
-        """What to do about one of our columns that is not among those of the file."""
-        if self.name(column) == "score" and "rank" in found:  # mapped onto `score` it would turn the order round
-            return "if its ranks are the order, set conventions: {ties: rank_column}, which reads no scores"
+    def missing(self, columns: Sequence[str], found: Collection[str]) -> str:
+        """What to do about columns of ours of which some are not among those of the file."""
         fields = dict(zip(self.kind.trec, " ".join(found).split(), strict=False))
         if fields.get(self.kind.value or "", "").lstrip("+-.")[:1].isdigit():  # a header has no number there
             return "looks like TREC text; set format: trec, or rename it to .txt"
-        return f"map it with columns: {{{column}: …}}" if self.held is None else f"rename the column that is {column}"
+        if self.held is not None:
+            return f"rename the column that is {next(column for column in columns if self.name(column) not in found)}"
+        return f"map it with {layouts.suggest(columns, self.names, found)}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
         """Refuse columns that are not in the file, or stand there twice.
@@ -256,21 +259,22 @@ class FilePart:
             found: those of the file.
             line: where these stand, such as `:1`.
         """
-        ours = {self.name(column): column for column in self.kind.columns}
+        ours = {self.name(column): column for column in self.kind.columns if self.name(column) in names}
         for name in names:
             if name not in found:
                 listed = shorten(", ".join(dict.fromkeys(found))) or "nothing"
-                meant = f"; {self.missing(ours[name], found)}" if name in ours else likely(name, found)
+                meant = f"; {self.missing([*ours.values()], found)}" if name in ours else likely(name, found)
                 raise InputError(f"{self.path}{line}: no column '{name}' among {listed}{meant or '; fix its name'}")
             if found.count(name) > 1:
                 raise InputError(f"{self.path}{line}: column '{name}' occurs twice; name each column once")
 
-    def with_columns(self, found: Collection[str]) -> FilePart:
-        """The file as read by the names of its columns: BEIR's are known, those the config maps come first."""
-        if not {"query-id", "corpus-id"} <= set(found):
+    def recognised(self) -> FilePart:
+        """The file as read by the names of its columns, where those of a tool are known."""
+        if self.format.header is None or not {"query_id", "doc_id", "subtopic"}.issuperset(self.kind.ids):
             return self
-        known = {ours: name for ours, name in _BEIR.items() if ours in self.kind.columns and ours not in found}
-        return replace(self, names={**known, **self.names})
+        names, by_rank, remark = layouts.recognise(self.kind.columns, self.names, self.format.header(self))
+        kind = replace(self.kind, value=layouts.RANK) if by_rank else self.kind
+        return replace(self, names=names, kind=kind, remark=remark)
 
 
 def line_position(rows: Callable[[FilePart], Iterator[tuple[int, Any]]]) -> Callable[[FilePart, int], str]:

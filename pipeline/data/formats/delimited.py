@@ -26,19 +26,28 @@ from rankledger.pipeline.support.errors import InputError, shorten
 __all__ = ["CSV", "TSV", "delimited"]
 
 
-def delimited(name: str, delimiter: str, *, quotes: bool = False) -> Format:
+def delimited(name: str, delimiter: str, *, quotes: bool = False, suffixes: Sequence[str] = ()) -> Format:
     """The format of lines whose fields stand between delimiters, the first line holding the names of the columns.
 
     Args:
         name: the format's name, which is also the ending of its files.
         delimiter: what stands between two fields.
         quotes: whether quotation marks may enclose a field; otherwise they are characters like any other.
+        suffixes: further endings of its files.
     """
     layout = _Layout(delimiter, quotes)
     position = line_position(layout.lines)
     lines = None if quotes else count_lines  # a quoted field may hold line ends
     return Format(
-        name, (f".{name}",), layout.parse, position, layout.header, layout.cells, layout.table, count_lines=lines
+        name,
+        (f".{name}", *suffixes),
+        layout.parse,
+        position,
+        layout.header,
+        layout.cells,
+        layout.table,
+        layout.header,
+        count_lines=lines,
     )
 
 
@@ -53,7 +62,6 @@ class _Layout:
     def parse(self, part: FilePart) -> pa.Table:
         """The wanted columns, by their names in the header."""
         header = self.header(part)
-        part = part.with_columns(header)
         wanted = [part.name(column) for column in part.kind.columns]
         part.check_columns(wanted, header, ":1")
         try:
@@ -122,5 +130,5 @@ class _Layout:
             raise InputError(f"{part.path}: {error} after line {after}; fix it") from None
 
 
-TSV = delimited("tsv", "\t")
+TSV = delimited("tsv", "\t", suffixes=(".inter", ".item", ".user"))  # RecBole's atomic files
 CSV = delimited("csv", ",", quotes=True)

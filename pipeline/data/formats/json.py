@@ -52,7 +52,6 @@ class _Object(dict[str, Any]):
 
 def _parse_lines(part: FilePart) -> pa.Table:
     """The wanted keys of every object; ids may be strings or whole numbers."""
-    part = part.with_columns(_first_keys(part))
     names = [part.name(column) for column in part.kind.columns]
     table = _by_arrow(part, names, _count_objects(part.data))
     if table is not None:
@@ -151,7 +150,7 @@ def _value(part: FilePart, number: int, column: str, found: Mapping[str, Any]) -
     name = part.name(column)
     if name not in found:
         keys = shorten(", ".join(found)) or "nothing"
-        raise InputError(f"{part.at(number)}: no '{name}' among {keys}; {part.missing(column, found)}")
+        raise InputError(f"{part.at(number)}: no '{name}' among {keys}; {part.missing(part.kind.columns, found)}")
     value = found[name]
     if column in part.kind.ids and type(value) not in (str, int):
         raise InputError(f"{part.at(number)}: {column} is {written(value)}; write a string or a whole number")
@@ -262,6 +261,7 @@ JSONL = Format(
     line_position(_lines),
     _keys,
     _line_cells,
+    header=_first_keys,
     typed=True,
     count_lines=lambda data: data.count(b"\n"),
 )

@@ -155,9 +155,8 @@ def _parse(part: FilePart) -> pa.Table:
         table = pa.Table.from_arrays(columns, names=list(part.kind.columns))
         wanted_names(replace(part, names={}), table.schema)
         return rows_of(part, table)
-    found = part.with_columns(_columns(part))
-    table = _checked_table(found, [found.name(column) for column in part.kind.columns])
-    wanted_names(found, table.schema)
+    table = _checked_table(part, [part.name(column) for column in part.kind.columns])
+    wanted_names(part, table.schema)
     return rows_of(part, table)
 
 
@@ -242,4 +241,4 @@ def _position(part: FilePart, row: int) -> str:
     return f"query '{shorten(str(query))}', document '{shorten(str(document))}'"
 
 
-MEMORY = Format("memory", (), _parse, _position, _columns, _cells, _checked_table, typed=True)
+MEMORY = Format("memory", (), _parse, _position, _columns, _cells, _checked_table, _columns, typed=True)

@@ -162,6 +162,7 @@ PARQUET = Format(
     _columns,
     _cells,
     _table,
+    _columns,
     typed=True,
     end_size=_end_size,
     cut=_cut,

@@ -225,7 +225,7 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
         (
             "h.tsv",
             "id\tfaithful\tcost\nq1\t1\t1\n",
-            "no column 'query_id' among id, faithful, cost; map it with columns: {query_id: …}",
+            "no column 'query_id' among id, faithful, cost; map it with columns: {query_id: id}",
         ),
         ("i.tsv", HEAD + "\t1\t1\n", "empty query_id (line 2); fill it"),
         ("j.tsv", HEAD, "no rows; write the file again"),

@@ -89,7 +89,7 @@ def test_columns_are_mapped():
     assert read_judgments(Source(path, columns={"subtopic": "intent"}), subtopics=True).subtopics[3].as_py() == "x"
     assert refusal(read_judgments, path, subtopics=True) == (
         "qrels.csv:1: no column 'subtopic' among query_id, intent, doc_id, relevance; "
-        "map it with columns: {subtopic: …}"
+        "map it with columns: {subtopic: intent}"
     )
 
 

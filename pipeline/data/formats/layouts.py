@@ -1,0 +1,166 @@
+"""Layouts that tools write: which columns of a file are meant where neither the config nor their names say so.
+
+Names are known by tool, as a pair of ids that stand together: `score` is a relevance beside the ids of BEIR or ranx,
+and nowhere else. Where several tools' ids are in a file, none is chosen.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["RANK", "Recognised", "columns_line", "recognise", "suggest"]
+
+RANK = "rank"
+_IDS = ("query_id", "doc_id")
+_LONGEST = 80  # characters of a name that is proposed
+
+
+@dataclass(frozen=True)
+class _Tool:
+    """The names of one tool's columns.
+
+    Attributes:
+        name: the tool, as a remark says it.
+        query_id: its name for queries or users.
+        doc_id: its name for documents or items.
+        values: its names for our other columns; of several the first that is there.
+    """
+
+    name: str
+    query_id: str
+    doc_id: str
+    values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+_RATINGS = {"relevance": ("rating",), "rating": ("rating",)}
+_TOOLS = (
+    # beir/datasets/data_loader.py reads qrels/test.tsv by position; datasets.zip and HuggingFace have these names.
+    _Tool("BEIR", "query-id", "corpus-id", {"relevance": ("score",)}),
+    # ranx/data_structures/{qrels,run}.py: the columns that from_df reads by default, the same for both.
+    _Tool("ranx", "q_id", "doc_id", {"relevance": ("score",)}),
+    # pyterrier/io.py and datasets: topics qid query; results qid docno score rank; qrels qid docno label.
+    _Tool("PyTerrier", "qid", "docno", {"relevance": ("label",)}),
+    # ratings.csv of ml-latest-small, ml-25m and ml-32m: userId,movieId,rating,timestamp.
+    _Tool("MovieLens", "userId", "movieId", _RATINGS),
+    # Microsoft's recommenders/utils/constants.py: DEFAULT_USER_COL and so on.
+    _Tool("recommenders", "userID", "itemID", _RATINGS),
+    # RecBole's atomic files: a name and its type in each field of the header.
+    _Tool("RecBole", "user_id:token", "item_id:token", {"relevance": ("rating:float",), "rating": ("rating:float",)}),
+    # LensKit: item lists have user_id, item_id, score, rank; frames before 2025 user, item, score, rank, prediction.
+    _Tool("LensKit", "user_id", "item_id", {**_RATINGS, "prediction": ("score",)}),
+    _Tool("LensKit", "user", "item", {**_RATINGS, "prediction": ("score",)}),
+    # surprise/prediction_algorithms/predictions.py: the named tuple Prediction.
+    _Tool("Surprise", "uid", "iid", {"relevance": ("r_ui",), "rating": ("r_ui",), "prediction": ("est",)}),
+)
+_BEIR_ID = "_id"  # of its queries.jsonl and corpus.jsonl
+_SINGLE = {
+    "query_id": {_BEIR_ID: "BEIR", **{tool.query_id: tool.name for tool in _TOOLS}},
+    "doc_id": {_BEIR_ID: "BEIR", **{tool.doc_id: tool.name for tool in _TOOLS}},
+}
+
+# What a column may mean, by its name in lower case without signs: only to propose a line, never to read a file.
+_MEANINGS = {
+    "query_id": {"id", "q", "qid", "query", "queryid", "topic", "topicid", "uid", "user", "userid", "customerid"},
+    "doc_id": {
+        *("d", "did", "doc", "docid", "docno", "document", "documentid", "corpusid", "pid", "passageid"),
+        *("iid", "item", "itemid", "movieid", "product", "productid", "articleid"),
+    },
+    "relevance": {"grade", "judgment", "label", "qrel", "rating", "rel", "relevance", "score"},
+    "score": {"distance", "pred", "prediction", "predictedscore", "score", "sim", "similarity"},
+    "rating": {"rating", "rui", "score", "stars"},
+    "rank": {"place", "pos", "position", "rank"},
+    "subtopic": {"aspect", "intent", "subtopic"},
+    "prediction": {"est", "pred", "predictedrating", "prediction", "rating", "score"},
+    "time": {"date", "text", "time", "timestamp", "title"},
+}
+
+
+class Recognised(NamedTuple):
+    """What was recognised in a file's columns.
+
+    Attributes:
+        names: our names to the file's, those that the config maps included.
+        by_rank: whether it has ranks in place of scores.
+        remark: what it was taken for; empty if nothing had to be recognised.
+    """
+
+    names: Mapping[str, str]
+    by_rank: bool = False
+    remark: str = ""
+
+
+def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> Recognised:
+    """The file's names of the columns that are wanted, as far as a tool is known that writes them so.
+
+    Args:
+        columns: ours that are wanted.
+        names: our names to the file's, as the config maps them; they come first.
+        found: the file's columns; ours come next.
+    """
+    absent = [column for column in columns if column not in names and column not in found]
+    tool, known = _of_pair(absent, found) if set(_IDS) <= set(columns) else _of_single(columns, absent, found)
+    by_rank = "score" in absent and names.get(RANK, RANK) in found
+    if by_rank:
+        known = {**known, RANK: names.get(RANK, RANK)}
+    taken = {ours: name for ours, name in known.items() if ours not in names}
+    told = [*([f"as files of {tool}"] if tool else []), *(["by rank"] if by_rank else [])]
+    remark = f"read {' and '.join(told)}: {columns_line(taken)}" if taken else ""
+    return Recognised({**known, **names}, by_rank, remark)
+
+
+def _of_pair(absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
+    """The one tool whose ids are both there, and its names of what is absent; nothing if there are several."""
+    tools = [tool for tool in _TOOLS if {tool.query_id, tool.doc_id} <= set(found)] if absent else []
+    if len(tools) != 1:
+        return "", {}
+    named = {"query_id": (tools[0].query_id,), "doc_id": (tools[0].doc_id,), **tools[0].values}
+    known = {ours: name for ours in absent for name in reversed(named.get(ours, ())) if name in found}
+    return (tools[0].name if known else ""), known
+
+
+def _of_single(columns: Sequence[str], absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
+    """The same of a table of queries or of documents."""
+    ours = columns[0]
+    names = [name for name in _SINGLE.get(ours, ()) if name in found] if [*columns] == [*absent] else []
+    return (_SINGLE[ours][names[0]], {ours: names[0]}) if len(names) == 1 else ("", {})
+
+
+def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> str:
+    """The `columns:` line that may be meant: by the meaning of the names, then ids by their order.
+
+    Args:
+        columns: ours that are wanted.
+        names: our names to the file's, as far as they are known.
+        found: the file's columns.
+    """
+    absent = [column for column in columns if names.get(column, column) not in found]
+    free = [name for name in found if name not in {names.get(column, column) for column in columns}]
+    meant = {}
+    for column in absent:
+        others = [name for name in free if not any(_means(name, other) for other in (*absent, "time"))]
+        likely = [
+            *(name for name in free if _means(name, column)),
+            *(others if column in _IDS or len(others) == 1 else []),
+        ]
+        meant[column] = next(iter(likely), "…")
+        free = [name for name in free if name != meant[column]]
+    return columns_line(meant)
+
+
+def _means(name: str, column: str) -> bool:
+    return re.sub(r":.*|[\W_]", "", name).lower() in _MEANINGS.get(column, ())
+
+
+def columns_line(names: Mapping[str, str]) -> str:
+    """Names as a config has them, such as `columns: {query_id: user_id}`."""
+    return f"columns: {{{', '.join(f'{ours}: {_quoted(name)}' for ours, name in names.items())}}}"
+
+
+def _quoted(name: str) -> str:
+    if len(name) > _LONGEST:
+        return "…"
+    return name if re.fullmatch(r"…|[A-Za-z_][\w.:-]*(?<!:)", name) else json.dumps(name, ensure_ascii=False)

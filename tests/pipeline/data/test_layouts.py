@@ -1,0 +1,248 @@
+"""Files in the exact form that other tools write, read without configuration; each says where its form comes from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data.dataset import read_dataset, read_output
+from rankledger.pipeline.data.readers import (
+    RankingRanges,
+    read_documents,
+    read_interactions,
+    read_judgments,
+    read_predictions,
+    read_queries,
+    read_ranking,
+    read_ratings,
+)
+from rankledger.pipeline.types.inputs import DatasetSource, Rows, Source
+from tests.support.data_files import contents, refusal, table_bytes, write
+
+TREC_EVAL = PROFILES["trec_eval"].conventions
+Read = Callable[[str], Rows]
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def parquet(**columns: Sequence[Any]) -> bytes:
+    """Parquet of these columns."""
+    return table_bytes([pa.array(column) for column in columns.values()], list(columns))
+
+
+def remark(tool: str, line: str, path: str) -> str:
+    """What is said of a file with the columns of a tool."""
+    return f"read {tool}: columns: {{{line}}} (such as {path})"
+
+
+# ranx: Qrels.from_df and Run.from_df (ranx/data_structures) read q_id, doc_id and score by default; as Parquet.
+RANX = parquet(q_id=["q1", "q1", "q2"], doc_id=["d2", "d1", "d3"], score=[0, 1, 2])
+# PyTerrier: qrels of get_qrels() are qid, docno, label, iteration; results qid, docid, docno, rank from 0, score and
+# query, here as DataFrame.to_csv(index=False) writes them.
+PYTERRIER_QRELS = "qid,docno,label,iteration\nq1,d2,0,0\nq1,d1,1,0\n"
+PYTERRIER_RUN = "qid,docid,docno,rank,score,query\nq1,7,d2,0,9.5,chemical\nq1,3,d1,1,7.25,chemical\n"
+# MovieLens ml-latest-small: the head of ratings.csv, tags left out, and movies.csv.
+MOVIELENS = "userId,movieId,rating,timestamp\n1,1,4.0,964982703\n1,3,4.5,964981247\n2,318,3.0,1445714835\n"
+MOVIES = "movieId,title,genres\n1,Toy Story (1995),Adventure|Comedy\n3,Grumpier Old Men (1995),Comedy\n"
+# RecBole's atomic files, https://recbole.io/docs/user_guide/data/atomic_files.html: names with types, tabs between.
+INTER = "user_id:token\titem_id:token\trating:float\ttimestamp:float\n1\t10\t4\t964982703\n2\t10\t3.5\t964982931\n"
+ITEM = "item_id:token\tmovie_title:token_seq\tclass:token_seq\n10\tToy Story\tAnimation Comedy\n11\tHeat\tAction\n"
+# Surprise's Prediction(uid, iid, r_ui, est, details), as pandas.DataFrame(predictions).to_csv(index=False) writes it.
+SURPRISE = (
+    "uid,iid,r_ui,est,details\n196,302,4.0,4.043,{'was_impossible': False}\n186,54,,3.7,{'was_impossible': False}\n"
+)
+# Microsoft recommenders' defaults: userID, itemID, prediction.
+RECOMMENDERS = "userID,itemID,prediction\n1,10,4.5\n2,10,3.0\n"
+# LensKit before 2025 (batch.recommend: item, score, user, rank); since then lists with user_id, item_id, score, rank.
+LENSKIT = "item,score,user,rank\n10,4.5,1,1\n11,3.5,1,2\n"
+LENSKIT_2025 = parquet(user_id=[1, 1], item_id=[10, 11], score=[4.5, 3.5], rank=[1, 2])
+FILES: list[tuple[str, str | bytes, Read, list[tuple[str, str, float]], str, str]] = [
+    (
+        *("qrels.parquet", RANX, read_judgments, [("q1", "d2", 0.0), ("q1", "d1", 1.0), ("q2", "d3", 2.0)]),
+        *("as files of ranx", "query_id: q_id, relevance: score"),
+    ),
+    (
+        *("run.parquet", RANX, read_ranking, [("q1", "d2", 0.0), ("q1", "d1", 1.0), ("q2", "d3", 2.0)]),
+        *("as files of ranx", "query_id: q_id"),
+    ),
+    (
+        *("qrels.csv", PYTERRIER_QRELS, read_judgments, [("q1", "d2", 0.0), ("q1", "d1", 1.0)]),
+        *("as files of PyTerrier", "query_id: qid, doc_id: docno, relevance: label"),
+    ),
+    (
+        *("run.csv", PYTERRIER_RUN, read_ranking, [("q1", "d2", 9.5), ("q1", "d1", 7.25)]),
+        *("as files of PyTerrier", "query_id: qid, doc_id: docno"),
+    ),
+    (
+        *("ratings.csv", MOVIELENS, read_ratings, [("1", "1", 4.0), ("1", "3", 4.5), ("2", "318", 3.0)]),
+        *("as files of MovieLens", "query_id: userId, doc_id: movieId"),
+    ),
+    (
+        *("ratings.csv", MOVIELENS, read_judgments, [("1", "1", 4.0), ("1", "3", 4.5), ("2", "318", 3.0)]),
+        *("as files of MovieLens", "query_id: userId, doc_id: movieId, relevance: rating"),
+    ),
+    (
+        *("ratings.csv", MOVIELENS, read_interactions, [("1", "1", 0.0), ("1", "3", 0.0), ("2", "318", 0.0)]),
+        *("as files of MovieLens", "query_id: userId, doc_id: movieId"),
+    ),
+    (
+        *("ml-100k.inter", INTER, read_ratings, [("1", "10", 4.0), ("2", "10", 3.5)]),
+        *("as files of RecBole", "query_id: user_id:token, doc_id: item_id:token, rating: rating:float"),
+    ),
+    (
+        *("p.csv", SURPRISE, read_predictions, [("196", "302", 4.043), ("186", "54", 3.7)]),
+        *("as files of Surprise", "query_id: uid, doc_id: iid, prediction: est"),
+    ),
+    (
+        *("p.csv", RECOMMENDERS, read_predictions, [("1", "10", 4.5), ("2", "10", 3.0)]),
+        *("as files of recommenders", "query_id: userID, doc_id: itemID"),
+    ),
+    (
+        *("p.csv", "user,item,prediction\n1,10,4.5\n", read_predictions, [("1", "10", 4.5)]),
+        *("as files of LensKit", "query_id: user, doc_id: item"),
+    ),
+    (
+        *("run.csv", LENSKIT, read_ranking, [("1", "10", 4.5), ("1", "11", 3.5)]),
+        *("as files of LensKit", "query_id: user, doc_id: item"),
+    ),
+    (
+        *("run.parquet", LENSKIT_2025, read_ranking, [("1", "10", 4.5), ("1", "11", 3.5)]),
+        *("as files of LensKit", "query_id: user_id, doc_id: item_id"),
+    ),
+    (
+        *("test.tsv", "query-id\tcorpus-id\tscore\nPLAIN-2\tMED-10\t1\n", read_judgments, [("PLAIN-2", "MED-10", 1.0)]),
+        *("as files of BEIR", "query_id: query-id, doc_id: corpus-id, relevance: score"),
+    ),
+    (
+        *("run.csv", "query_id,doc_id,rank\nq,d1,1\nq,d2,2\n", read_ranking, [("q", "d1", -1.0), ("q", "d2", -2.0)]),
+        *("by rank", "rank: rank"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "data", "read", "rows", "tool", "line"), FILES)
+def test_the_files_of_a_tool_are_read_and_a_remark_says_as_what(path, data, read, rows, tool, line):
+    """The rows are those that the tool wrote, and the remark has the line of the config that would read them so."""
+    found = read(write(Path(path), data))
+
+    assert contents(found) == rows
+    assert found.remarks == (remark(tool, line, path),)
+
+
+@pytest.mark.parametrize(("path", "data", "read", "rows", "tool", "line"), FILES)
+def test_the_line_of_the_remark_reads_the_same_without_a_remark(path, data, read, rows, tool, line):
+    """Pasted into the config, it gives the same rows, and nothing is left to say."""
+    columns = dict(pair.split(": ") for pair in line.split(", "))
+    found = read(Source(write(Path(path), data), columns=columns))
+
+    assert contents(found) == rows
+    assert found.remarks == ()
+
+
+# BEIR's folders: queries.jsonl and corpus.jsonl as its datasets have them.
+BEIR_QUERIES = (
+    '{"_id": "PLAIN-2", "text": "Statins?", "metadata": {"url": "http://x"}}\n{"_id": "PLAIN-3", "text": ""}\n'
+)
+BEIR_CORPUS = '{"_id": "MED-10", "title": "Statin", "text": "…", "metadata": {}}\n'
+
+
+def test_tables_of_ids_are_recognised_by_one_name():
+    """BEIR's queries and corpus, MovieLens' movies and RecBole's items name queries or documents alone."""
+    queries = read_queries(write(Path("queries.jsonl"), BEIR_QUERIES), others=True)
+    corpus = read_documents(write(Path("corpus.jsonl"), BEIR_CORPUS))
+    movies = read_documents(write(Path("movies.csv"), MOVIES), features=["genres"])
+    items = read_documents(write(Path("ml.item"), ITEM))
+
+    assert queries.ids.to_pylist() == ["PLAIN-2", "PLAIN-3"]
+    assert queries.texts == {"text": ["Statins?", None]}
+    assert queries.remarks == (remark("as files of BEIR", "query_id: _id", "queries.jsonl"),)
+    assert corpus.ids.to_pylist() == ["MED-10"]
+    assert movies.ids.to_pylist() == ["1", "3"]
+    assert movies.features["genres"].starts.tolist() == [0, 2, 3]
+    assert items.ids.to_pylist() == ["10", "11"]
+
+
+def test_our_own_names_need_no_remark():
+    """What the config or the names say is not guessed."""
+    assert read_ranking(write(Path("a.tsv"), "query_id\tdoc_id\tscore\trank\nq\td\t1\t1\n")).remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("header", "read", "line"),
+    [
+        ("userId,user_id,movieId,item_id,rating", read_ratings, "query_id: userId, doc_id: movieId"),
+        ("qid,user_id", read_queries, "query_id: qid"),
+        ("search,hit,grade", read_judgments, "query_id: search, doc_id: hit, relevance: grade"),
+        ("item,user,ts,stars", read_ratings, "rating: stars"),
+        (
+            "customer id,product id,similarity",
+            read_ranking,
+            'query_id: "customer id", doc_id: "product id", score: sim',
+        ),
+        ("user_id,item_id,timestamp", read_judgments, "relevance: …"),
+    ],
+)
+def test_what_is_ambiguous_is_refused_with_the_line_to_paste(header, read, line):
+    """Two tools' ids, unknown names, a missing value: the line names columns by meaning, then by order."""
+    message = refusal(read, write(Path("a.csv"), f"{header}\n{','.join('1' for _ in header.split(','))}\n"))
+
+    assert message.startswith("a.csv:1: no column '")
+    assert f"map it with columns: {{{line}" in message
+
+
+def test_a_rank_that_is_a_score_is_refused():
+    """PostgreSQL's ts_rank, selected as `rank`, is better if higher: its fractions tell."""
+    path = write(Path("a.csv"), "query_id,doc_id,rank\nq,d1,1\nq,d2,0.83\n")
+
+    assert refusal(read_ranking, path) == (
+        "a.csv: rank 0.83 (line 3) is not a whole number from 0; fix it, or if the highest comes first, say columns: "
+        "{score: rank}"
+    )
+    assert contents(read_ranking(Source(path, columns={"score": "rank"}))) == [("q", "d1", 1.0), ("q", "d2", 0.83)]
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 10**6])
+@pytest.mark.parametrize(
+    ("path", "header"),
+    [("a.tsv", "qid\tdocno\trank\n"), ("a.jsonl", ""), ("a.parquet", ""), ("a.csv", "qid,docno,rank\n")],
+)
+def test_ranges_are_recognised_as_the_whole_file_is(path, header, n_rows):
+    """However a file is cut, all of its ranges have the layout that its beginning has."""
+    rows = [(f"q{query}", f"d{rank}", rank) for query in range(3) for rank in range(1, 5)]
+    sign = "\t" if path.endswith("tsv") else ","
+    lines = header + "".join(sign.join(map(str, row)) + "\n" for row in rows)
+    objects = "".join(json.dumps(dict(zip(("qid", "docno", "rank"), row, strict=True))) + "\n" for row in rows)
+    columns = list(zip(*rows, strict=True))
+    data = {"a.jsonl": objects, "a.parquet": parquet(qid=columns[0], docno=columns[1], rank=columns[2])}.get(
+        path, lines
+    )
+    ranges = RankingRanges(write(Path(path), data), n_rows=n_rows)
+
+    assert [row for part in ranges for row in contents(part)] == [(query, doc, -rank) for query, doc, rank in rows]
+    assert ranges.remarks == (
+        remark("as files of PyTerrier and by rank", "query_id: qid, doc_id: docno, rank: rank", path),
+    )
+
+
+def test_an_evaluation_has_the_remarks_of_all_its_files():
+    """Those of the dataset's own files, and that of the output."""
+    judged = write(Path("qrels.csv"), PYTERRIER_QRELS)
+    queries = write(Path("topics.csv"), "qid,query\nq1,chemical\n")
+    dataset = read_dataset(DatasetSource(Source(judged), queries=Source(queries)), TREC_EVAL)
+    _, joined = read_output(dataset, Source(write(Path("run.csv"), PYTERRIER_RUN)), TREC_EVAL, with_catalogue=False)
+
+    assert [line.partition(" (")[2] for line in (*dataset.remarks, *joined.remarks)] == [
+        "such as qrels.csv)",
+        "such as topics.csv)",
+        "such as run.csv)",
+    ]
