@@ -62,6 +62,7 @@ def explain(query: QueryList, measure: Measure, profile: Profile, *, dataset: st
         profile=profile,
         outcome=found,
         why=_why(query, measure) if found.value is None else None,
+        n_excluded=query.n_excluded,
         **parts,
     )
 

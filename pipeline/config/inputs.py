@@ -25,7 +25,11 @@ from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 __all__ = ["Dataset", "DatasetDefaults", "File", "HeldFile", "Model", "OutputFile", "Outputs", "Score"]
 
-_NOT_OF_SCORES = ("subtopics", "relevant", "documents", "interactions", "suites", "duplicates")
+_OF_RANKINGS = ("subtopics", "relevant", "exclude", "exclude_self")
+_IDLE = {  # the keys that have no effect on datasets with these, and what they have no effect on
+    "ratings": (_OF_RANKINGS, "ratings"),
+    "scores": ((*_OF_RANKINGS, "documents", "interactions", "suites", "duplicates"), "external scores"),
+}
 
 
 class File(Section):
@@ -133,6 +137,13 @@ class DatasetDefaults(Section):
     interactions: File | None = None
     """What users consumed in training: (query, document). Queries without judgments count, too."""
 
+    exclude: File | None = None
+    """Documents to leave out of the rankings of queries, before ranks and cutoffs: (query, document). Judgments stay as
+    they are."""
+
+    exclude_self: bool = False
+    """Whether to leave out the document whose id is the query's, too."""
+
     suites: tuple[str, ...] | None = Field(None, min_length=1)
     """Suites to compute; by default all of the dataset's kind."""
 
@@ -165,14 +176,11 @@ class Dataset(DatasetDefaults):
             raise ValueError("no judgments, ratings or scores; add one of them")
         if len(kinds) > 1:
             raise ValueError(f"it has both {kinds[0]} and {kinds[1]}; write two datasets")
-        if self.subtopics and self.ratings is not None:
-            raise ValueError("`subtopics` has no effect on ratings; remove it")
-        if self.relevant is not None and self.ratings is not None:
-            raise ValueError("`relevant` has no effect on ratings; remove it")
+        keys, kind = _IDLE.get(kinds[0], ((), ""))
         fields = type(self).model_fields
-        idle = [key for key in _NOT_OF_SCORES if self.scores and getattr(self, key) != fields[key].default]
+        idle = [key for key in keys if getattr(self, key) != fields[key].default]
         if idle:
-            raise ValueError(f"`{idle[0]}` has no effect on external scores; remove it")
+            raise ValueError(f"`{idle[0]}` has no effect on {kind}; remove it")
         return self
 
 

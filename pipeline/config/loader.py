@@ -79,11 +79,14 @@ def allowed_variables(
     return TrackingVariables({**values, **recorded}, environ.keys() - values.keys() - recorded.keys())
 
 
-FILES = ("judgments", "ratings", "queries", "documents", "interactions", "outputs", "extra")  # the keys that hold paths
+FILES = (  # the keys that hold paths
+    *("judgments", "ratings", "queries", "documents", "interactions", "exclude", "outputs", "extra"),
+)
 _RULED_OUT = {  # the keys of defaults that a dataset does not take where it names one of these
     "judgments": ("ratings", "scores"),
     "ratings": ("judgments", "scores"),
     "scores": ("judgments", "ratings"),
+    **dict.fromkeys(("exclude", "exclude_self"), ("ratings", "scores")),
     **dict.fromkeys(("subtopics", "documents", "interactions", "suites", "duplicates"), ("scores",)),
 }
 _MOST_BYTES = 10_000_000  # of a file

@@ -38,7 +38,7 @@ from rankledger.pipeline.types.joined import OutputKey, Replicate, model_of
 __all__ = ["markers", "plan", "unlisted_replicates", "unmatched_searches", "unpaired_gates"]
 
 _MOST_MEASURES = 1000  # of a suite
-_FILES = ("judgments", "ratings", "queries", "documents", "interactions")
+_FILES = ("judgments", "ratings", "queries", "documents", "interactions", "exclude")
 _ADD = {  # what is said to a measure whose input is not there
     "documents": "the whole catalogue is needed; add `documents:`, the file of all documents, or remove the measure",
     "features": "features of documents are needed; add `documents:`, a file with them, or remove the measure",
@@ -99,6 +99,7 @@ def _dataset(
         name,
         dataset.kind,
         **files,
+        exclude_self=dataset.exclude_self,
         duplicates=dataset.duplicates,
         subtopics=dataset.subtopics,
         suites=suites_of,

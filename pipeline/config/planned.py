@@ -67,6 +67,8 @@ class PlannedDataset:
     queries: File | None
     documents: File | None
     interactions: File | None
+    exclude: File | None
+    exclude_self: bool
     duplicates: Literal["refuse", "keep_first"]
     subtopics: bool
     suites: Mapping[str, tuple[Measure, ...]]
@@ -105,7 +107,7 @@ class PlannedDataset:
     @property
     def files(self) -> tuple[File, ...]:
         """Its files, those it has."""
-        files = (self.judgments, self.ratings, self.queries, self.documents, self.interactions)
+        files = (self.judgments, self.ratings, self.queries, self.documents, self.interactions, self.exclude)
         return tuple(file for file in files if file is not None)
 
 

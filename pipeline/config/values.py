@@ -85,6 +85,8 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "confidence": ("level",),
     "conventions": ("profile",),
     "documents": ("corpus", "items"),
+    "exclude": ("excluded", "excluded_ids"),
+    "exclude_self": ("ignore_identical_ids",),
     "gates": ("thresholds",),
     "jobs": ("n_jobs", "workers"),
     "judgments": ("ground_truth", "labels", "qrels", "truth"),

@@ -1,8 +1,9 @@
 """The output cache: what joins found, kept by content, so that the same output is parsed once.
 
-It holds a folder per judgments and way of reading them. In it are the judgments, `judgments.rows`, and per model output
-the judged documents that it retrieved: `<bytes of the output>/<its key>.hits`. A key is a digest of everything that
-decides what is in the file: the digests of the input's files, how they are read, how ties are broken.
+It holds a folder per judgments and way of reading them. In it are the judgments, `judgments.rows`, documents that are
+left out of rankings, `<their key>.excluded`, and per model output the judged documents that it retrieved:
+`<bytes of the output>/<its key>.hits`. A key is a digest of everything that decides what is in the file: the digests of
+the input's files, how they are read, how ties are broken, which documents were left out.
 
 Each file is one line, `rankledger blocks <version> <SHA-256 of the rest>`, and Parquet whose metadata repeat the key in
 full. What is damaged, cut short or another's is never believed. Anything may be deleted at any time.
@@ -39,9 +40,9 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Chunk, Content, Rows
 from rankledger.pipeline.types.joined import Hits, Quality
 
-__all__ = ["CacheError", "HitsKey", "JudgmentsKey", "OutputCache"]
+__all__ = ["CacheError", "ExclusionsKey", "HitsKey", "JudgmentsKey", "OutputCache"]
 
-_VERSION = 1  # raised when the layout changes, or what readers and the join make of the same bytes
+_VERSION = 2  # raised when the layout changes, or what readers and the join make of the same bytes
 
 _LISTS = ("judgment_row", "rank", "ties_above", "ties_below")
 _DELTAS = dict.fromkeys(["n_retrieved", *(f"{name}.list.element" for name in _LISTS)], "DELTA_BINARY_PACKED")
@@ -72,6 +73,27 @@ class JudgmentsKey:
 
 
 @dataclass(frozen=True)
+class ExclusionsKey:
+    """All that decides which documents are left out of rankings.
+
+    Attributes:
+        pairs: the files of pairs of query and document, and how they are read; None if there are none.
+        exclude_self: whether a query's own document is left out.
+    """
+
+    pairs: Content | None
+    exclude_self: bool
+
+
+@dataclass(frozen=True)
+class _ExcludedKey:
+    """The pairs of judged queries and documents that are left out."""
+
+    judgments: JudgmentsKey
+    exclusions: ExclusionsKey
+
+
+@dataclass(frozen=True)
 class HitsKey:
     """All that decides which judged documents an output retrieved, and at which ranks.
 
@@ -80,21 +102,30 @@ class HitsKey:
         content: the output's files, and how they are read.
         order: what orders documents: their ids where scores are equal, the rows, or the file's ranks.
         score_precision: what scores are rounded to before they are compared.
+        exclusions: the documents that were left out before; None if there are none.
     """
 
     judgments: JudgmentsKey
     content: Content
     order: str
     score_precision: str
+    exclusions: ExclusionsKey | None = None
 
     @classmethod
-    def of(cls, judgments: JudgmentsKey, content: Content, ties: Ties, score_precision: str) -> HitsKey:
+    def of(
+        cls,
+        judgments: JudgmentsKey,
+        content: Content,
+        ties: Ties,
+        score_precision: str,
+        exclusions: ExclusionsKey | None = None,
+    ) -> HitsKey:
         """The key under a convention of ties; those that no file can order are read as `doc_id_desc`."""
         order = "doc_id_desc" if ties in ("optimistic", "pessimistic", "expected") else ties
-        return cls(judgments, content, order, score_precision)
+        return cls(judgments, content, order, score_precision, exclusions)
 
 
-_Key: TypeAlias = JudgmentsKey | HitsKey
+_Key: TypeAlias = JudgmentsKey | _ExcludedKey | HitsKey
 
 
 @dataclass(frozen=True)
@@ -262,6 +293,13 @@ class OutputCache:
         Raises:
             CacheError: they are damaged.
         """
+        return self._read_rows(key)
+
+    def read_excluded(self, judgments: JudgmentsKey, exclusions: ExclusionsKey) -> Rows | None:
+        """The pairs of judged queries and documents that are left out of rankings, likewise."""
+        return self._read_rows(_ExcludedKey(judgments, exclusions))
+
+    def _read_rows(self, key: JudgmentsKey | _ExcludedKey) -> Rows | None:
         name = _name_of(key)
         table = self._read(name, key)
         return None if table is None else _rows_of(table, self._files.place(name))
@@ -272,6 +310,13 @@ class OutputCache:
         Raises:
             CacheError: they cannot be written.
         """
+        self._write_rows(key, rows)
+
+    def write_excluded(self, judgments: JudgmentsKey, exclusions: ExclusionsKey, rows: Rows) -> None:
+        """Keep the pairs of judged queries and documents that are left out of rankings, likewise."""
+        self._write_rows(_ExcludedKey(judgments, exclusions), rows)
+
+    def _write_rows(self, key: JudgmentsKey | _ExcludedKey, rows: Rows) -> None:
         with contextlib.suppress(CacheError):
             if self._read(_name_of(key), key) is not None:
                 return
@@ -311,6 +356,8 @@ def _name_of(key: _Key) -> str:
     """The name of the file of a key, in the store."""
     if isinstance(key, JudgmentsKey):
         return f"{_digest(key)}/judgments.rows"
+    if isinstance(key, _ExcludedKey):
+        return f"{_digest(key.judgments)}/{_digest(key)}.excluded"
     return f"{_folder_of(key.judgments, key.content.size)}/{_digest(key)}.hits"
 
 

@@ -27,10 +27,11 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.exclusions import index_pairs, own_documents
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
-from rankledger.pipeline.data.judgments import Judgments, hash_pairs, index_judgments, query_indices
+from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments, match, query_indices
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.ranking import order_rows
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
@@ -47,6 +48,7 @@ __all__ = [
     "exists",
     "group_queries",
     "is_missing",
+    "judged_dataset",
     "likely_cause",
     "read_dataset",
     "read_output",
@@ -125,9 +127,10 @@ class DatasetInput:
         kind: `rankings` or `ratings`.
         judgments: its judgments or ratings.
         catalogue: what is known of its documents.
-        files: what was read, by role: `judgments`, `ratings`, `queries`, `documents`, `interactions`.
+        files: what was read, by role: `judgments`, `ratings`, `queries`, `documents`, `interactions`, `exclude`.
         groups: the clusters and slices of its queries.
-        remarks: what the layouts of the files were taken for, a line each.
+        excluded: the documents that are left out of rankings; None if there are none.
+        remarks: what is worth saying of its files, a line each.
     """
 
     kind: str
@@ -135,6 +138,7 @@ class DatasetInput:
     catalogue: Catalogue
     files: Mapping[str, tuple[InputFile, ...]]
     groups: Groups = field(default_factory=Groups)
+    excluded: PairIndex | None = None
     remarks: tuple[str, ...] = ()
 
     @property
@@ -157,7 +161,7 @@ def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInpu
 
     Raises:
         InputError: a file is missing or malformed, a judged query is not in the queries table or has no cluster there,
-            or a relevance is negative where that is an error.
+            a relevance is negative where that is an error, or no query of `exclude` is judged.
     """
     assert source.judgments is not None, "what has judgments or ratings"
     if source.kind == "ratings":
@@ -185,8 +189,42 @@ def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInpu
         interactions = readers.read_interactions(source.interactions)
         files["interactions"] = interactions.files
         remarks += interactions.remarks
+    pairs = None
+    if source.exclude is not None:
+        pairs = readers.read_interactions(source.exclude)
+        files["exclude"] = pairs.files
+        remarks += [*pairs.remarks, *_unjudged_exclusions(pairs, indexed)]
     catalogue = known_documents(documents, interactions, indexed.query_ids)
-    return DatasetInput(source.kind, indexed, catalogue, files, groups, tuple(dict.fromkeys(remarks)))
+    own = [own_documents(indexed.query_ids.tolist())] if source.exclude_self else []
+    excluded = index_pairs(indexed, own if pairs is None else [pairs, *own])
+    return DatasetInput(source.kind, indexed, catalogue, files, groups, excluded, tuple(dict.fromkeys(remarks)))
+
+
+def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> DatasetInput:
+    """A dataset of rankings of which nothing but judgments and excluded documents is asked.
+
+    Args:
+        rows: the judgments.
+        excluded: pairs of judged queries and documents that are left out of rankings; None if there are none.
+        keep_first: whether a pair that is judged twice keeps its first judgment.
+    """
+    indexed = index_judgments(rows, keep_first=keep_first)
+    catalogue = known_documents(None, None, indexed.query_ids)
+    pairs = None if excluded is None else index_pairs(indexed, [excluded])
+    return DatasetInput("rankings", indexed, catalogue, {}, excluded=pairs)
+
+
+def _unjudged_exclusions(pairs: Rows, judgments: Judgments) -> Iterator[str]:
+    """What to say of pairs to exclude whose queries are not judged; if none is, their ids are wrong."""
+    others = [query_id for query_id in pairs.query_ids if query_id not in judgments.places]
+    if len(others) == len(pairs.query_ids):
+        theirs = judgments.query_ids.tolist()
+        one, other, remedy = likely_cause(others, theirs) or (others[0], theirs[0], "write the ids of both alike")
+        found = f"{_none_of(len(others), 'queries')} is judged, such as '{one[:_SHOWN]}'"
+        raise InputError(f"{pairs.path}: {found}; the judgments have '{other[:_SHOWN]}': {remedy}, or remove `exclude`")
+    if others:
+        of = f"{len(others):,} of the {len(pairs.query_ids):,} queries with documents to exclude"
+        yield f"{pairs.path}: {of} {'is' if len(others) == 1 else 'are'} not judged, such as '{shorten(others[0])}'"
 
 
 def read_output(
@@ -227,7 +265,8 @@ def read_output(
             _refuse_other_pairs(dataset.judgments, rows)
         return rows.files, replace(joined, remarks=rows.remarks)
     ranges = readers.RankingRanges(output, by=_order(conventions), n_rows=n_rows)
-    join = RankingJoin(dataset.judgments, conventions, Depths(depth if with_catalogue else 0.0, compared))
+    depths = Depths(depth if with_catalogue else 0.0, compared)
+    join = RankingJoin(dataset.judgments, conventions, depths, dataset.excluded)
     join.add_ranges(ranges, folder, at_a_time)
     files = ranges.files
     if not allow_no_overlap and not join.knows_query and conventions.missing_queries == "error":
@@ -346,21 +385,31 @@ class SingleQuery:
         """
         if self.dataset.kind == "ratings":
             return self._paired()
-        rows = self._rows(conventions)
-        joined = join_ranking(self._judgments, rows, conventions, n_documents=self.dataset.n_documents)
-        own = _rows_of(rows, self.query_id)
-        ranks, tie_first, tie_last = order_rows(rows, conventions.ties, conventions.score_precision).ranks(own)
-        order = np.argsort(ranks)
-        judged = self._judgments
+        rows, judged = self._rows(conventions), self._judgments
+        excluded = None if self.dataset.excluded is None else index_pairs(judged, [self.dataset.excluded.rows])
+        joined = join_ranking(judged, rows, conventions, n_documents=self.dataset.n_documents, excluded=excluded)
+        if excluded is not None:
+            out, _ = match(excluded, rows, hash_pairs(rows, query_indices(rows, judged.places)))
+            rows = rows.without(out)
+        retrieved, ties = self._ranked(rows, conventions) if rows.chunks else ((), ())
         return QueryList(
             block=joined.blocks[0],
             max_grade=self.dataset.judgments.max_grade,
-            retrieved=tuple(rows.take_doc_ids(own[order]).to_pylist()),
-            ties=tuple(zip(tie_first[order].tolist(), tie_last[order].tolist(), strict=True)),
+            retrieved=retrieved,
+            ties=ties,
             judged=tuple(judged.rows.take_doc_ids(np.arange(len(judged.queries))).to_pylist()),
             grades=tuple(judged.rows.values.tolist()),
             kept=tuple(judged.kept.tolist()),
+            n_excluded=joined.quality.n_excluded or 0,
         )
+
+    def _ranked(self, rows: Rows, conventions: Conventions) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
+        """The query's documents by rank, and the first and the last rank of each one's group of equal scores."""
+        own = _rows_of(rows, self.query_id)
+        ranks, tie_first, tie_last = order_rows(rows, conventions.ties, conventions.score_precision).ranks(own)
+        order = np.argsort(ranks)
+        ties = tuple(zip(tie_first[order].tolist(), tie_last[order].tolist(), strict=True))
+        return tuple(rows.take_doc_ids(own[order]).to_pylist()), ties
 
     def files(self, conventions: Conventions) -> tuple[InputFile, ...]:
         """The files of the output that are read under these conventions."""

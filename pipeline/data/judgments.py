@@ -30,6 +30,7 @@ __all__ = [
     "SLICE",
     "Hashes",
     "Judgments",
+    "PairIndex",
     "Repeat",
     "Subtopics",
     "find_repeats",
@@ -172,25 +173,51 @@ SLICE = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
-class Judgments:
+class PairIndex:
+    """Pairs of query and document, ready to be looked up by their hashes.
+
+    Attributes:
+        rows: the pairs.
+        hashes: of the rows that count, at least one, ascending.
+        hashed_rows: the row that each hash is of.
+    """
+
+    rows: Rows
+    hashes: Hashes
+    hashed_rows: Ints
+
+    @cached_property
+    def upper_bits(self) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
+        """How far a hash is shifted to the right, and whether any row that counts has a hash of which the same is left.
+
+        The latter are bits, the lowest of each byte first: 2 to 4 bytes for each of these rows.
+        """
+        bits = max(16, len(self.hashes).bit_length() + 4)
+        shift = np.uint64(64 - bits)
+        present = np.zeros(1 << bits - 3, dtype=np.uint8)
+        for begin in range(0, len(self.hashes), SLICE):
+            upper = self.hashes[begin : begin + SLICE] >> shift
+            np.bitwise_or.at(present, upper >> _THREE, _bits(upper))
+        return shift, present
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments(PairIndex):
     """Judgments (or ratings) by query and document, ready to be joined with any number of model outputs.
 
     Attributes:
         rows: as they were read.
+        hashes: of the rows kept, ascending.
+        hashed_rows: the row that each hash is of.
         query_ids: (Q,) the judged queries, in the order of their ids as UTF-8 bytes.
         queries: each row's place in `query_ids`.
         kept: the rows that count: all, or the first of each pair.
-        hashes: of the rows kept, ascending.
-        hashed_rows: the row that each hash is of.
         subtopics: the grades by subtopic, where documents are judged for subtopics.
     """
 
-    rows: Rows
     query_ids: npt.NDArray[np.object_]
     queries: Ints
     kept: Ints
-    hashes: Hashes
-    hashed_rows: Ints
     subtopics: Subtopics | None = None
 
     @property
@@ -211,20 +238,6 @@ class Judgments:
         if (queries[1:] >= queries[:-1]).all():
             return self.kept
         return self.kept[np.argsort(queries, kind="stable")]
-
-    @cached_property
-    def upper_bits(self) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
-        """How far a hash is shifted to the right, and whether any row kept has a hash of which the same is left.
-
-        The latter are bits, the lowest of each byte first: 2 to 4 bytes for each row kept.
-        """
-        bits = max(16, len(self.hashes).bit_length() + 4)
-        shift = np.uint64(64 - bits)
-        present = np.zeros(1 << bits - 3, dtype=np.uint8)
-        for begin in range(0, len(self.hashes), SLICE):
-            upper = self.hashes[begin : begin + SLICE] >> shift
-            np.bitwise_or.at(present, upper >> _THREE, _bits(upper))
-        return shift, present
 
 
 def index_judgments(
@@ -252,7 +265,7 @@ def index_judgments(
     if by_subtopic:
         kept, subtopics = by_subtopic.gather(kept, len(query_ids))
     order = kept[np.argsort(hashes[kept])]
-    return Judgments(rows, np.array(query_ids, dtype=object), queries, kept, hashes[order], order, subtopics)
+    return Judgments(rows, hashes[order], order, np.array(query_ids, dtype=object), queries, kept, subtopics)
 
 
 def query_indices(rows: Rows, known: Mapping[str, int]) -> Ints:
@@ -303,12 +316,13 @@ class Repeat:
     subtopic: str | None
 
 
-def repeat_of(rows: Rows, pair: Ints) -> Repeat:
-    """What `find_repeats` found: (2,) the earlier and the later row."""
-    earlier, later = (int(row) for row in pair)
+def repeat_of(rows: Rows, pair: Ints, numbers: Ints | None = None) -> Repeat:
+    """What `find_repeats` found: (2,) the earlier and the later row; with their numbers in the output, if given."""
+    later = int(pair[1])
     subtopic = None if rows.subtopics is None else rows.subtopics[later].as_py()
     document = rows.take_doc_ids(np.array([later]))[0].as_py()
-    return Repeat(earlier, later, rows.query_ids[rows.query_codes[later]], document, subtopic)
+    places = pair if numbers is None else numbers[pair]
+    return Repeat(int(places[0]), int(places[1]), rows.query_ids[rows.query_codes[later]], document, subtopic)
 
 
 def refuse_repeat(path: str, repeat: Repeat, place: Callable[[int], str], verb: str, remedy: str) -> NoReturn:
@@ -330,31 +344,31 @@ def refuse_repeat(path: str, repeat: Repeat, place: Callable[[int], str], verb: 
     raise InputError(f"{path}: {found} ({places}); {remedy}")
 
 
-def match(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]:
-    """The rows that are judged, and the judgment of each.
+def match(known: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]:
+    """The rows whose pairs are known, such as those that are judged, and the known pair of each.
 
     Args:
-        judgments: the judgments.
+        known: the judgments, or other pairs.
         rows: at least one row.
-        hashes: theirs, of queries numbered by `places_of` among the judged ones.
+        hashes: theirs, of queries numbered by `query_indices` among the judged ones.
 
     Returns:
-        (n,) rows, ascending, and (n,) rows of the judgments that were kept.
+        (n,) rows, ascending, and (n,) rows of the pairs that count, such as judgments that were kept.
     """
-    # Most documents are not judged: a small table of the judgments' upper bits sorts them out before any search.
-    shift, present = judgments.upper_bits
+    # Most documents are not known: a small table of the upper bits sorts them out before any search.
+    shift, present = known.upper_bits
 
     def find(begin: int) -> Ints:
         upper = hashes[begin : begin + SLICE] >> shift
         return begin + np.flatnonzero(present[upper >> _THREE] & _bits(upper))
 
     candidates = np.concatenate(map_threads(find, range(0, len(hashes), SLICE)))
-    places = np.searchsorted(judgments.hashes, hashes[candidates])
-    places[places == len(judgments.hashes)] = 0
-    equal = judgments.hashes[places] == hashes[candidates]
-    found, judged = candidates[equal], judgments.hashed_rows[places[equal]]
-    same = _same_ids(rows, found, judgments.rows, judged)
-    return found[same], judged[same]
+    places = np.searchsorted(known.hashes, hashes[candidates])
+    places[places == len(known.hashes)] = 0
+    equal = known.hashes[places] == hashes[candidates]
+    found, pairs = candidates[equal], known.hashed_rows[places[equal]]
+    same = _same_ids(rows, found, known.rows, pairs)
+    return found[same], pairs[same]
 
 
 def _bits(places: Hashes) -> npt.NDArray[np.uint8]:

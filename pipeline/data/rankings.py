@@ -23,11 +23,13 @@ import pyarrow as pa
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.data.exclusions import Left, leave_out
 from rankledger.pipeline.data.join import Catalogue, assemble, judged_at_10
 from rankledger.pipeline.data.judgments import (
     SLICE,
     Hashes,
     Judgments,
+    PairIndex,
     Repeat,
     find_repeats,
     hash_ids,
@@ -81,6 +83,12 @@ class _Top:
     doc_ids: pa.StringArray | None
 
     @classmethod
+    def empty(cls, *, with_ids: bool) -> _Top:
+        """No document."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(none, none, none, none.astype(np.uint64), strings([]) if with_ids else None)
+
+    @classmethod
     def concatenated(cls, parts: Sequence[_Top]) -> _Top:
         """All of them, in the order of the output's rows."""
         numbers, queries, ranks, hashes = (
@@ -101,11 +109,13 @@ class JoinedRows:
         hits: (5, H) int32, of each judged document the query's place among the judged ones, the row of the judgments,
             the rank, and the first and the last rank of its group of equal scores.
         retrieved: (2, q) the places of the judged queries, and how many documents each retrieved.
-        n_rows: rows.
+        n_rows: rows, those that were left out included.
         n_unjudged_queries: queries that no judgment names.
         n_tied: rows whose score another row of the query has too.
         recommended: what measures of recommended documents ask for.
         compared: what comparisons of rankings ask for.
+        n_excluded: rows that were left out.
+        n_excluded_queries: queries of these.
     """
 
     hits: npt.NDArray[np.int32]
@@ -115,6 +125,8 @@ class JoinedRows:
     n_tied: int
     recommended: _Top | None = None
     compared: _Top | None = None
+    n_excluded: int = 0
+    n_excluded_queries: int = 0
 
 
 Problem: TypeAlias = OddScore | Repeat
@@ -122,12 +134,18 @@ Problem: TypeAlias = OddScore | Repeat
 
 
 def join_rows(
-    judgments: Judgments, rows: Rows, numbers: Ints, conventions: Conventions, depths: Depths
+    judgments: Judgments,
+    excluded: PairIndex | None,
+    rows: Rows,
+    numbers: Ints,
+    conventions: Conventions,
+    depths: Depths,
 ) -> JoinedRows | Problem:
     """What the join finds in rows that are all those of their queries.
 
     Args:
         judgments: the dataset's judgments.
+        excluded: pairs whose rows are left out before anything is ranked.
         rows: the rows, at least one.
         numbers: (N,) which of the output's rows they are.
         conventions: say how scores are rounded and how ties are broken.
@@ -138,11 +156,16 @@ def join_rows(
         return replace(odd, row=int(numbers[odd.row]))
     places = query_indices(rows, judgments.places)
     hashes = hash_pairs(rows, places)
+    left = Left(rows, numbers, hashes) if excluded is None else leave_out(excluded, rows, numbers, hashes)
+    if isinstance(left, Repeat):
+        return left
+    if not left.rows.chunks:
+        return _nothing_left(left, depths)
+    rows, numbers, hashes = left.rows, left.numbers, left.hashes
     ordering = order_rows(rows, conventions.ties, conventions.score_precision)
     repeats = find_repeats(rows, hashes, ordering.cuts(SLICE))
     if repeats.size:
-        earlier, row = numbers[repeats[0]].tolist()
-        return replace(repeat_of(rows, repeats[0]), earlier=earlier, row=row)
+        return repeat_of(rows, repeats[0], numbers)
     found, judgment_rows = match(judgments, rows, hashes)
     here = rows.counts > 0
     known = here & (places < len(judgments.query_ids))
@@ -150,11 +173,28 @@ def join_rows(
     return JoinedRows(
         hits=np.array([judgments.queries[judgment_rows], judgment_rows, *ordering.ranks(found)], dtype=np.int32),
         retrieved=np.stack([places[known], rows.counts[known]]),
-        n_rows=len(hashes),
+        n_rows=len(hashes) + left.n_excluded,
         n_unjudged_queries=int((here & ~known).sum()),
         n_tied=ordering.n_tied,
         recommended=top(depths.recommended, with_ids=True) if depths.recommended else None,
         compared=top(depths.compared, with_ids=False) if depths.compared else None,
+        n_excluded=left.n_excluded,
+        n_excluded_queries=left.n_queries,
+    )
+
+
+def _nothing_left(left: Left, depths: Depths) -> JoinedRows:
+    """What the join finds where all rows were left out."""
+    return JoinedRows(
+        hits=np.empty((5, 0), dtype=np.int32),
+        retrieved=np.empty((2, 0), dtype=np.int64),
+        n_rows=left.n_excluded,
+        n_unjudged_queries=0,
+        n_tied=0,
+        recommended=_Top.empty(with_ids=True) if depths.recommended else None,
+        compared=_Top.empty(with_ids=False) if depths.compared else None,
+        n_excluded=left.n_excluded,
+        n_excluded_queries=left.n_queries,
     )
 
 
@@ -194,12 +234,18 @@ class JoinedRange:
 
 
 def join_range(
-    judgments: Judgments, conventions: Conventions, depths: Depths, rows: Rows, is_whole: bool
+    judgments: Judgments,
+    excluded: PairIndex | None,
+    conventions: Conventions,
+    depths: Depths,
+    rows: Rows,
+    is_whole: bool,
 ) -> JoinedRange:
     """What the join finds in one range of an output; it depends on nothing else, wherever it is called.
 
     Args:
         judgments: the dataset's judgments.
+        excluded: pairs whose rows are left out before anything is ranked.
         conventions: say how scores are rounded and how ties are broken.
         depths: say what is asked for beside the judged documents.
         rows: the range, at least one row.
@@ -209,7 +255,9 @@ def join_range(
     within, beside = _split(rows, ends)
     hashes = hash_ids(strings(rows.query_ids))
     return JoinedRange(
-        within=join_rows(judgments, _some(rows, within), within, conventions, depths) if len(within) else None,
+        within=join_rows(judgments, excluded, _some(rows, within), within, conventions, depths)
+        if len(within)
+        else None,
         aside=replace(rows.take(beside), place=row_number) if ends else None,
         numbers=beside,
         queries=np.delete(hashes, ends),
@@ -226,17 +274,21 @@ class RankingJoin:
         remarks: what is worth saying of how it was read, a line each.
     """
 
-    def __init__(self, judgments: Judgments, conventions: Conventions, depths: Depths) -> None:
+    def __init__(
+        self, judgments: Judgments, conventions: Conventions, depths: Depths, excluded: PairIndex | None = None
+    ) -> None:
         """Join nothing yet.
 
         Args:
             judgments: the dataset's judgments.
             conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
             depths: say what is asked for beside the judged documents.
+            excluded: pairs whose rows are left out before anything is ranked; None if there are none.
         """
         self.knows_query = False
         self.remarks: tuple[str, ...] = ()
         self._judgments = judgments
+        self._excluded = excluded
         self._conventions = conventions
         deepest = conventions.depth or np.inf
         self._depths = Depths(min(depths.recommended, deepest), min(depths.compared, deepest))
@@ -252,7 +304,7 @@ class RankingJoin:
     def _add(self, rows: Rows, numbers: Ints) -> None:
         """Join rows that are all those of their queries; `numbers` are theirs in the output."""
         self.knows_query |= any(query_id in self._judgments.places for query_id in rows.query_ids)
-        self._keep(join_rows(self._judgments, rows, numbers, self._conventions, self._depths))
+        self._keep(join_rows(self._judgments, self._excluded, rows, numbers, self._conventions, self._depths))
 
     def _keep(self, joined: JoinedRows | Problem) -> None:
         if isinstance(joined, JoinedRows):
@@ -284,7 +336,7 @@ class RankingJoin:
 
     def _add_together(self, ranges: RankingRanges, at_a_time: int) -> bool:
         """Join ranges in which the rows of each query stand together; whether they do."""
-        join = partial(join_range, self._judgments, self._conventions, self._depths)
+        join = partial(join_range, self._judgments, self._excluded, self._conventions, self._depths)
         queries, aside = _Queries(), list[tuple[Rows, Ints]]()
         for begin, found in ranges.each(join, at_a_time):
             self.knows_query |= found.knows_query
@@ -341,6 +393,8 @@ class RankingJoin:
             n_missing_queries=int((n_retrieved == 0).sum()),
             judged_at_10=judged_at_10(ranks, self._judgments.rows.values[judgment_rows], n_retrieved),
             n_tied=sum(found.n_tied for found in self._found),
+            n_excluded=None if self._excluded is None else sum(found.n_excluded for found in self._found),
+            n_excluded_queries=sum(found.n_excluded_queries for found in self._found),
         )
         return Hits(queries, judgment_rows, ranks, first, last, n_retrieved, quality)
 
@@ -405,6 +459,7 @@ def join_ranking(
     catalogue: Catalogue | None = None,
     depth: float = float("inf"),
     compared: float = 0.0,
+    excluded: PairIndex | None = None,
     _cells: int | None = None,
 ) -> Joined:
     """The ranks and grades of the judged documents that a model retrieved, of an output in memory.
@@ -417,11 +472,12 @@ def join_ranking(
         catalogue: what is known of documents, where it is asked which of them were recommended.
         depth: the ranks down to which it is asked.
         compared: the ranks down to which a measure compares the ranking with another model's; 0 if none does.
+        excluded: pairs whose rows are left out before anything is ranked; None if there are none.
 
     Raises:
         InputError: as of `RankingJoin.joined`.
     """
-    join = RankingJoin(judgments, conventions, Depths(depth if catalogue else 0.0, compared))
+    join = RankingJoin(judgments, conventions, Depths(depth if catalogue else 0.0, compared), excluded)
     join.add(ranking)
     return join.joined(ranking.path, n_documents, catalogue, _cells=_cells)
 

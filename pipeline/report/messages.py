@@ -170,6 +170,9 @@ def dataset_counts(quality: Quality, n_queries: int) -> str:
         n_queries: judged queries of the dataset.
     """
     parts = [counted(quality.n_rows, "row")]
+    if quality.n_excluded is not None:
+        of = f" of {queries(quality.n_excluded_queries)}" if quality.n_excluded else ""
+        parts.append(f"{counted(quality.n_excluded, 'document')}{of} excluded")
     if quality.n_missing_queries:
         of = counted(n_queries, "judged query", "judged queries")
         parts.append(f"{quality.n_missing_queries:,} of {of} without output")

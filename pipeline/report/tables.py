@@ -576,5 +576,7 @@ def comparability_notes(pages: Sequence[Page]) -> Iterator[str]:
         judged = [manifest.datasets.get(dataset) for manifest in own]
         if len({described and described.reading for described in judged}) > 1:
             yield f"the judgments differ {on}"
+        if len({described and described.exclusions_digest for described in judged}) > 1:
+            yield f"the excluded documents differ {on}"
         if len({manifest.fingerprint(dataset, measure) for manifest in own} - {None}) > 1:
             yield f"the definitions of {measure} differ {on}"

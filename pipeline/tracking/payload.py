@@ -574,13 +574,14 @@ def _inputs(datasets: Mapping[str, Dataset]) -> tuple[RunInput, ...]:
 
 
 def _input(name: str, dataset: Dataset) -> RunInput:
-    """The dataset by its judgments or ratings; or, where scores are given, by its queries table or by the scores."""
+    """The dataset by its judgments or ratings, and what is excluded; of scores by its queries table or the scores."""
     roles = ("queries", "scores") if dataset.kind == "scores" else ("judgments", "ratings")
     files = dataset.files(*roles)
+    digests = [file.digest for file in files] + ([dataset.exclusions_digest] if dataset.exclusions_digest else [])
     scheme, separator, _ = files[0].path.partition("://")
     return RunInput(
         name=name,
-        sha256=hashlib.sha256("\n".join(file.digest for file in files).encode()).hexdigest(),
+        sha256=hashlib.sha256("\n".join(digests).encode()).hexdigest(),
         source_type=scheme if separator else "local",
         source=json.dumps({"uri": files[0].path, "n_files": len(files)}, ensure_ascii=False),
     )

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 __all__ = ["Cause", "ChangePart", "ChangeSplit", "ComparisonReport", "DatasetFigure", "RecordPair", "Side"]
 
 
-Cause: TypeAlias = Literal["queries removed", "definition", "judgments", "queries added", "documents", "output"]
+Cause: TypeAlias = Literal[
+    "queries removed", "definition", "judgments", "excluded documents", "queries added", "documents", "output"
+]
 
 
 @dataclass(frozen=True)

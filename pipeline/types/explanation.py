@@ -170,6 +170,7 @@ class Explanation:
         comparison: the score under another profile, if one was asked for.
         recorded: what the record says of the score, if one was asked about.
         replicate: the replicate of the model; empty for a model of one output.
+        n_excluded: how many documents the dataset left out of the list.
     """
 
     dataset: str
@@ -187,6 +188,7 @@ class Explanation:
     comparison: ProfileComparison | None = None
     recorded: RecordedScore | None = None
     replicate: str = ""
+    n_excluded: int = 0
 
     @property
     def subject(self) -> str:

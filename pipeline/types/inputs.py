@@ -128,6 +128,8 @@ class DatasetSource:
         queries: its queries table, in which every judged query must stand.
         documents: its catalogue.
         interactions: what its queries, and others, consumed before.
+        exclude: documents that are left out of the rankings of queries.
+        exclude_self: whether the document whose id is the query's is left out, too.
         features: columns of the documents that measures ask for.
         keep_first: whether a pair that is judged twice keeps its first judgment.
         subtopics: whether the judgments are of subtopics.
@@ -141,6 +143,8 @@ class DatasetSource:
     queries: Source | None = None
     documents: Source | None = None
     interactions: Source | None = None
+    exclude: Source | None = None
+    exclude_self: bool = False
     features: tuple[str, ...] = ()
     keep_first: bool = False
     subtopics: bool = False
@@ -312,6 +316,22 @@ class Rows:
             place=lambda row: self.place(int(rows[row])),
             subtopics=None if self.subtopics is None else self.subtopics.take(integers(rows)),
         )
+
+    def without(self, rows: npt.NDArray[np.int64]) -> Rows:
+        """The other rows, of which there may be none, with the queries of all rows."""
+        from rankledger.pipeline.support.arrow import bools
+
+        kept = np.ones(self.ends[-1], dtype=bool)
+        kept[rows] = False
+        numbers = np.flatnonzero(kept)
+        chunks = [
+            Chunk(chunk.query_codes[own], chunk.doc_ids.filter(bools(own)), chunk.values[own])
+            for chunk, after in zip(self.chunks, self.ends, strict=True)
+            for own in [kept[after - len(chunk.values) : after]]
+            if own.any()
+        ]
+        subtopics = None if self.subtopics is None else self.subtopics.filter(bools(kept))
+        return replace(self, chunks=tuple(chunks), place=lambda row: self.place(int(numbers[row])), subtopics=subtopics)
 
     def between(self, begin: int, end: int) -> Rows:
         """The rows from one number up to another, not copied, with the queries of all rows."""

@@ -72,6 +72,8 @@ class Quality:
             if there are none.
         n_tied: documents whose score another document of the same query has too.
         n_unpaired: ratings without prediction and predictions without rating.
+        n_excluded: rows that the dataset's `exclude` and `exclude_self` left out; None if it has neither.
+        n_excluded_queries: queries of these.
     """
 
     n_rows: int
@@ -80,6 +82,8 @@ class Quality:
     judged_at_10: float | None = None
     n_tied: int = 0
     n_unpaired: int = 0
+    n_excluded: int | None = None
+    n_excluded_queries: int = 0
 
     @classmethod
     def of_replicates(cls, found: Sequence[Quality]) -> Quality:
@@ -94,6 +98,8 @@ class Quality:
             judged_at_10=sum(shares) / len(shares) if shares else None,
             n_tied=sum(each.n_tied for each in found),
             n_unpaired=sum(each.n_unpaired for each in found),
+            n_excluded=None if found[0].n_excluded is None else sum(each.n_excluded or 0 for each in found),
+            n_excluded_queries=max(each.n_excluded_queries for each in found),
         )
 
 
@@ -223,6 +229,7 @@ class QueryList:
         judged: the document of each row of the judgments, as `judgment_row` counts them.
         grades: the relevance that stands there.
         kept: the rows that count.
+        n_excluded: documents that were left out of the list.
     """
 
     block: JudgedBlock | RatingsBlock
@@ -232,3 +239,4 @@ class QueryList:
     judged: tuple[str, ...] = ()
     grades: tuple[float, ...] = ()
     kept: tuple[int, ...] = ()
+    n_excluded: int = 0

@@ -286,6 +286,12 @@ class Dataset(_Part):
     n_without_relevant: Count | None
     suites: dict[str, Annotated[list[str], Field(min_length=1)]]
     inputs: list[DatasetFile]
+    exclude_self: bool = False
+    """Whether the document whose id is the query's was left out of rankings."""
+
+    exclusions_digest: Sha256 | None = None
+    """The digest of all that decides which documents were left out: `exclude_self`, the files of `exclude`, and how
+    these are read. None if nothing was."""
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -295,6 +301,11 @@ class Dataset(_Part):
     def files(self, *roles: str) -> tuple[InputFile, ...]:
         """The files that were read in any of these roles."""
         return tuple(file.file for file in self.inputs if file.role in roles)
+
+    @property
+    def files_by_role(self) -> dict[str, tuple[InputFile, ...]]:
+        """The files that were read, by role."""
+        return {role: self.files(role) for role in dict.fromkeys(file.role for file in self.inputs)}
 
 
 class Model(_Part):

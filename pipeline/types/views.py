@@ -46,12 +46,13 @@ class SeriesBreak:
     """What makes the figures from a night on no longer comparable with those before.
 
     Attributes:
-        kind: `judgments`, or how they are read; the `definition` of the measure; the version of `rankledger`.
+        kind: `judgments`, or how they are read; the `excluded documents`; the `definition` of the measure; the version
+            of `rankledger`.
         before: their digest, fingerprint or version until then; None if unknown.
         after: from then on.
     """
 
-    kind: Literal["judgments", "definition", "rankledger"]
+    kind: Literal["judgments", "excluded documents", "definition", "rankledger"]
     before: str | None
     after: str | None
 

@@ -22,9 +22,8 @@ from rankledger.pipeline.config.paths import MLFLOW
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.data.cache import CacheError, OutputCache
-from rankledger.pipeline.data.dataset import DatasetInput, describe
-from rankledger.pipeline.data.join import assemble, known_documents
-from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset
+from rankledger.pipeline.data.join import assemble
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.inference.gate_bounds import Baseline
 from rankledger.pipeline.record.folder import refuse_changed
@@ -42,8 +41,15 @@ from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Record, RecordedModel, Scores
 from rankledger.pipeline.workflow.deliver import fetch_record
 from rankledger.pipeline.workflow.inputs import Inputs, read_planned
-from rankledger.pipeline.workflow.manifest import judgments_digest
-from rankledger.pipeline.workflow.outputs import OutputReader, OutputStore, output_store, rescored, source_of
+from rankledger.pipeline.workflow.manifest import exclusions_digest, judgments_digest
+from rankledger.pipeline.workflow.outputs import (
+    OutputReader,
+    OutputStore,
+    exclusions_key,
+    output_store,
+    rescored,
+    source_of,
+)
 from rankledger.pipeline.workflow.references import skipped
 from rankledger.pipeline.workflow.workspace import (
     Opened,
@@ -147,6 +153,8 @@ def _difference(record: Record, dataset: PlannedDataset, measure: Measure, curre
     files = current.inputs.datasets[dataset.name].files
     if before.reading != judgments_digest(dataset, files):
         return "the judgments are others"
+    if before.exclusions_digest != exclusions_digest(dataset, files):
+        return "the excluded documents are others"
     for role in ("documents", "interactions"):
         was = [file.digest for file in before.files(role)]
         if role in measure.metric.needs and was != [file.digest for file in files.get(role, ())]:
@@ -194,15 +202,16 @@ def _rejoined(
     planned = open_record(record.path).planned
     then = next(old for old in planned.datasets if old.name == dataset.name)
     tasks = [task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model)]
-    judged = record.manifest.datasets[dataset.name].files("judgments")
-    store = output_store(then, judged, current.profile.conventions, current.workspace.cache)
+    files = record.manifest.datasets[dataset.name].files_by_role
     now = current.inputs.datasets[dataset.name]
-    if not (judged and isinstance(now, DatasetInput)):
+    if not ("judgments" in files and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was not a dataset of rankings; give the current dataset another name")
+    store = output_store(then, files, current.profile.conventions, current.workspace.cache)
+    store = replace(store, exclusions=exclusions_key(dataset, now.files))  # they are left out of the old output, too
     return {
-        task.key: rescored(store, source_of(task.output), files, now)
+        task.key: rescored(store, source_of(task.output), output, now)
         for task in tasks
-        if (files := recorded_output(record, task))
+        if (output := recorded_output(record, task))
     }
 
 
@@ -391,10 +400,9 @@ class RecordedDataset:
         """The conventions of the evaluation."""
         return self.opened.loaded.config.conventions.resolved
 
-    @property
-    def judged(self) -> tuple[InputFile, ...]:
-        """The files of its judgments, as the manifest has them."""
-        return self.record.manifest.datasets[self.planned.name].files("judgments", "ratings")
+    def files_of(self, *roles: str) -> tuple[InputFile, ...]:
+        """Its files in these roles, as the manifest has them."""
+        return self.record.manifest.datasets[self.planned.name].files(*roles)
 
     def store(self, profile: Profile | None = None) -> OutputStore:
         """What the output cache keeps of outputs on the dataset, as they are ordered under a profile.
@@ -403,27 +411,28 @@ class RecordedDataset:
         """
         place = self.opened.planned.cache if self.opened.is_own else None
         store = OutputCache(place or self.record.path.parent.parent / "cache")
-        return output_store(self.planned, self.judged, (profile or self.profile).conventions, store)
+        files = self.record.manifest.datasets[self.planned.name].files_by_role
+        return output_store(self.planned, files, (profile or self.profile).conventions, store)
 
     @cached_property
     def dataset(self) -> DatasetInput:
         """The dataset as it was judged.
 
         Raises:
-            InputError: the store does not have the judgments, and their file is gone or has changed; or there are none.
+            InputError: the store lacks judgments or excluded documents, and their file is gone or has changed; or there
+                are no judgments.
         """
         if self.planned.kind != "rankings":
             raise InputError(f"{self.planned.name}: no ranks are kept of {self.planned.kind}")
-        rows = None
         with contextlib.suppress(CacheError):
-            rows = self.store().store.read_judgments(self.store().judgments)
-        if rows is None:
-            refuse_foreign_servers(self.opened)
-            needed = replace(self.planned, queries=None, documents=None, interactions=None, suites={})
-            read = read_planned(needed, self.profile.conventions)
-            refuse_other_inputs(self.record, self.planned.name, read.files)
-            return read
-        return _of_rows(rows, keep_first=self.planned.duplicates == "keep_first")
+            kept = self.store().dataset()
+            if kept is not None:
+                return kept
+        refuse_foreign_servers(self.opened)
+        needed = replace(self.planned, queries=None, documents=None, interactions=None, suites={})
+        read = read_planned(needed, self.profile.conventions)
+        refuse_other_inputs(self.record, self.planned.name, read.files)
+        return read
 
     def output(self, model: str) -> tuple[Task, tuple[InputFile, ...]]:
         """A model's output on the dataset, and the files that were read of it."""
@@ -488,9 +497,10 @@ def rescore(
         joined = _rejoin(kept, model, judged, profile)
     else:
         rows = _only(judged.dataset.judgments.rows, only)
-        dataset = _of_rows(rows, keep_first=judged.planned.duplicates == "keep_first")
+        dataset = judged_dataset(rows, None, keep_first=judged.planned.duplicates == "keep_first")
         task, files = kept.output(model)
-        joined = rescored(kept.store(profile), source_of(task.output), files, dataset)
+        store = replace(kept.store(profile), exclusions=judged.store().exclusions)
+        joined = rescored(store, source_of(task.output), files, dataset)
         joined = replace(joined, max_grade=judged.dataset.judgments.max_grade)
     name = judged.planned.name
     return score({(name, model): joined}, {name: measures}, profile, Workers(jobs=1))[0]
@@ -501,11 +511,6 @@ def can_rescore(measure: Measure) -> bool:
     needs = set(measure.metric.needs) - {"subtopics"}
     own = bool(measure.metric.code)  # whose code no record runs
     return measure.metric.input == "judged" and not needs and not measure.parameters.get("d") and not own
-
-
-def _of_rows(rows: Rows, *, keep_first: bool) -> DatasetInput:
-    indexed = index_judgments(rows, keep_first=keep_first)
-    return DatasetInput("rankings", indexed, known_documents(None, None, indexed.query_ids), {})
 
 
 def _only(rows: Rows, query_ids: Sequence[str]) -> Rows:

@@ -1,7 +1,8 @@
 """Outputs that the workers of a Dask cluster read: they leave them in the output cache, and say which files they were.
 
-A worker takes the judgments from the cache, too, where the evaluation has put them: by their digests, so that they are
-the same. Only paths, digests and remarks pass through the scheduler. What the cache cannot hold is not read here.
+A worker takes the judgments and excluded documents from the cache, too, where the evaluation has put them: by their
+digests, so that they are the same. Only paths, digests and remarks pass through the scheduler. What the cache cannot
+hold is not read here.
 """
 
 from __future__ import annotations
@@ -14,10 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from rankledger.pipeline.config.planned import Task
-from rankledger.pipeline.data.cache import CacheError, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, is_missing
-from rankledger.pipeline.data.join import known_documents
-from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.support.cluster import Cluster, ClusterError, ClusterResults, Killed
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Source
@@ -120,7 +119,7 @@ def _read(
         InputError: this machine does not see the judgments in the cache, or the output.
     """
     with _ONE:
-        dataset = _dataset(kept.store, kept.judgments)
+        dataset = _dataset(kept)
     reader = OutputReader(dataset, kept.conventions, depth=0, compared=0, kept=kept)
     if not recorded and is_missing(output):
         raise InputError(f"{output.path}: file not found there; name a path that every worker sees, or a URL")
@@ -132,13 +131,13 @@ def _read(
 
 
 @lru_cache(_DATASETS)
-def _dataset(store: OutputCache, key: JudgmentsKey) -> DatasetInput:
-    """The judgments as the evaluation has put them into the cache."""
+def _dataset(kept: OutputStore) -> DatasetInput:
+    """The judgments and excluded documents as the evaluation has put them into the cache."""
     try:
-        rows = store.read_judgments(key)
+        dataset = kept.dataset()
     except CacheError as error:
         raise InputError(str(error)) from None
-    if rows is None:
-        raise InputError(f"{store.place}: the output cache is not the evaluation's; use a place that every worker sees")
-    judgments = index_judgments(rows, keep_first=key.duplicates == "keep_first")
-    return DatasetInput("rankings", judgments, known_documents(None, None, judgments.query_ids), files={})
+    if dataset is None:
+        place = kept.store.place
+        raise InputError(f"{place}: the output cache is not the evaluation's; use a place that every worker sees")
+    return dataset

@@ -24,7 +24,7 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure
+from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Scores
 from rankledger.pipeline.types.views import PairedScores, QueryChange, SliceChange
@@ -43,8 +43,8 @@ def _split_changes(match: Match) -> Iterator[ChangeSplit]:
     """The change of every measure of every pair of models, in parts.
 
     One thing after the other is changed, in the order: queries that are gone are taken out, the definition changes, the
-    judgments of the queries of both change, new queries come in, so do new documents and interactions that the measure
-    asks for, and at last the output changes.
+    judgments of the queries of both change, or what is excluded from their rankings, new queries come in, so do new
+    documents and interactions that the measure asks for, and at last the output changes.
     """
     for pair in match.scores:
         rescored = cache(partial(_rescored, match, pair[1]))  # once for all measures
@@ -79,9 +79,10 @@ def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
         yield ChangeStep("queries removed", *_known(_figure(base, measure, match.before.profile.conventions, both)))
     if str(measure) in match.redefined:
         yield ChangeStep("definition", *figure("old judgments", both))
-    if match.rejudged:
+    if match.rejudged or match.excludes_others:  # the two change together
         judged = figure("new judgments", both)
-        yield ChangeStep("judgments", *(figure("new judgments of both", both) if judged[0] is None else judged))
+        cause: Cause = "judgments" if match.rejudged else "excluded documents"
+        yield ChangeStep(cause, *(figure("new judgments of both", both) if judged[0] is None else judged))
     if match.n_added:
         yield ChangeStep("queries added", *figure("new judgments", None))
     if match.relisted(measure):

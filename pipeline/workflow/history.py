@@ -45,6 +45,7 @@ class HistoryEntry:
         version: of rankledger.
         commit: of the config's repository; None outside one.
         own_fingerprints: by dataset, what the measure means there, where that is not what it means on others.
+        exclusions: by dataset, the digest of what is left out of rankings; `none` where that is nothing.
     """
 
     evaluation_id: str
@@ -61,6 +62,7 @@ class HistoryEntry:
     version: str | None
     commit: str | None
     own_fingerprints: Mapping[str, str] = field(default_factory=dict)
+    exclusions: Mapping[str, str] = field(default_factory=dict)
 
 
 @work()
@@ -168,6 +170,7 @@ def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
             if measure in dataset.definitions
         },
         readings={name: dataset.reading for name, dataset in manifest.datasets.items()},
+        exclusions={name: dataset.exclusions_digest or "none" for name, dataset in manifest.datasets.items()},
         version=manifest.environment.packages.get("rankledger"),
         commit=git.commit if git else None,
     )
@@ -258,8 +261,10 @@ def _night(evaluated: HistoryEntry, task: Task, line: Estimate | None, breaks: t
 
 def _breaks(dataset: str, before: HistoryEntry, after: HistoryEntry) -> Iterator[SeriesBreak]:
     """What keeps the figures of two nights on a dataset from being compared."""
-    if (old := _judged(dataset, before)) != (new := _judged(dataset, after)):
+    if (old := _digest(dataset, before.readings)) != (new := _digest(dataset, after.readings)):
         yield SeriesBreak("judgments", old, new)
+    if (old := _digest(dataset, before.exclusions)) != (new := _digest(dataset, after.exclusions)):
+        yield SeriesBreak("excluded documents", old, new)
     if (old := _meant(dataset, before)) != (new := _meant(dataset, after)):
         yield SeriesBreak("definition", old, new)
     if before.version != after.version:
@@ -271,11 +276,11 @@ def _meant(dataset: str, evaluated: HistoryEntry) -> str | None:
     return evaluated.own_fingerprints.get(dataset, evaluated.fingerprint)
 
 
-def _judged(dataset: str, evaluated: HistoryEntry) -> str | None:
-    """The digest of the judgments; for the mean of all datasets those of each."""
+def _digest(dataset: str, digests: Mapping[str, str | None]) -> str | None:
+    """The digest of a dataset; for the mean of all datasets those of each."""
     if dataset != _POOLED:
-        return evaluated.readings.get(dataset)
-    return ", ".join(f"{name} {reading}" for name, reading in sorted(evaluated.readings.items()))
+        return digests.get(dataset)
+    return ", ".join(f"{name} {digest}" for name, digest in sorted(digests.items()))
 
 
 def _dated(step: Changepoint, end: int, nights: Sequence[Night]) -> LevelChange:

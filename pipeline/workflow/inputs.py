@@ -190,7 +190,7 @@ class Inputs:
         quality: what was found in each output, likewise.
         failures: why the other outputs could not be read.
         parsed: whether the rows of the output were parsed, or its judged documents taken from the output cache.
-        remarks: what is worth saying of layouts that were recognised and of the output cache, a line each.
+        remarks: what is worth saying of datasets, recognised layouts and the output cache, a line each.
         warnings: what is likely wrong with the inputs.
     """
 
@@ -349,7 +349,7 @@ def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCach
         compared=_depth(dataset.measures, "rankings"),
         kept=None
         if store is None or dataset.kind == "ratings"
-        else output_store(dataset, read.files["judgments"], conventions, store),
+        else output_store(dataset, read.files, conventions, store),
     )
 
 
@@ -399,8 +399,9 @@ def read_planned(dataset: PlannedDataset, conventions: Conventions) -> DatasetIn
 
 def dataset_source(dataset: PlannedDataset) -> DatasetSource:
     """The dataset's own files, and how they are read."""
-    queries, documents, interactions = (
-        None if file is None else source_of(file) for file in (dataset.queries, dataset.documents, dataset.interactions)
+    queries, documents, interactions, exclude = (
+        None if file is None else source_of(file)
+        for file in (dataset.queries, dataset.documents, dataset.interactions, dataset.exclude)
     )
     features = (measure.parameters["feature"] for measure in dataset.measures if "feature" in measure.parameters)
     return DatasetSource(
@@ -409,6 +410,8 @@ def dataset_source(dataset: PlannedDataset) -> DatasetSource:
         queries=queries,
         documents=documents,
         interactions=interactions,
+        exclude=exclude,
+        exclude_self=dataset.exclude_self,
         features=tuple(dict.fromkeys(features)),
         keep_first=dataset.duplicates == "keep_first",
         subtopics=dataset.subtopics,

@@ -41,13 +41,13 @@ from rankledger.pipeline.types.manifest import (
     TrackingWish,
 )
 from rankledger.pipeline.workflow.inputs import Inputs
-from rankledger.pipeline.workflow.outputs import source_of
+from rankledger.pipeline.workflow.outputs import exclusions_key, source_of
 from rankledger.pipeline.workflow.workspace import Opened, repository_of
 
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalDataset
 
-__all__ = ["build_manifest", "define_measures", "judgments_digest"]
+__all__ = ["build_manifest", "define_measures", "exclusions_digest", "judgments_digest"]
 
 _NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
 
@@ -158,6 +158,8 @@ def _own_metrics(planned: Plan) -> dict[str, RecordedMetric]:
 
 def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
     read = inputs.datasets[dataset.name]
+    excluded = exclusions_digest(dataset, read.files)
+    exclusions: dict[str, Any] = {"exclude_self": dataset.exclude_self, "exclusions_digest": excluded}
     own = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
     return Dataset(
         kind=dataset.kind,
@@ -168,6 +170,7 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
         n_without_relevant=_n_without_relevant(read, dataset.relevant),
         suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
         inputs=[DatasetFile(role=role, **file.recorded) for role, files in read.files.items() for file in files],
+        **(exclusions if excluded else {}),
     )
 
 
@@ -220,6 +223,15 @@ def judgments_digest(dataset: PlannedDataset, files: Mapping[str, Sequence[Input
         return None
     found = [asdict(content_of(source_of(dataset.judged), judged)), dataset.subtopics, dataset.duplicates]
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+def exclusions_digest(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> str | None:
+    """The hex digest of all that decides which documents are left out of rankings; None if there are none.
+
+    Arguments are those of `judgments_digest`.
+    """
+    key = exclusions_key(dataset, files)
+    return None if key is None else hashlib.sha256(json.dumps(asdict(key), sort_keys=True).encode()).hexdigest()
 
 
 def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition]:

@@ -68,6 +68,13 @@ class Match:
         return self.before.store().judgments != self.after.store().judgments
 
     @property
+    def excludes_others(self) -> bool:
+        """Whether other documents are left out of rankings."""
+        if self.after.planned.kind == "scores":
+            return False
+        return self.before.store().exclusions != self.after.store().exclusions
+
+    @property
     def redefined(self) -> tuple[str, ...]:
         """The measures that mean something else."""
         names = [str(measure) for measure in self.measures]
@@ -85,8 +92,12 @@ class Match:
     def unlike(self) -> Iterator[str]:
         """How the two differ beside the outputs, a line each."""
         if self.rejudged:
-            digests = [short_digest(file.digest) for side in (self.before, self.after) for file in side.judged[:1]]
+            judged = [file for side in (self.before, self.after) for file in side.files_of("judgments", "ratings")[:1]]
+            digests = [short_digest(file.digest) for file in judged]
             yield f"{self.name}: the judgments differ ({' and '.join(digests)})"
+        if self.excludes_others:
+            excluded = [_excluded(side) for side in (self.before, self.after)]
+            yield f"{self.name}: the excluded documents differ ({' and '.join(excluded)})"
         if self.n_removed or self.n_added:
             yield f"{self.name}: the queries differ ({self.n_removed:,} are gone, {self.n_added:,} are new)"
         relisted = [str(measure) for measure in self.measures if self.relisted(measure)]
@@ -133,6 +144,12 @@ class Match:
         refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
         table = readers.read_queries(queries, further=dataset_source(planned).group_columns, others=True)
         return group_queries(self.query_ids, table, planned.cluster, planned.slices)
+
+
+def _excluded(side: RecordedDataset) -> str:
+    """What a record's dataset leaves out of rankings, such as `sha256 481ce05876ac… with exclude_self`, or `none`."""
+    digests = [short_digest(file.digest) for file in side.files_of("exclude")[:1]]
+    return " with ".join([*digests, *(["exclude_self"] if side.planned.exclude_self else [])]) or "none"
 
 
 def match_datasets(sides: Sides) -> tuple[Match, ...]:

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.config.inputs import File, HeldFile
 from rankledger.pipeline.config.planned import PlannedDataset, Task
-from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
-from rankledger.pipeline.data.dataset import DatasetInput, content_of, describe, exists, read_output, size_of
+from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.dataset import (
+    DatasetInput,
+    content_of,
+    describe,
+    exists,
+    judged_dataset,
+    read_output,
+    size_of,
+)
 from rankledger.pipeline.data.join import assemble, rejoin
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Source
@@ -26,6 +34,7 @@ __all__ = [
     "OutputStore",
     "ReadElsewhere",
     "ReadOutput",
+    "exclusions_key",
     "left_to_evaluation",
     "output_store",
     "rescored",
@@ -41,16 +50,33 @@ class OutputStore:
         store: the store.
         judgments: the dataset's judgments.
         conventions: say what orders a ranking.
+        exclusions: the documents that are left out; None if there are none.
     """
 
     store: OutputCache
     judgments: JudgmentsKey
     conventions: Conventions
+    exclusions: ExclusionsKey | None = None
 
     def key(self, output: Source, files: Sequence[InputFile]) -> HitsKey:
         """The key of an output that consists, or consisted, of these files."""
         conventions = self.conventions
-        return HitsKey.of(self.judgments, content_of(output, files), conventions.ties, conventions.score_precision)
+        content = content_of(output, files)
+        return HitsKey.of(
+            self.judgments, content, conventions.ties, conventions.score_precision, exclusions=self.exclusions
+        )
+
+    def dataset(self) -> DatasetInput | None:
+        """The dataset's judgments and excluded documents as the store has them; None if it lacks any of them.
+
+        Raises:
+            CacheError: they are damaged.
+        """
+        rows = self.store.read_judgments(self.judgments)
+        excluded = self.store.read_excluded(self.judgments, self.exclusions) if self.exclusions else None
+        if rows is None or (self.exclusions and excluded is None):
+            return None
+        return judged_dataset(rows, excluded, keep_first=self.judgments.duplicates == "keep_first")
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,11 +197,17 @@ class OutputReader:
         return hits is not None and (hits.queries.size > 0 or allow_no_overlap)
 
     def keep_judgments(self) -> tuple[str, ...]:
-        """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks."""
+        """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks.
+
+        With them the documents that are excluded are kept.
+        """
         if not self.kept:
             return ()
         try:
-            self.kept.store.write_judgments(self.kept.judgments, self.dataset.judgments.rows)
+            store, judgments = self.kept.store, self.kept.judgments
+            store.write_judgments(judgments, self.dataset.judgments.rows)
+            if self.kept.exclusions and self.dataset.excluded:
+                store.write_excluded(judgments, self.kept.exclusions, self.dataset.excluded.rows)
         except CacheError as error:
             return (str(error),)
         return ()
@@ -248,18 +280,32 @@ def left_to_evaluation(n_outputs: int) -> str:
 
 
 def output_store(
-    dataset: PlannedDataset, judged: Sequence[InputFile], conventions: Conventions, store: OutputCache
+    dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]], conventions: Conventions, store: OutputCache
 ) -> OutputStore:
-    """What the store keeps of the outputs on a dataset of rankings.
+    """What the store keeps of the outputs on a dataset with judgments or ratings.
 
     Args:
         dataset: the dataset.
-        judged: the files of its judgments, as they were read or as a manifest has them.
+        files: its files by role, as they were read or as a manifest has them.
         conventions: say what orders a ranking.
         store: the store.
     """
-    content = content_of(source_of(dataset.judged), judged)
-    return OutputStore(store, JudgmentsKey(content, dataset.subtopics, dataset.duplicates), conventions)
+    content = content_of(source_of(dataset.judged), files.get("judgments") or files.get("ratings") or ())
+    judgments = JudgmentsKey(content, dataset.subtopics, dataset.duplicates)
+    return OutputStore(store, judgments, conventions, exclusions_key(dataset, files))
+
+
+def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> ExclusionsKey | None:
+    """All that decides which documents are left out of rankings; None if there are none.
+
+    Args:
+        dataset: says how they are read.
+        files: its files by role, as they were read or as a manifest has them.
+    """
+    if dataset.exclude is None and not dataset.exclude_self:
+        return None
+    pairs = None if dataset.exclude is None else content_of(source_of(dataset.exclude), files.get("exclude", ()))
+    return ExclusionsKey(pairs, dataset.exclude_self)
 
 
 def source_of(file: File) -> Source:

@@ -206,7 +206,7 @@ class _Pager:
         if isinstance(record, str):
             return record
         if _meaning(record.manifest, pair.dataset, measure) != _meaning(self._manifest, pair.dataset, measure):
-            return f"the judgments, or the definition of {measure}, were others"
+            return f"the judgments, the excluded documents, or the definition of {measure}, were others"
         return record
 
 
@@ -222,10 +222,11 @@ def _pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Record | s
     return "its files are not what was written" if any(damaged_files(record)) else record
 
 
-def _meaning(manifest: Description, dataset: str, measure: str) -> tuple[str | None, str | None]:
-    """What a score means: the digest of the judgments, and the fingerprint of the measure."""
+def _meaning(manifest: Description, dataset: str, measure: str) -> tuple[str | None, ...]:
+    """What a score means: digests of the judgments and of what is excluded, and the fingerprint of the measure."""
     described = manifest.datasets.get(dataset)
-    return described.reading if described else None, manifest.fingerprint(dataset, measure)
+    digests = (described.reading, described.exclusions_digest) if described else ()
+    return *digests, manifest.fingerprint(dataset, measure)
 
 
 def _label(pair: _Pair) -> str:

@@ -47,7 +47,7 @@ __all__ = ["locate", "reproduce"]
 
 FileT = TypeVar("FileT", bound=File)
 
-_ROLES = ("judgments", "ratings", "queries", "documents", "interactions")
+_ROLES = ("judgments", "ratings", "queries", "documents", "interactions", "exclude")
 
 
 def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path) -> tuple[Plan, _Locator]:

@@ -108,7 +108,7 @@ def random_case(
 
 
 def ours(
-    folder: Path, case: Case, profile: str | Mapping[str, str], measures: Sequence[str]
+    folder: Path, case: Case, profile: str | Mapping[str, str], measures: Sequence[str], **keys: str | bool
 ) -> tuple[Figures, dict[str, float]]:
     """What we give under a profile: by query and measure the score, NaN where undefined; by measure the mean.
 
@@ -117,6 +117,7 @@ def ours(
         case: what they hold.
         profile: the conventions: a profile, or what the config says of them.
         measures: as written; no two may be the same measure.
+        keys: further keys of the dataset.
     """
     config = write_config(
         folder,
@@ -124,6 +125,7 @@ def ours(
         {"compared": measures},
         ending=".parquet",
         conventions=profile,
+        defaults={"dataset": keys},
         bootstrap={"resamples": 100},
         report=False,
     )

@@ -105,14 +105,33 @@ def test_mrr_keeps_the_order_of_tied_results(tmp_path):
 
 def test_a_document_with_the_id_of_the_query_is_taken_out(tmp_path):
     """By default BEIR drops document 7 of query 7, for datasets whose queries are documents: a moves up to rank 1, and
-    NDCG@1 is 1. By us it stays, and a, at rank 2, is not in the first: 0. Filter such documents beforehand.
+    NDCG@1 is 1. By us it stays, and a, at rank 2, is not in the first: 0. With `exclude_self` it is 1.
     """
     case = Case({"7": {"a": 1}}, {"7": {"7": 2.0, "a": 1.0}})
-    scores, _ = ours(tmp_path, case, "beir", ["ndcg@1"])
+    scores, _ = ours(tmp_path / "all", case, "beir", ["ndcg@1"])
+    others, _ = ours(tmp_path / "others", case, "beir", ["ndcg@1"], exclude_self=True)
 
-    assert evaluate(case, ignore_identical_ids=True)["ndcg@1"] == 1
-    assert evaluate(case, ignore_identical_ids=False)["ndcg@1"] == 0
-    assert scores["7"]["ndcg@1"] == 0
+    assert evaluate(case, ignore_identical_ids=True)["ndcg@1"] == others["7"]["ndcg@1"] == 1
+    assert evaluate(case, ignore_identical_ids=False)["ndcg@1"] == scores["7"]["ndcg@1"] == 0
+
+
+def test_queries_that_are_documents_score_what_evaluate_gives(tmp_path):
+    """300 queries that retrieve themselves, at any rank and tied with others, half of them judged relevant to
+    themselves: with `exclude_self` each score at six cutoffs is BEIR's, whose judgments stay as they are; and most
+    differ from those without.
+    """
+    case = random_case(32, 300, negative=True, ties="exact")
+    for number, (query_id, ranked) in enumerate(case.ranking.items()):
+        ranked[query_id] = [*ranked.values()][number % len(ranked)]
+        if number % 2:
+            case.judgments[query_id][query_id] = 2
+    plain = evaluate(case)
+    scores, means = ours(tmp_path, case, "beir", [*plain], exclude_self=True)
+
+    expected = {query: evaluate(case.only([query]), ignore_identical_ids=True) for query in case.ranking}
+    assert_agree(scores, expected, within=ROUNDED)
+    assert means == pytest.approx(evaluate(case, ignore_identical_ids=True), abs=ROUNDED)
+    assert means["ndcg@10"] != pytest.approx(plain["ndcg@10"], abs=0.01)
 
 
 def test_a_hole_is_what_no_query_judges(tmp_path):

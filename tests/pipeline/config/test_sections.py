@@ -267,6 +267,7 @@ TIES = (
     "conventions.ties: found 'random'; write 'doc_id_desc', 'doc_id_asc', 'input_order', 'rank_column', 'optimistic', "
     "'pessimistic' or 'expected'"
 )
+IDENTICAL = "d.ignore_identical_ids: unknown key 'ignore_identical_ids'; did you mean 'exclude_self'?"
 KEY = "cannot be a placeholder; write a word except dataset, model, date"
 WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
 TIME = "write a number of seconds, minutes or hours, such as 90s, 30m or 2h"
@@ -411,6 +412,8 @@ def test_wrong_settings(line, message):
                 ("subtopics", "true"),
                 ("documents", "c"),
                 ("interactions", "i"),
+                ("exclude", "e"),
+                ("exclude_self", "true"),
                 ("suites", "[s]"),
                 ("duplicates", "keep_first"),
             )
@@ -420,6 +423,10 @@ def test_wrong_settings(line, message):
         ("d: {judgments: a, slices: ['']}", "d.slices[0]: found ''; write a text of at least one character"),
         ("d: {judgments: a, cluster: 5}", "d.cluster: found 5; write a text in quotes"),
         ("d: {ratings: a, subtopics: true}", "d: `subtopics` has no effect on ratings; remove it"),
+        ("d: {ratings: a, exclude: e}", "d: `exclude` has no effect on ratings; remove it"),
+        ("d: {ratings: a, exclude_self: true}", "d: `exclude_self` has no effect on ratings; remove it"),
+        ("d: {judgments: a, exclude_self: e}", "d.exclude_self: found 'e'; write true or false"),
+        ("d: {judgments: a, ignore_identical_ids: true}", IDENTICAL),
         ("d: {judgments: a, subtopics: intent}", "d.subtopics: found 'intent'; write true or false"),
         ("d: {qrels: a}", "d.qrels: unknown key 'qrels'; did you mean 'judgments'?"),
         ("d: {judgments: a, topics: b}", "d.topics: unknown key 'topics'; did you mean 'queries'?"),

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import cache, readers
-from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.support.arrow import strings
@@ -162,6 +162,21 @@ def test_orders_that_no_file_decides_share_an_entry(ties):
     assert HitsKey.of(JUDGMENTS, OUTPUT.content, "rank_column", "float32") != OUTPUT
 
 
+def test_what_is_excluded_has_keys_of_its_own(store):
+    """Hits and excluded pairs are found by the files of `exclude` and `exclude_self`, and by no others."""
+    one, other = ExclusionsKey(OUTPUT.content, False), ExclusionsKey(OUTPUT.content, True)
+    hits, pairs = join_hits(), rows_of([("q", "a", 0.0), ("p", "é", 0.0), ("q", "b", 0.0)])
+    store.write_hits(dataclasses.replace(OUTPUT, exclusions=one), hits)
+    store.write_excluded(JUDGMENTS, one, pairs)
+
+    assert store.read_hits(dataclasses.replace(OUTPUT, exclusions=one)) is not None
+    assert store.read_hits(OUTPUT) is store.read_hits(dataclasses.replace(OUTPUT, exclusions=other)) is None
+    found = store.read_excluded(JUDGMENTS, one)
+    assert found is not None
+    assert contents(found) == contents(pairs)
+    assert store.read_excluded(JUDGMENTS, other) is store.read_judgments(JUDGMENTS) is None
+
+
 def test_an_entry_is_a_few_percent_of_its_output(tmp_path):
     """Of 40 queries by 1,000 documents, 5 to 50 of them judged, entry and judgments take under 3% of the text."""
     write_judgments(tmp_path / "judged.txt", Workload(40))
@@ -215,7 +230,7 @@ STRANGE = {
 @pytest.mark.parametrize("body", STRANGE.values(), ids=STRANGE)
 def test_what_is_no_entry_is_passed_over_though_its_hash_is_right(store, entry, body):
     """Whoever writes a file of another layout can write the line with its hash, too: five tracebacks before."""
-    entry.write_bytes(f"rankledger blocks 1 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
+    entry.write_bytes(f"rankledger blocks 2 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
 
     assert refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
 
@@ -227,7 +242,7 @@ def test_an_entry_that_does_not_say_what_was_found_is_passed_over(store, entry, 
     """Its columns and its key are right, and what it says of the join is missing or something else."""
     table = parquet.read_table(pa.BufferReader(entry.read_bytes().partition(b"\n")[2]))
     body = parquet_of(table.replace_schema_metadata({"key": table.schema.metadata[b"key"], **metadata}))
-    entry.write_bytes(f"rankledger blocks 1 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
+    entry.write_bytes(f"rankledger blocks 2 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
 
     assert refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
 

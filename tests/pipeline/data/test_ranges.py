@@ -326,7 +326,7 @@ def test_an_output_of_other_queries_is_refused_as_a_whole(tmp_path, dataset):
 def test_what_the_join_finds_can_go_to_another_process(tmp_path, dataset, rows, message):
     """Pickled, it is what it was; a problem has the rows of the output: here the rows 6 and 7, lines 7 and 8."""
     depths = Depths(recommended=3, compared=2)
-    found = join_rows(dataset.judgments, rows_of(rows), np.array([6, 7]), TREC_EVAL, depths)
+    found = join_rows(dataset.judgments, None, rows_of(rows), np.array([6, 7]), TREC_EVAL, depths)
     copy = pickle.loads(pickle.dumps(found))
 
     assert repr([*parts_of(copy)]) == repr([*parts_of(found)])
@@ -339,7 +339,7 @@ def test_what_the_join_finds_can_go_to_another_process(tmp_path, dataset, rows, 
 def test_the_join_of_a_range_can_go_to_another_process(tmp_path, dataset):
     """Pickled, the rows put aside and the queries' hashes are there, too; rows are numbered from the range's first."""
     path = write(tmp_path / "run.txt", "".join(lines_of("u1", "q1", "q2", "u2")))
-    join = partial(join_range, dataset.judgments, TREC_EVAL, Depths(recommended=3, compared=2))
+    join = partial(join_range, dataset.judgments, None, TREC_EVAL, Depths(recommended=3, compared=2))
     found = [joined for _, joined in RankingRanges(path, n_rows=6).each(join)]
     copies = [pickle.loads(pickle.dumps(joined)) for joined in found]
 

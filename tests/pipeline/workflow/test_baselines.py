@@ -19,7 +19,14 @@ from rankledger.pipeline.types.results import Scores
 from rankledger.pipeline.workflow.baselines import BaselineScores, CurrentEvaluation, baseline_scores
 from rankledger.pipeline.workflow.inputs import read_inputs
 from rankledger.pipeline.workflow.workspace import Workspace, open_source
-from tests.support.generated_data import Collection, Table, rating_collection, search_collection, write_config
+from tests.support.generated_data import (
+    Collection,
+    Table,
+    rating_collection,
+    search_collection,
+    write_config,
+    write_table,
+)
 
 SUITES = {"search": ["ndcg@10", "ap", "rr(rel=2)@10", "bpref"]}
 STARS = {"stars": ["rmse", "r2", "mae(average=query)"]}
@@ -109,6 +116,28 @@ def test_changed_judgments_are_scored_anew(tmp_path):
     before = scored(tmp_path, WEB, SUITES)
     assert found.scores is not None
     assert not np.array_equal(found.scores.values, before.values, equal_nan=True)
+
+
+def test_an_unchanged_output_is_scored_without_what_is_excluded_now(tmp_path):
+    """Some documents are left out now: the old output has the scores that it has without them, as the cache knows them
+    of the same output tonight; of an output that is no longer the same nobody knows the ranks.
+    """
+    record = evaluated(tmp_path, WEB, SUITES)
+    pairs = [(query_id, next(iter(found)), 0.0) for query_id, found in WEB.judged.items()]
+    defaults = {"dataset": {"exclude": str(tmp_path / "pairs.tsv")}}
+    write_table(tmp_path / "pairs.tsv", pairs, "relevance")
+
+    found = recalled(tmp_path, WEB, SUITES, record, defaults=defaults)
+
+    assert_same(found, scored(tmp_path, WEB, SUITES, defaults=defaults))
+    before = scored(tmp_path, WEB, SUITES)
+    assert found.scores is not None
+    assert not np.array_equal(found.scores.values, before.values, equal_nan=True)
+    shutil.rmtree(tmp_path / "runs" / "cache")
+    unknown = recalled(tmp_path, other_outputs(WEB), SUITES, record, defaults=defaults)
+    for reason in unknown.reasons.values():
+        assert reason.startswith(f"the excluded documents are others in {record.name}, and ")
+        assert "has no copy of it" in reason
 
 
 def test_fewer_queries_are_scored_anew(tmp_path):

@@ -201,7 +201,7 @@ def on_new_judgments(config: Path, runs: Path, first: Evaluation) -> Any:
     found = manifest(first)
     judged = [InputFile(file["path"], file["size"], file["sha256"]) for file in found["datasets"]["web"]["inputs"]]
     files = [InputFile(**file) for file in found["outputs"][0]["files"]]
-    kept = output_store(then.datasets[0], judged, conventions, OutputCache(runs / "cache"))
+    kept = output_store(then.datasets[0], {"judgments": judged}, conventions, OutputCache(runs / "cache"))
     now = read_planned(plan(load(config)).datasets[0], conventions)
     return rescored(kept, source_of(then.tasks[0].output), files, now)
 

@@ -72,6 +72,7 @@ def _quality(output: Mapping[str, Any]) -> dict[str, str]:
         "judged down to rank 10": "" if judged is None else f"{100 * judged:.1f}%",
         "tied scores": f"{found['n_tied']:,}",
         "unpaired ratings": f"{found['n_unpaired']:,}",
+        "documents excluded": "" if found.get("n_excluded") is None else f"{found['n_excluded']:,}",
         "documents retrieved: least": depth[0] and f"{depth[0]:g}",
         "median": depth[1] and f"{depth[1]:g}",
         "most": depth[2] and f"{depth[2]:g}",

@@ -1,0 +1,156 @@
+"""Excluded documents in whole evaluations: what a record says of them, the cache, comparisons and `explain`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rankledger
+from rankledger.pipeline.report.explanation import as_data, markdown
+from rankledger.pipeline.report.messages import notes
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.results import Evaluation
+from tests.support.data_files import refusal, write
+from tests.support.generated_data import Collection, write_config
+
+# By rr bm25 has 1/2, 1/3 and 1: without p of p 1, 1/3 and 1; without x and y of q, too, 1, 1 and 1.
+JUDGED = {"p": {"a": 1}, "q": {"b": 1}, "r": {"c": 1, "d": 1}}
+OUTPUT = {"p": {"p": 9.0, "a": 8.0, "x": 7.0}, "q": {"x": 9.0, "y": 8.0, "b": 7.0}, "r": {"c": 9.0, "x": 8.0}}
+PAIRS = "query_id\tdoc_id\nq\tx\nq\ty\nu\tx\n"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write_config(tmp_path, {"web": Collection(JUDGED, {"bm25": OUTPUT})}, {"search": ["rr", "r@2"]})
+
+
+def evaluate(config: Path, *keys: str, **options: Any) -> Evaluation:
+    """The evaluation with keys of the dataset."""
+    return rankledger.evaluate(
+        config,
+        overrides=[f"datasets.web.{key}" for key in keys],
+        tracking=False,
+        runs_dir=config.parent / "runs",
+        **options,
+    )
+
+
+def figures(evaluation: Evaluation) -> dict[str, float | None]:
+    return {line.measure: line.estimate for line in evaluation.estimates}
+
+
+def manifest(evaluation: Evaluation) -> dict[str, Any]:
+    return json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))
+
+
+def with_pairs(config: Path, text: str = PAIRS) -> str:
+    return f"exclude={write(config.parent / 'excluded.tsv', text)}"
+
+
+def test_the_record_says_what_was_excluded(config):
+    """A role `exclude` with the file's digest, `exclude_self`, and per output the rows and queries; a remark names
+    pairs without a judged query, and the notes count.
+    """
+    plain = evaluate(config)
+    found = evaluate(config, with_pairs(config), "exclude_self=true")
+    dataset, (output,) = manifest(found)["datasets"]["web"], manifest(found)["outputs"]
+
+    assert figures(plain) == pytest.approx({"rr": (1 / 2 + 1 / 3 + 1) / 3, "r@2": (1 + 0 + 1 / 2) / 3})
+    assert figures(found) == pytest.approx({"rr": 1, "r@2": (1 + 1 + 1 / 2) / 3})
+    assert [file["role"] for file in dataset["inputs"]] == ["judgments", "exclude"]
+    assert dataset["exclude_self"] is True
+    assert {name: output["quality"][name] for name in ("n_rows", "n_excluded", "n_excluded_queries")} == {
+        "n_rows": 8,
+        "n_excluded": 3,
+        "n_excluded_queries": 2,
+    }
+    assert "bm25 on web: 8 rows, 37.5% of the top 10 judged" in [*notes(plain)]
+    assert "bm25 on web: 8 rows, 3 documents of 2 queries excluded, 60.0% of the top 10 judged" in [*notes(found)]
+    (warning,) = found.warnings
+    assert warning.endswith("1 of the 2 queries with documents to exclude is not judged, such as 'u'")
+    assert "exclusions_digest" not in manifest(plain)["datasets"]["web"]
+    assert manifest(plain)["outputs"][0]["quality"]["n_excluded"] is None
+
+
+def test_the_cache_knows_what_was_excluded(config):
+    """Neither figure is taken for the other; each is found again, and a changed file of pairs is another."""
+    keys = [(), ("exclude_self=true",), (with_pairs(config),)]
+    first = [evaluate(config, *key) for key in keys]
+    again = [evaluate(config, *key) for key in keys]
+    changed = evaluate(config, with_pairs(config, PAIRS + "r\tc\n"))
+
+    assert [manifest(found)["outputs"][0]["parsed"] for found in (*first, *again, changed)] == [True] * 3 + [
+        False
+    ] * 3 + [True]
+    assert [figures(found)["rr"] for found in first] == pytest.approx([11 / 18, 7 / 9, 5 / 6])
+    for one, other in zip(first, again, strict=True):
+        assert (one.record / "scores.parquet").read_bytes() == (other.record / "scores.parquet").read_bytes()
+    assert figures(changed)["rr"] == pytest.approx((1 / 2 + 1 + 0) / 3)
+
+
+def test_a_comparison_says_so(config):
+    """Refused; with `force` the whole change of the same output is due to what is excluded."""
+    before, after = evaluate(config), evaluate(config, with_pairs(config), "exclude_self=true")
+    options = {"runs_dir": config.parent / "runs"}
+
+    message = refusal(rankledger.compare, before.evaluation_id, after.evaluation_id, **options)
+    assert message.startswith("web: the excluded documents differ (none and sha256 ")
+    assert message.endswith(" with exclude_self); add --force to compare anyway")
+    split, _ = rankledger.compare(before.evaluation_id, after.evaluation_id, force=True, **options).splits
+    assert [part.causes for part in split.parts] == [("excluded documents",), ("output",)]
+    assert [part.amount for part in split.parts] == pytest.approx([1 - 11 / 18, 0])
+
+
+def test_a_comparison_over_new_judgments_keeps_the_parts_apart(config):
+    """With other judgments, too, one part is of both; the old output is read again with what is excluded now."""
+    before = evaluate(config)
+    write(config.parent / "web" / "judged.txt", "p 0 x 1\nq 0 b 1\nr 0 c 1\n")
+    after = evaluate(config, "exclude_self=true")
+
+    compared = rankledger.compare(
+        before.evaluation_id, after.evaluation_id, force=True, runs_dir=config.parent / "runs"
+    )
+    (split,) = (found for found in compared.splits if found.measure == "rr")
+    assert [part.causes for part in split.parts] == [("judgments",), ("output",)]
+    assert (split.before, split.after) == (pytest.approx(11 / 18), pytest.approx((1 / 2 + 1 / 3 + 1) / 3))
+    assert split.parts[1].amount == pytest.approx(0)
+
+
+def test_explain_shows_what_is_left(config):
+    """Query q without x and y: b is first, and a note counts the two; of a record, too."""
+    found = evaluate(config, with_pairs(config), "exclude_self=true")
+    explained = rankledger.explain(found.record, model="bm25", query="q", measure="rr", runs_dir=config.parent / "runs")
+
+    assert [(line.rank, line.doc_id) for line in explained.documents] == [(1, "b")]
+    assert (explained.n_retrieved, explained.n_excluded, explained.outcome.value) == (1, 2, 1)
+    assert explained.recorded is not None
+    assert explained.recorded.measured
+    assert "2 documents left out before ranking (" in markdown(explained)
+    assert as_data(explained)["n_excluded"] == 2
+
+
+def test_a_record_is_explained_with_the_pairs_that_it_had(config):
+    """With other pairs in the file the record is refused, as with other judgments."""
+    found = evaluate(config, with_pairs(config))
+    with_pairs(config, PAIRS + "r\tc\n")
+
+    message = refusal(
+        rankledger.explain, found.record, model="bm25", query="q", measure="rr", runs_dir=config.parent / "runs"
+    )
+    assert "excluded.tsv" in message
+
+
+def test_a_record_is_reproduced_with_its_pairs(config, tmp_path):
+    """The pairs are found where they moved to, and the figures are the same to the last bit."""
+    found = evaluate(config, with_pairs(config), "exclude_self=true")
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    (config.parent / "excluded.tsv").rename(moved / "pairs.tsv")
+
+    with pytest.raises(InputError, match="exclude of web"):
+        rankledger.reproduce(str(found.record), runs_dir=config.parent / "runs")
+    again = rankledger.reproduce(str(found.record), inputs=moved, runs_dir=config.parent / "runs")
+    assert (again.verdict, again.n_found) == ("identical", 1)
