@@ -132,7 +132,7 @@ def _drafted(folder: Path, files: Sequence[Recognised]) -> _Draft:
     """The config of these files.
 
     Raises:
-        InputError: outputs or what to hold them against are missing.
+        InputError: outputs, or what to compare them with, are missing.
     """
     of: dict[Role, list[Recognised]] = {}
     for file in files:
@@ -164,11 +164,11 @@ def _nothing(folder: Path, files: Sequence[Recognised]) -> Iterator[str]:
     else:
         missing = "neither judgments nor outputs of models; see the guide on data for their columns"
     yield f"{folder}: found {missing}"
-    told = [file for file in files if file.role or file.reason]
-    for file in told[:_LISTED]:
+    noted = [file for file in files if file.role or file.reason]
+    for file in noted[:_LISTED]:
         yield f"{file.path}: {file.role or 'not recognised'}: {file.reason}"
-    if len(told) > _LISTED:
-        yield f"and {len(told) - _LISTED:,} more"
+    if len(noted) > _LISTED:
+        yield f"and {len(noted) - _LISTED:,} more"
 
 
 def _of_rankings(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft:

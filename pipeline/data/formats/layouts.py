@@ -107,8 +107,8 @@ def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collectio
     if by_rank:
         known = {**known, RANK: names.get(RANK, RANK)}
     taken = {ours: name for ours, name in known.items() if ours not in names}
-    told = [*([f"as files of {tool}"] if tool else []), *(["by rank"] if by_rank else [])]
-    remark = f"read {' and '.join(told)}: {columns_line(taken)}" if taken else ""
+    found_as = [*([f"as files of {tool}"] if tool else []), *(["by rank"] if by_rank else [])]
+    remark = f"read {' and '.join(found_as)}: {columns_line(taken)}" if taken else ""
     return Recognised({**known, **names}, by_rank, remark)
 
 
