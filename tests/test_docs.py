@@ -372,6 +372,7 @@ HOURS = "".join(f"q{number}\t{number}h\n" for number in range(51))
 REFUSED = [  # files that bring about the refusals of docs/data.md, and the dataset that they are of
     (JUDGED, {"bm25.tsv": HEAD + "q1\td4\t3\nq1\td1\t2\nq1\td4\t1\n"}),
     (JUDGED, {"qrels.tsv": QRELS + "q1\td1\t1\n"}),
+    (JUDGED.replace("}", ", exclude: excluded.tsv}"), {"excluded.tsv": "query_id\tdoc_id\nq1.0\td1\nq2.0\td4\n"}),
     (JUDGED, {"bm25.tsv": HEAD + "q1\td4\tnan\n"}),
     (JUDGED, {"bm25.tsv": HEAD + "q1\td4\thigh\n"}),
     (JUDGED, {"bm25.tsv": HEAD + "q1\td4\t1e40\n"}),
