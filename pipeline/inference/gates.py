@@ -109,6 +109,9 @@ def _drops(
         outcome: Outcome = "pass" if len(crashed) <= gate.allow else "fail"
         verdict = _verdict(gate, subject, outcome, f"{queries} {what}; at most {gate.allow:g} may", slice)
         verdict = replace(verdict, estimate=float(len(crashed)), limit=float(gate.allow))
+        if not count.n:
+            reason = f"{subject_name(measure, model, slice)} is undefined: no query counts for both models"
+            verdict = replace(verdict, outcome="inconclusive", reason=reason)
     reason = verdict.reason + (f": {', '.join(named)}" if named else "")
     return replace(verdict, reason=reason, reference=baseline.label)
 

@@ -52,6 +52,11 @@ class CodePlace:
     name: str
     sha256: str = ""
 
+    @property
+    def file(self) -> str:
+        """The path of the file, also of a module that was imported; empty if it has none."""
+        return self.module if self.sha256 else getattr(sys.modules.get(self.module), "__file__", None) or ""
+
 
 @dataclass(frozen=True)
 class OwnCode:

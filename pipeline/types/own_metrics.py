@@ -130,7 +130,7 @@ class _OwnFunction:
             with divert_output(), np.errstate(all="ignore"):
                 return function(_read_only(block), **parameters)
         except (Exception, SystemExit) as error:
-            raise MetricError(reason_of(error, self._key[0].module)) from error
+            raise MetricError(reason_of(error, self._key[0].file)) from error
 
     def _checked(self, found: Any, n_queries: int) -> Floats:
         least, greatest = self._key[2]

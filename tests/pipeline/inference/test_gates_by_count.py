@@ -39,6 +39,14 @@ def test_as_many_queries_may_crash_as_are_allowed(n_crashed, outcome):
     assert verdict.ci_low is None
 
 
+def test_what_has_no_scores_does_not_pass():
+    """No query that is defined on both sides: nothing is known of drops, which passed before."""
+    verdict = crashed(np.full(10, np.nan), np.full(10, 0.4), MAE)
+
+    assert verdict.outcome == "inconclusive"
+    assert verdict.reason.startswith("mae of dense is undefined: no query counts for both models")
+
+
 def test_the_worst_queries_are_named():
     """At most five, those that lost most first, each with its score before and after."""
     before = np.array([0.9, 0.9, 1.0, 0.9, 0.9, 0.9, 0.9, 0.2])

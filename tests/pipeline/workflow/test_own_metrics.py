@@ -283,7 +283,12 @@ def test_an_error_fails_its_measure_alone(tmp_path):
     """The other measures have the bytes that they have without it; it has no figure, and never counts as 0."""
     write_module(tmp_path, GAIN, BROKEN)
     both = {"gain": "clicks:gain", "broken": "clicks:broken"}
-    gates = [{"name": "floor", "measure": "broken@3", "at_least": 0}]
+    against = {"models": "dense", "measure": "broken@3", "against": "bm25"}
+    gates = [
+        {"name": "floor", "measure": "broken@3", "at_least": 0},
+        {"name": "crash", "max_query_drop": 0.1, **against},
+        {"name": "drop", "margin": 0.1, **against},
+    ]
     alone = evaluate(write(tmp_path, "gain@5", "ap", report=False))
     found = evaluate(write(tmp_path, "gain@5", "broken@3", "ap", metrics=both, gates=gates, sensitivity=["ties"]))
     figures = found.summary.set_index(["model", "measure"])["estimate"]
