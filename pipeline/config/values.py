@@ -102,7 +102,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "resamples": ("iterations", "n_resamples", "samples"),
     "seed": ("random_state",),
     "slices": ("group_by", "groups", "segments"),
-    "suites": ("measures",),
+    "suites": ("measures", "metrics"),
     "tracking": ("mlflow", "tracking_uri"),
     "until": ("expires",),
     "uri": ("tracking_uri",),
