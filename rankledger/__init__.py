@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rankledger.metrics.measure import Measure
     from rankledger.metrics.metric import Metric
     from rankledger.metrics.terms import Terms, from_terms
+    from rankledger.pipeline.report.forms import TableStyle
     from rankledger.pipeline.support.errors import InputError, LockedError
     from rankledger.pipeline.types.changes import ComparisonReport
     from rankledger.pipeline.types.explanation import Explanation
@@ -52,6 +53,7 @@ __all__ = [
     "RecordList",
     "Reproduction",
     "SyncResult",
+    "TableStyle",
     "Terms",
     "Validation",
     "Verification",
@@ -79,6 +81,7 @@ _MODULES = {
     "metrics.measure": ("Measure",),
     "metrics.metric": ("Metric",),
     "metrics.terms": ("Terms", "from_terms"),
+    "pipeline.report.forms": ("TableStyle",),
     "pipeline.support.errors": ("InputError", "LockedError"),
     "pipeline.types.gates": ("Accepted",),
     "pipeline.types.changes": ("ComparisonReport",),

@@ -15,11 +15,11 @@ import click
 
 import rankledger
 from rankledger.pipeline.cli import options, terminal
-from rankledger.pipeline.report.forms import ENDINGS
+from rankledger.pipeline.report.forms import ENDINGS, TableStyle
 
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import EvaluationOptions
-    from rankledger.pipeline.report.forms import Form
+    from rankledger.pipeline.report.forms import Fit, Form
     from rankledger.pipeline.types.results import Evaluation
 
 __all__ = ["compare", "evaluate", "history", "nightly", "report", "show"]
@@ -278,6 +278,16 @@ def history(
 @click.option(
     "--last", type=click.IntRange(1), default=30, show_default=True, help="Number of nights of history to show."
 )
+@click.option("--intervals", is_flag=True, help="LaTeX: write the confidence interval of each figure.")
+@click.option("--sort", is_flag=True, help="LaTeX: write the best model first, not in the order of the config.")
+@click.option("--arrows", is_flag=True, help="LaTeX: mark differences from the baseline with arrows up or down.")
+@click.option("--caption", default="", metavar="TEXT", help="LaTeX: caption, instead of the one that explains marks.")
+@click.option(
+    "--header", "headers", type=(str, str), multiple=True, metavar="MEASURE TEXT", help="LaTeX: header of a column."
+)
+@click.option(
+    "--fit", type=click.Choice(["column", "page"]), default=None, help="LaTeX: scale to a column, or span the page."
+)
 @options.runs_dir
 @options.records
 @options.tracking_uri
@@ -290,6 +300,12 @@ def report(
     name: str | None,
     measures: tuple[str, ...],
     last: int,
+    intervals: bool,
+    sort: bool,
+    arrows: bool,
+    caption: str,
+    headers: tuple[tuple[str, str], ...],
+    fit: Fit | None,
     runs_dir: str,
     records: str | None,
     tracking_uri: str | None,
@@ -309,12 +325,14 @@ def report(
     chosen = _chosen(form, file)
     if open_page and chosen != "html":
         raise click.UsageError("--open needs an HTML page; remove --format or set it to html")
+    style = TableStyle(intervals, sort, arrows, caption, dict(headers), fit or "")
     text = rankledger.report(
         *references,
         form=chosen,
         name=name,
         measures=measures,
         last=last,
+        style=None if style == TableStyle() else style,
         runs_dir=runs_dir,
         records=records,
         tracking_uri=tracking_uri,

@@ -13,12 +13,14 @@ from itertools import count
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.report.effects import is_alike
+from rankledger.pipeline.report.forms import TableStyle
 from rankledger.pipeline.report.tables import (
     Leaderboard,
     MeasureColumn,
     PageFigures,
     display_name,
     figure,
+    interval_text,
     leaderboards,
     page_figures,
 )
@@ -32,6 +34,9 @@ __all__ = ["escaped", "latex"]
 _MEASURES = 6  # columns that a page is wide enough for
 _NOTHING = "--"  # without a figure
 _LEVELS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
+_UP = ((0.01, r"\blacktriangle"), (0.05, r"\vartriangle"))
+_DOWN = ((0.01, r"\blacktriangledown"), (0.05, r"\triangledown"))
+_PLAIN = TableStyle()
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -55,20 +60,27 @@ _CORRECTIONS = {
 _HEAD = r"% Needs \usepackage{booktabs}; names beyond Latin script need LuaLaTeX or XeLaTeX, and a font that has them."
 
 
-def latex(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
+def latex(pages: Sequence[Page], *, n_measures: int = _MEASURES, style: TableStyle = _PLAIN) -> str:
     """A table per evaluation and dataset: the best figure bold, the second underlined, significant differences marked.
 
     Args:
         pages: the evaluations.
         n_measures: columns of a table, at most.
+        style: how the tables look.
     """
     numbers = count(1)
     tables = [
-        _table(figures, board, n_measures, next(numbers))
+        _table(figures, board, n_measures, next(numbers), style)
         for figures in map(page_figures, pages)
         for board in leaderboards(figures.page.evaluation)
     ]
-    return "\n\n".join([_HEAD, *tables]) + "\n"
+    return "\n\n".join([_head(style), *tables]) + "\n"
+
+
+def _head(style: TableStyle) -> str:
+    """What the preamble must have."""
+    packages = ["booktabs", *(["amssymb"] if style.arrows else []), *(["graphicx"] if style.fit == "column" else [])]
+    return _HEAD.replace("booktabs", ",".join(packages))
 
 
 def escaped(text: str) -> str:
@@ -77,41 +89,48 @@ def escaped(text: str) -> str:
     return "".join(_SPECIAL.get(sign, sign) for sign in text).replace("\0", "{}")
 
 
-def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: int) -> str:
+def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: int, style: TableStyle) -> str:
     """One table, ready for a paper."""
     columns = board.columns[:n_measures]
     left = len(board.columns) - len(columns)
     failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == board.dataset}
     models = [model for model in figures.page.manifest.models if model in failed.union(board.models)]
+    if style.sort:
+        models.sort(key=[*board.models, *models].index)
     ranks = board.columns[0].ranks
     cells = [
         [escaped(short_text(model)) for model in models],
         *([[ranks.get(model, "").replace("–", "--") or _NOTHING for model in models]] if ranks else []),
-        *(_cells(figures, column, models) for column in columns),
+        *(_cells(figures, column, models, style) for column in columns),
     ]
+    name = "table*" if style.fit == "page" else "table"
+    scaled = style.fit == "column"
+    caption = style.caption or " ".join(_caption(figures, board, columns, style))
+    headers = [style.headers.get(column.measure) or escaped(column.measure) for column in columns]
     return "\n".join(
         [
             f"% {figures.page.evaluation.evaluation_id}",
             *([f"% {counted(left, 'more measure')} in summary.csv; --measure picks others"] if left else []),
-            r"\begin{table}",
+            rf"\begin{{{name}}}",
             r"  \centering",
-            rf"  \caption{{{' '.join(_caption(figures, board, columns))}}}",
+            rf"  \caption{{{caption}}}",
             rf"  \label{{tab:{figures.page.evaluation.name}-{number}}}",
             r"  \medskip",
+            *([r"  \resizebox{\columnwidth}{!}{%"] if scaled else []),
             rf"  \begin{{tabular}}{{l{'c' if ranks else ''}{'r' * len(columns)}}}",
             r"    \toprule",
-            _row(["Model", *(["Rank"] if ranks else []), *(escaped(column.measure) for column in columns)]),
+            _row(["Model", *(["Rank"] if ranks else []), *headers]),
             r"    \midrule",
             *map(_row, zip(*cells, strict=True)),
             r"    \bottomrule",
-            r"  \end{tabular}",
-            r"\end{table}",
+            r"  \end{tabular}" + ("}" if scaled else ""),
+            rf"\end{{{name}}}",
         ]
     )
 
 
-def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str]) -> Iterator[str]:
-    """The models' figures with their marks; figures that print alike share a place."""
+def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str], style: TableStyle) -> Iterator[str]:
+    """The models' figures with their intervals and marks; figures that print alike share a place."""
     known = [line.estimate for line in column.estimates.values() if line.estimate is not None]
     order = [] if column.best is None else list(dict.fromkeys(map(figure, known)))
     forms = dict(zip(order, (r"\textbf{%s}", r"\underline{%s}"), strict=False))
@@ -121,15 +140,20 @@ def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str]) -
             yield _NOTHING
         else:
             text = figure(line.estimate)
-            yield forms.get(text, "%s") % text + _marks(figures, column, model)
+            ends = interval_text(line.ci_low, line.ci_high) if style.intervals else ""
+            interval = rf" {{\scriptsize {ends}}}" if ends else ""
+            yield forms.get(text, "%s") % text + interval + _marks(figures, column, model, style)
 
 
-def _marks(figures: PageFigures, column: MeasureColumn, model: str) -> str:
-    """Letters, as wide as they are; or a dagger, which hangs out of the cell so that digits align."""
+def _marks(figures: PageFigures, column: MeasureColumn, model: str, style: TableStyle) -> str:
+    """Letters, as wide as they are; or a dagger or arrow, which hangs out of the cell so that digits align."""
     if figures.all_pairs:
         return rf"\textsuperscript{{{column.letters[model]}}}" if column.letters else ""
     line = figures.by_model(column).get(model)
-    dagger = next((mark for level, mark in _LEVELS if line is not None and not is_alike(line, level)), "")
+    marks = _LEVELS
+    if style.arrows and line is not None:
+        marks = _DOWN if (line.difference or 0.0) < 0 else _UP
+    dagger = next((mark for level, mark in marks if line is not None and not is_alike(line, level)), "")
     return rf"\rlap{{$^{{{dagger}}}$}}" if dagger else ""
 
 
@@ -137,7 +161,9 @@ def _row(cells: Sequence[str]) -> str:
     return f"    {' & '.join(cells)} \\\\"
 
 
-def _caption(figures: PageFigures, board: Leaderboard, columns: Sequence[MeasureColumn]) -> Iterator[str]:
+def _caption(
+    figures: PageFigures, board: Leaderboard, columns: Sequence[MeasureColumn], style: TableStyle
+) -> Iterator[str]:
     """What the figures are of, what the marks mean, and by which rules."""
     n_queries = max(column.n_queries for column in columns)
     yield f"{escaped(short_text(display_name(board.dataset)))}, {queries(n_queries)}."
@@ -146,7 +172,9 @@ def _caption(figures: PageFigures, board: Leaderboard, columns: Sequence[Measure
     if board.columns[0].ranks:
         level = f"{100 * figures.page.evaluation.confidence:g}"
         yield rf"Ranks by {escaped(columns[0].measure)} are simultaneous {level}\% intervals."
-    yield from _significance(figures, board.dataset, columns)
+    if style.intervals:
+        yield rf"In brackets: {100 * figures.page.evaluation.confidence:g}\% confidence intervals."
+    yield from _significance(figures, board.dataset, columns, style)
     yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest.conventions)))}."
 
 
@@ -160,15 +188,23 @@ def _conventions(chosen: RecordedConventions) -> Iterator[str]:
             yield f"{name}: {value}"
 
 
-def _significance(figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn]) -> Iterator[str]:
-    """What daggers or letters mean, if there are any comparisons."""
+def _significance(
+    figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn], style: TableStyle
+) -> Iterator[str]:
+    """What daggers, arrows or letters mean, if there are any comparisons."""
     if not any(column.letters if figures.all_pairs else column.comparisons for column in columns):
         return
     if figures.all_pairs:
         yield f"Models that share a letter do not differ at $p < {columns[0].alpha:.3g}$."
     else:
         baseline = escaped(short_text(figures.baseline(dataset) or ""))
-        yield rf"$\dagger$ ($p < 0.05$) and $\ddagger$ ($p < 0.01$): differs from {baseline}."
+        if style.arrows:
+            better, worse = (
+                rf"${weak}$ ($p < 0.05$) and ${strong}$ ($p < 0.01$)" for (_, strong), (_, weak) in (_UP, _DOWN)
+            )
+            yield f"{better}: better than {baseline}; {worse}: worse."
+        else:
+            yield rf"$\dagger$ ($p < 0.05$) and $\ddagger$ ($p < 0.01$): differs from {baseline}."
     if comparison := figures.page.manifest.comparison:
         lines = [*figures.on_all(dataset), *(line for column in columns for line in column.comparisons)]
         families = {line.is_primary: line.family for line in lines if line.family}

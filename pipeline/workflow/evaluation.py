@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from rankledger.pipeline.types.results import Record
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from rankledger.pipeline.report.forms import Form
+    from rankledger.pipeline.report.forms import Fit, Form, TableStyle
     from rankledger.pipeline.types.changes import ComparisonReport
     from rankledger.pipeline.types.explanation import Explanation
     from rankledger.pipeline.workflow.workspace import Opened
@@ -84,9 +84,24 @@ class Evaluation(results.Evaluation):
         with self._record() as path:
             return explain.explain(str(path), model=model, query=str(query), measure=measure, dataset=dataset)
 
-    def to_latex(self, measures: Sequence[str] = ()) -> str:
-        """Tables for a paper, one for each dataset; by default of all measures that fit."""
-        return self._report("latex", measures)
+    def to_latex(
+        self,
+        measures: Sequence[str] = (),
+        *,
+        intervals: bool = False,
+        sort: bool = False,
+        arrows: bool = False,
+        caption: str = "",
+        headers: Mapping[str, str] | None = None,
+        fit: Fit = "",
+    ) -> str:
+        """Tables for a paper, one for each dataset; by default of all measures that fit.
+
+        The other arguments are those of `TableStyle`.
+        """
+        from rankledger.pipeline.report.forms import TableStyle
+
+        return self._report("latex", measures, TableStyle(intervals, sort, arrows, caption, headers or {}, fit))
 
     def to_markdown(self, measures: Sequence[str] = ()) -> str:
         """A summary for a pull request; by default of all measures that fit."""
@@ -107,11 +122,12 @@ class Evaluation(results.Evaluation):
             raise InputError(f"{path}: unknown file type; let the name end in {', '.join(ENDINGS)}")
         write_text(Path(path), self._report(form, measures))
 
-    def _report(self, form: Form, measures: Sequence[str]) -> str:
+    def _report(self, form: Form, measures: Sequence[str], style: TableStyle | None = None) -> str:
         from rankledger.pipeline.workflow.report import report
 
         with self._record() as path:
-            return report(str(path), form=form, measures=[measures] if isinstance(measures, str) else measures)
+            chosen = [measures] if isinstance(measures, str) else measures
+            return report(str(path), form=form, measures=chosen, style=style)
 
     @contextmanager
     def _record(self) -> Iterator[Path]:

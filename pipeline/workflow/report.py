@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from rankledger.pipeline.record.tables import damaged_files
-from rankledger.pipeline.report.forms import Form
+from rankledger.pipeline.report.forms import Form, TableStyle
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.report.latex import latex
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.report.verdicts import estimates
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.views import Page, Series
 from rankledger.pipeline.workflow.history import measured_history
@@ -32,6 +32,7 @@ def report(
     name: str | None = None,
     measures: Sequence[str] = (),
     last: int = 30,
+    style: TableStyle | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
     tracking_uri: str | None = None,
@@ -45,6 +46,7 @@ def report(
         name: the evaluation that the words refer to; by default the only one that has records.
         measures: the measures to show, such as `nDCG@10`, in this order; by default all.
         last: how many nights of history to show; a page and Markdown have it.
+        style: how LaTeX's tables look; for no other form.
         runs_dir: the runs folder.
         records: where records are kept; by default in the runs folder.
         tracking_uri: the tracking store that a run is in.
@@ -55,6 +57,8 @@ def report(
         OSError: the place of records cannot be reached.
     """
     workspace = Workspace.open(runs_dir, records, tracking_uri)
+    if style is not None and form != "latex":
+        raise InputError(f"style: is for LaTeX, and the report is {form}; remove it")
     distinct: dict[str, Record] = {}
     warnings: list[str] = []
     for reference in references or ("last",):
@@ -70,13 +74,21 @@ def report(
     chosen = {measure for record in distinct.values() for measure in _chosen(record, measures)}
     columns = {"n_measures": len(chosen)} if measures else {}
     if form == "latex":
-        return latex(pages, **columns)
+        _check_headers(style or TableStyle(), pages)
+        return latex(pages, **columns, style=style or TableStyle())
     named: set[str] = set()
     for at, page in enumerate(pages):  # of several evaluations of one name the first has its history
         if page.evaluation.name not in named:
             pages[at] = _with_history(page, last, workspace)
         named.add(page.evaluation.name)
     return html(pages) if form == "html" else markdown(pages, **columns)
+
+
+def _check_headers(style: TableStyle, pages: Sequence[Page]) -> None:
+    known = list(dict.fromkeys(line.measure for page in pages for line in page.evaluation.estimates))
+    for measure in style.headers:
+        if measure not in known:
+            raise InputError(f"headers: no measure {measure!r}{likely(measure, known)}; it has {', '.join(known)}")
 
 
 def _refuse_without_figures(records: Iterable[Record]) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankledger.pipeline.report.forms import TableStyle
 from rankledger.pipeline.report.latex import escaped, latex
 from rankledger.pipeline.report.text_table import printable
 from rankledger.pipeline.types.results import Failure
@@ -258,3 +259,50 @@ def test_long_names_are_cut():
     long = replace(estimates("web", {"bm25": {"ap": 0.4}})[0], model="W" * 10_000)
 
     assert rows(latex([page([long])]))[1][0] == "W" * 79 + "…"
+
+
+def test_a_styled_table_written_by_hand():
+    """Models stand by ap; intervals follow the figures; 0.05 up at p of 0.03 has a hollow arrow, 0.39 down at 0.004 a
+    filled one; header, caption and scaling are as they were asked for.
+    """
+    compared = [comparison("dense", 0.05, 0.03), comparison("random", -0.39, 0.004)]
+    found = estimates("web", {model: {"ap": own["ap"]} for model, own in FIGURES.items()})
+    lines = [replace(line, ci_low=0.1, ci_high=0.6) for line in found]
+    style = TableStyle(True, True, True, caption=r"\emph{Ours}.", headers={"ap": "MAP"}, fit="column")
+    text = latex([page(lines, compared)], style=style)
+
+    assert text.startswith(r"% Needs \usepackage{booktabs,amssymb,graphicx}")
+    assert text.endswith(
+        r"""
+\begin{table}
+  \centering
+  \caption{\emph{Ours}.}
+  \label{tab:nightly-1}
+  \medskip
+  \resizebox{\columnwidth}{!}{%
+  \begin{tabular}{lr}
+    \toprule
+    Model & MAP \\
+    \midrule
+    dense & \textbf{0.4500} {\scriptsize [0.1000, 0.6000]}\rlap{$^{\vartriangle}$} \\
+    bm25 & \underline{0.4000} {\scriptsize [0.1000, 0.6000]} \\
+    random & 0.0100 {\scriptsize [0.1000, 0.6000]}\rlap{$^{\blacktriangledown}$} \\
+    \bottomrule
+  \end{tabular}}
+\end{table}
+"""
+    )
+
+
+def test_a_caption_explains_intervals_and_arrows():
+    """Without a caption of one's own, every mark that was asked for is explained; `page` spans both columns."""
+    text = latex(
+        [page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)])],
+        style=TableStyle(intervals=True, arrows=True, fit="page"),
+    )
+
+    assert r"In brackets: 95\% confidence intervals." in text
+    assert r"$\vartriangle$ ($p < 0.05$) and $\blacktriangle$ ($p < 0.01$): better than bm25;" in text
+    assert r"$\triangledown$ ($p < 0.05$) and $\blacktriangledown$ ($p < 0.01$): worse." in text
+    assert r"\begin{table*}" in text
+    assert text.endswith("\\end{table*}\n")
