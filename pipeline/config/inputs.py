@@ -45,7 +45,7 @@ class File(Section):
     """How the rows are written; by default as the path's ending says."""
 
     columns: Columns = Field(default_factory=dict)
-    """Column names in the file, by ours: `{query_id: user_id}`."""
+    """Column names in the file, by ours: `{query_id: user_id}`; in TREC text the numbers of fields, from 1."""
 
     allow_large: bool = False
     """Whether to accept a file that expands to more than 1 GB and more than 200 times its size."""

@@ -511,7 +511,7 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-def _replicate(name: object) -> object:
+def _text_of_number(name: object) -> object:
     return str(name) if isinstance(name, int) and not isinstance(name, bool) else name
 
 
@@ -608,10 +608,12 @@ Suite: TypeAlias = Annotated[
 ]
 Columns: TypeAlias = dict[
     Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction", "measure", "value"],
-    str,
+    Annotated[
+        str, BeforeValidator(_text_of_number), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]})
+    ],
 ]
 ReplicateNames: TypeAlias = Annotated[
-    tuple[Annotated[str, BeforeValidator(_replicate), AfterValidator(_name)], ...],
+    tuple[Annotated[str, BeforeValidator(_text_of_number), AfterValidator(_name)], ...],
     Field(max_length=1000),
     AfterValidator(_replicates),
     WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "minItems": 1}),

@@ -470,6 +470,8 @@ def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_doc
             one, or the ranking's last line names no output.
     """
     judged = readers.read_judgments(Source(qrels, "trec", streams=True))
+    if judged.remarks:
+        raise InputError(f"{qrels}: {judged.remarks[0].partition(' (')[0]}; trec_eval has 4 fields; write them")
     _refuse_fractions(judged)
     ranges = readers.RankingRanges(Source(ranking, "trec", streams=True))
     join = RankingJoin(index_judgments(judged, remedy="keep one"), conventions, Depths())

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
-from rankledger.pipeline.data.formats import FORMATS, format_of
+from rankledger.pipeline.data.formats import FORMATS, format_of, layouts
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
 from rankledger.pipeline.types.inputs import Source
 
@@ -89,16 +89,63 @@ def file_parts(
     elif n_rows is not None and layout.cut is not None:
         yield from _row_groups(contents, part, n_rows)
     else:
-        yield replace(part, stored=contents.read()).recognised()
+        stored = contents.read()
+        part = _recognised(replace(part, stored=stored), memoryview(stored)[:PAGE], ended=len(stored) <= PAGE)
+        yield replace(part, stored=_tabbed(part, stored))
+
+
+def _recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
+    """The file as the names of its columns tell, or its first lines where it has none: the same of all its parts.
+
+    Args:
+        part: the beginning of the file, at least its first row.
+        sample: its first bytes, as many whatever the parts are.
+        ended: whether the file ends with them.
+    """
+    if not {"query_id", "doc_id", "subtopic"}.issuperset(part.kind.ids):
+        return part
+    if part.format.header is not None:
+        found = part.format.header(part)
+        names, by_rank, remark = layouts.recognise(part.kind.columns, part.names, found)
+        kind = replace(part.kind, value=layouts.RANK) if by_rank else part.kind
+        part = replace(part, names=names, kind=kind, remark=remark)
+        if part.format is not FORMATS["tsv"] or all(part.name(column) in found for column in kind.columns):
+            return part
+    elif part.format is not FORMATS["trec"]:
+        return part
+    data = bytes(without_bom(sample))
+    lines = (data if ended else data[: data.rfind(_LINE_FEED) + 1]).splitlines()
+    tsv = part.format is FORMATS["tsv"]
+    fields = layouts.recognise_fields(part.path, part.kind.columns, part.names, lines, tsv=tsv)
+    if fields is None:
+        return part
+    value = fields.value or None
+    kind = replace(part.kind, value=value, trec=fields.fields or part.kind.trec)
+    names = {name: str(place) for place, name in enumerate(fields.fields, 1)}
+    return replace(
+        part, format=FORMATS["trec"], kind=kind, names=names, separator=fields.separator, remark=fields.remark
+    )
+
+
+def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
+    """The text with a tab in the place of a separator of several characters; lines stay where they are."""
+    if not part.separator:
+        return stored
+    return pa.py_buffer(stored.to_pybytes().replace(part.separator.encode(), b"\t"))
 
 
 def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
     """The parts of text; `blank` is one without bytes."""
     head = None
-    for number, (lines, ended) in enumerate(_cut(contents, n_rows)):
+    read = _Lines(contents)
+    sample, sample_ended = read.sample, read.ended
+    for number, (lines, ended) in enumerate(_cut(read, n_rows)):
         stored = pa.py_buffer(lines)
         if not number:
-            blank = replace(replace(blank, stored=stored).recognised(), stored=blank.stored)
+            first = _recognised(replace(blank, stored=stored), memoryview(sample), ended=sample_ended)
+            blank = replace(first, stored=blank.stored)
+            del first
+        stored = _tabbed(blank, stored)
         before = partial(_lines_before, file, blank.format, n_rows, number) if number else int
         part = replace(blank, stored=stored, head=head, before=before)
         yield replace(part, whole=ended and not number)
@@ -116,7 +163,7 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
     else:
         end = contents.end(max(PAGE, layout.end_size(contents.end(PAGE))))
         blank = replace(blank, spans=Spans(contents.size, [(contents.size - len(end), end)]))
-    blank = blank.recognised()
+    blank = _recognised(blank, memoryview(b""), ended=True)
     cuts = layout.cut(blank, n_rows)
     if blank.spans and not _in_order(cuts, blank.spans.size):
         blank = replace(blank, stored=contents.read(), spans=None)
@@ -142,12 +189,11 @@ def _views(contents: Contents, cut: Cut) -> Iterator[tuple[int, memoryview]]:
         yield begin, view
 
 
-def _cut(contents: Contents, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
+def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
     """The contents, cut at line ends, and whether nothing is known to follow; at least once, whatever is in them.
 
     The first cut has a row or a header.
     """
-    lines = _Lines(contents)
     size = lines.bytes_of(n_rows)
     taken = lines.take(size)
     while not _holds_row(taken) and not lines.ended:
@@ -167,12 +213,14 @@ class _Lines:
 
     Attributes:
         ended: whether nothing is left to be read.
+        sample: the first bytes, as many whatever is taken.
     """
 
     def __init__(self, contents: Contents) -> None:
         self.ended = False
         self._contents = contents
         self._rest = self._filled(np.empty(0, np.uint8), PAGE)
+        self.sample = self._rest.tobytes()
 
     def bytes_of(self, n_rows: int) -> int:
         """The bytes of so many lines, if all are as long as the first ones; no more than a part may have."""
@@ -222,4 +270,4 @@ def _lines_before(file: StoredFile, layout: Format, n_rows: int, number: int) ->
     """The lines in the parts before that one; the file is read again for it."""
     assert layout.count_lines is not None, "what is cut at line ends"
     with file.contents() as contents:
-        return sum(layout.count_lines(lines.tobytes()) for lines, _ in islice(_cut(contents, n_rows), number))
+        return sum(layout.count_lines(lines.tobytes()) for lines, _ in islice(_cut(_Lines(contents), n_rows), number))

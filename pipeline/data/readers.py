@@ -343,7 +343,9 @@ def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
     odd = np.flatnonzero(~((ranks >= 0) & (ranks == np.rint(ranks))))
     if odd.size:
         found = f"rank {ranks[odd[0]]:g} ({part.position(int(odd[0]))}) is not a whole number from 0"
-        score = columns_line({"score": part.name(RANK)})
+        form = "format: trec, " if part.format is FORMATS["trec"] else ""
+        known = {column: part.names[column] for column in part.kind.ids if column in part.names}
+        score = form + columns_line({**known, "score": part.name(RANK)})
         raise InputError(f"{part.path}: {found}; fix it, or if the highest comes first, say {score}")
     return table.set_column(table.column_names.index(RANK), "score", pa.chunked_array([floats(-ranks)]))
 
@@ -417,7 +419,8 @@ class Reading:
     def _parsed(self, part: FilePart) -> pa.Table:
         """The rows of a part; of one that has ranks in the place of scores, with scores."""
         table = parse(part)
-        return table if part.kind == self.kind else _scores_of_ranks(part, table)
+        is_by_rank = part.kind.value == RANK != self.kind.value
+        return _scores_of_ranks(part, table) if is_by_rank else table
 
     def _take_held(self, held: InMemory, take: Callable[[FilePart, pa.Table], T]) -> T:
         """What is taken from an input in memory, which is one part."""

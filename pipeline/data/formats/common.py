@@ -194,6 +194,7 @@ class FilePart:
         spans: of a part of Parquet, the bytes of the file that are there.
         held: the input itself, if it was given in memory; there are no bytes then.
         remark: what the file's layout was taken for, if it had to be recognised.
+        separator: what stands between two fields of the file, if it is no single character.
     """
 
     path: str
@@ -209,6 +210,7 @@ class FilePart:
     spans: Spans | None = None
     held: InMemory | None = None
     remark: str = ""
+    separator: str = ""
 
     @property
     def size(self) -> int:
@@ -249,6 +251,8 @@ class FilePart:
             return "looks like TREC text; set format: trec, or rename it to .txt"
         if self.held is not None:
             return f"rename the column that is {next(column for column in columns if self.name(column) not in found)}"
+        if any(layouts.is_number(name) for name in found):
+            return f"its first line is no header; add one, such as {','.join(self.kind.columns)}"
         return f"map it with {layouts.suggest(columns, self.names, found)}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
@@ -267,14 +271,6 @@ class FilePart:
                 raise InputError(f"{self.path}{line}: no column '{name}' among {listed}{meant or '; fix its name'}")
             if found.count(name) > 1:
                 raise InputError(f"{self.path}{line}: column '{name}' occurs twice; name each column once")
-
-    def recognised(self) -> FilePart:
-        """The file as read by the names of its columns, where those of a tool are known."""
-        if self.format.header is None or not {"query_id", "doc_id", "subtopic"}.issuperset(self.kind.ids):
-            return self
-        names, by_rank, remark = layouts.recognise(self.kind.columns, self.names, self.format.header(self))
-        kind = replace(self.kind, value=layouts.RANK) if by_rank else self.kind
-        return replace(self, names=names, kind=kind, remark=remark)
 
 
 def line_position(rows: Callable[[FilePart], Iterator[tuple[int, Any]]]) -> Callable[[FilePart, int], str]:

@@ -12,11 +12,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["RANK", "Recognised", "columns_line", "recognise", "suggest"]
+from rankledger.pipeline.support.errors import InputError
+
+__all__ = ["RANK", "Fields", "Recognised", "columns_line", "is_number", "recognise", "recognise_fields", "suggest"]
 
 RANK = "rank"
 _IDS = ("query_id", "doc_id")
 _LONGEST = 80  # characters of a name that is proposed
+_TIMED = 4  # fields of MovieLens' ratings: user, item, rating, seconds since 1970
+_PLAIN = "as lines without a header"
+_GREATEST = 10  # of a rating
+_EARLIEST = 100_000_000  # seconds: 1973
 
 
 @dataclass(frozen=True)
@@ -163,4 +169,114 @@ def columns_line(names: Mapping[str, str]) -> str:
 def _quoted(name: str) -> str:
     if len(name) > _LONGEST:
         return "…"
-    return name if re.fullmatch(r"…|[A-Za-z_][\w.:-]*(?<!:)", name) else json.dumps(name, ensure_ascii=False)
+    return name if re.fullmatch(r"…|\d+|[A-Za-z_][\w.:-]*(?<!:)", name) else json.dumps(name, ensure_ascii=False)
+
+
+class Fields(NamedTuple):
+    """What was recognised in lines without a header.
+
+    Attributes:
+        fields: what stands in a line, in order; empty for those of TREC text.
+        value: the column that is a number; `rank` in place of a score.
+        separator: what stands between two fields, if it is no blank.
+        remark: what it was taken for; empty if the config says so.
+    """
+
+    fields: tuple[str, ...]
+    value: str
+    separator: str
+    remark: str
+
+
+def recognise_fields(
+    path: str, columns: Sequence[str], names: Mapping[str, str], lines: Sequence[bytes], *, tsv: bool
+) -> Fields | None:
+    """What stands in the fields of a file without a header; None if it is TREC text, or nothing that is known.
+
+    Args:
+        path: the file.
+        columns: ours that are wanted, of which the last is a number, if there are three.
+        names: our names to the numbers of the fields, where the config says, as text.
+        lines: the first ones of the file.
+        tsv: whether its name says that it has a header.
+
+    Raises:
+        InputError: three fields may end in a rank or in something else.
+    """
+    if tuple(columns[: len(_IDS)]) != _IDS or "subtopic" in columns or (tsv and names):
+        return None
+    value = columns[-1] if len(columns) > len(_IDS) else ""
+    texts = [line.decode("utf-8", "replace") for line in lines if line.strip() and not line.startswith(b"#")]
+    separator = "::" if texts and len(texts[0].split("::")) > len(_IDS) else ""
+    if not tsv and (numbered := _numbered(value, names, separator)):
+        return numbered
+    rows = [text.split(separator or None) for text in texts]
+    size = len(rows[0]) if rows else 0
+    if not all(len(row) == size for row in rows):
+        return None
+    if size == _TIMED and value in ("", "relevance", "rating") and _is_timed(rows):
+        return _of_fields((*_IDS, value or "rating", "timestamp"), value, separator, "as files of MovieLens", tsv=tsv)
+    if size == len(_IDS) and not value:
+        return _of_fields(_IDS, value, separator, _PLAIN, tsv=tsv)
+    if size == len(_IDS) + 1 and all(is_number(row[-1]) for row in rows):
+        value = _third(path, value, rows, tsv=tsv)
+        told = "by rank" if value == RANK else _PLAIN
+        return _of_fields((*_IDS, value or "value"), value, separator, told, tsv=tsv)
+    place = {"relevance": 3, "score": 4, RANK: 3}.get(value)
+    if tsv and place is not None and size in (_TIMED, 6) and (size == 6) == (value != "relevance"):
+        return Fields((), value, "", "read as TREC text: format: trec") if is_number(rows[0][place]) else None
+    return None
+
+
+def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | None:
+    """The fields by the numbers that the config gives them; a rank stands in for a score."""
+    value = RANK if value == "score" and value not in names and RANK in names else value
+    wanted = [*_IDS, value] if value else [*_IDS]
+    numbers = {names[name]: name for name in wanted if re.fullmatch("[1-9][0-9]?", names.get(name, ""))}
+    if len(numbers) < len(wanted):
+        return None
+    last = max(map(int, numbers))
+    return Fields(
+        tuple(numbers.get(str(place), f"field {place}") for place in range(1, last + 1)), value, separator, ""
+    )
+
+
+def _is_timed(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all rows end in a rating and in seconds since 1970: relevance has no such values."""
+    rated = all(is_number(row[2]) and float(row[2]) <= _GREATEST for row in rows)
+    return rated and all(is_number(row[3]) and float(row[3]) > _EARLIEST for row in rows)
+
+
+def _third(path: str, value: str, rows: Sequence[Sequence[str]], *, tsv: bool) -> str:
+    """What the third of three fields is: as wanted, or a rank in place of a score; refused if either could be.
+
+    Ranks are 1 to n in order, in every query. Scores have fractions, or fall and never rise.
+    """
+    numbers: dict[str, list[float]] = {}
+    for row in rows:
+        numbers.setdefault(row[0], []).append(float(row[-1]))
+    ranked = all(own == [*range(1, len(own) + 1)] for own in numbers.values())
+    if value in ("score", RANK):
+        falls = any(own[0] > own[-1] for own in numbers.values())
+        fraction = any(not number.is_integer() for own in numbers.values() for number in own)
+        if value == "score" and (fraction or (falls and all(own == sorted(own)[::-1] for own in numbers.values()))):
+            return "score"
+        if ranked or (value == RANK and not fraction):
+            return RANK
+        line = columns_line({"query_id": "1", "doc_id": "2", "rank": "3"})
+        also = "" if value == RANK else ", or with score: 3"
+        raise InputError(f"{path}: its third field may be a rank or a score; say format: trec, {line}{also}")
+    if ranked and value == "relevance" and max(map(len, numbers.values())) > 2:
+        raise InputError(f"{path}: looks like a ranking, with ranks in its third field; name the judgments")
+    return value
+
+
+def _of_fields(fields: tuple[str, ...], value: str, separator: str, told: str, *, tsv: bool) -> Fields:
+    places = {name: str(fields.index(name) + 1) for name in (*_IDS, value) if name}
+    form = "format: trec, " if tsv else ""
+    return Fields(fields, value, separator, f"read {told}: {form}{columns_line(places)}")
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a finite number as tools write them."""
+    return bool(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII))

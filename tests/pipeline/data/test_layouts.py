@@ -246,3 +246,111 @@ def test_an_evaluation_has_the_remarks_of_all_its_files():
         "such as topics.csv)",
         "such as run.csv)",
     ]
+
+
+# Without a header. MS MARCO passage ranking: qrels.dev.small.tsv, and a run as msmarco_passage_eval.py reads it, query,
+# passage and rank with tabs between.
+MSMARCO_QRELS = "300674\t0\t7067032\t1\n125705\t0\t7067056\t1\n"
+MSMARCO_RUN = "1048585\t7187158\t1\n1048585\t7187157\t2\n1048585\t7187163\t3\n2\t4339068\t1\n2\t1782337\t2\n"
+RANKED = [("1048585", "7187158", -1), ("1048585", "7187157", -2), ("1048585", "7187163", -3)]
+RANKED = [(query, doc, float(rank)) for query, doc, rank in (*RANKED, ("2", "4339068", -1), ("2", "1782337", -2))]
+# MovieLens ml-100k: u.data, user, item, rating and seconds with tabs between; ml-1m: ratings.dat, with `::` between.
+U_DATA = "196\t242\t3\t881250949\n186\t302\t3\t891717742\n"
+RATINGS_DAT = "1::1193::5::978300760\n1::661::3::978302109\n"
+SCORED = "q1 d1 9.5\nq1 d2 7.25\nq2 d1 1\n"
+BY_RANK = "columns: {query_id: 1, doc_id: 2, rank: 3}"
+HEADERLESS: list[tuple[str, str, Read, list[tuple[str, str, float]], str]] = [
+    ("qrels.tsv", MSMARCO_QRELS, read_judgments, [("300674", "7067032", 1.0), ("125705", "7067056", 1.0)], "TREC"),
+    ("run.tsv", MSMARCO_RUN, read_ranking, RANKED, f"read by rank: format: trec, {BY_RANK}"),
+    ("run.txt", MSMARCO_RUN, read_ranking, RANKED, f"read by rank: {BY_RANK}"),
+    (
+        *("run.txt", SCORED, read_ranking, [("q1", "d1", 9.5), ("q1", "d2", 7.25), ("q2", "d1", 1.0)]),
+        "read as lines without a header: columns: {query_id: 1, doc_id: 2, score: 3}",
+    ),
+    (
+        *("run.txt", "q d1 9\nq d2 9\nq d3 4\n", read_ranking, [("q", "d1", 9.0), ("q", "d2", 9.0), ("q", "d3", 4.0)]),
+        "read as lines without a header: columns: {query_id: 1, doc_id: 2, score: 3}",
+    ),
+    (
+        *("qrels.txt", "q d1 1\nq d2 0\n", read_judgments, [("q", "d1", 1.0), ("q", "d2", 0.0)]),
+        "read as lines without a header: columns: {query_id: 1, doc_id: 2, relevance: 3}",
+    ),
+    (
+        *("train.txt", "u i\nu j\n", read_interactions, [("u", "i", 0.0), ("u", "j", 0.0)]),
+        "read as lines without a header: columns: {query_id: 1, doc_id: 2}",
+    ),
+    *(
+        (*(name, data, read, rows), f"read as files of MovieLens: columns: {{query_id: 1, doc_id: 2{value}}}")
+        for name, data, grades in (
+            ("u.data", U_DATA, [("196", "242", 3.0), ("186", "302", 3.0)]),
+            ("ratings.dat", RATINGS_DAT, [("1", "1193", 5.0), ("1", "661", 3.0)]),
+        )
+        for read, rows, value in (
+            (read_ratings, grades, ", rating: 3"),
+            (read_judgments, grades, ", relevance: 3"),
+            (read_interactions, [(query, doc, 0.0) for query, doc, _ in grades], ""),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "data", "read", "rows", "line"), HEADERLESS)
+def test_lines_without_a_header_are_recognised(path, data, read, rows, line):
+    """By what stands in the first of them; the line of the remark, in the config, gives the same without a remark."""
+    expected = "read as TREC text: format: trec" if line == "TREC" else line
+    found = read(write(Path(path), data))
+    numbers = dict(pair.split(": ") for pair in expected.partition("{")[2].rstrip("}").split(", ") if pair)
+    pasted = read(Source(path, "trec" if "format: trec" in expected else None, numbers))
+
+    assert contents(found) == contents(pasted) == rows
+    assert found.remarks == (f"{expected} (such as {path})",)
+    assert pasted.remarks == ()
+
+
+@pytest.mark.parametrize("data", ["q d1 3\nq d2 1\nq d3 2\n", "q d1 5\nq d2 7\n", "q d1 0\nq d2 0\n", "q 1 2\nr 2 1\n"])
+@pytest.mark.parametrize("path", ["a.tsv", "a.txt"])
+def test_a_third_field_that_may_be_a_rank_or_a_score_is_refused(path, data):
+    """Whole numbers that are neither 1 to n nor falling: read the wrong way, the last document would be first."""
+    message = refusal(read_ranking, write(Path(path), data.replace(" ", "\t")))
+
+    assert message == (
+        f"{path}: its third field may be a rank or a score; say format: trec, columns: {{query_id: 1, doc_id: 2, rank: "
+        "3}, or with score: 3"
+    )
+    numbers = {"query_id": "1", "doc_id": "2"}
+    by_score = read_ranking(Source(path, "trec", {**numbers, "score": "3"}))
+    by_rank = read_ranking(Source(path, "trec", {**numbers, "rank": "3"}))
+    assert by_rank.values.tolist() == (-by_score.values).tolist()
+
+
+def test_a_run_named_as_judgments_is_refused():
+    """Its ranks would be taken for grades, the last document's the greatest."""
+    assert refusal(read_judgments, write(Path("run.tsv"), MSMARCO_RUN)) == (
+        "run.tsv: looks like a ranking, with ranks in its third field; name the judgments"
+    )
+
+
+@pytest.mark.parametrize("last", ["q9\td\t0.5", "q9\td\t-1"])
+def test_a_score_far_behind_ranks_is_refused(last):
+    """The beginning has ranks, so every row must have one: its line is named, in ranges as in the whole file."""
+    text = "".join(f"q{query}\td{rank}\t{rank}\n" for query in range(4_000) for rank in range(1, 4))
+    path = write(Path("run.tsv"), f"{text}{last}\n")
+    messages = {refusal(read_ranking, path), *(refusal(list, RankingRanges(path, n_rows=n)) for n in (1_000, 10**6))}
+
+    assert messages == {
+        f"run.tsv: rank {last.split()[-1]} (line 12001) is not a whole number from 0; fix it, or if the highest comes "
+        "first, say format: trec, columns: {query_id: 1, doc_id: 2, score: 3}"
+    }
+
+
+@pytest.mark.parametrize("ending", ["", "z\td1\t5\n"])
+def test_ranges_without_a_header_have_one_layout(ending):
+    """A range that looks otherwise, alone, is read as the beginning of the file is; the sample is of no cut."""
+    text = "".join(f"q{query}\td{rank}\t{rank}\n" for query in range(9_000) for rank in (1, 2)) + ending
+    path = write(Path("run.tsv"), text)
+    whole = contents(read_ranking(path))
+
+    for n_rows in (700, 10**6):
+        ranges = RankingRanges(path, n_rows=n_rows)
+        assert [row for part in ranges for row in contents(part)] == whole
+        assert ranges.remarks == (f"read by rank: format: trec, {BY_RANK} (such as run.tsv)",)
