@@ -25,7 +25,7 @@ from rankledger.pipeline.data.formats import FORMATS, format_of, layouts
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
 from rankledger.pipeline.types.inputs import Source
 
-__all__ = ["PART_ROWS", "file_parts", "peak_bytes"]
+__all__ = ["PART_ROWS", "file_parts", "peak_bytes", "recognised"]
 
 PART_ROWS = 1_000_000
 """Rows of a part, about: enough that its own cost does not count, few enough for any memory."""
@@ -90,11 +90,11 @@ def file_parts(
         yield from _row_groups(contents, part, n_rows)
     else:
         stored = contents.read()
-        part = _recognised(replace(part, stored=stored), memoryview(stored)[:PAGE], ended=len(stored) <= PAGE)
+        part = recognised(replace(part, stored=stored), memoryview(stored)[:PAGE], ended=len(stored) <= PAGE)
         yield replace(part, stored=_tabbed(part, stored))
 
 
-def _recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
+def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
     """The file as the names of its columns tell, or its first lines where it has none: the same of all its parts.
 
     Args:
@@ -142,7 +142,7 @@ def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -
     for number, (lines, ended) in enumerate(_cut(read, n_rows)):
         stored = pa.py_buffer(lines)
         if not number:
-            first = _recognised(replace(blank, stored=stored), memoryview(sample), ended=sample_ended)
+            first = recognised(replace(blank, stored=stored), memoryview(sample), ended=sample_ended)
             blank = replace(first, stored=blank.stored)
             del first
         stored = _tabbed(blank, stored)
@@ -163,7 +163,7 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
     else:
         end = contents.end(max(PAGE, layout.end_size(contents.end(PAGE))))
         blank = replace(blank, spans=Spans(contents.size, [(contents.size - len(end), end)]))
-    blank = _recognised(blank, memoryview(b""), ended=True)
+    blank = recognised(blank, memoryview(b""), ended=True)
     cuts = layout.cut(blank, n_rows)
     if blank.spans and not _in_order(cuts, blank.spans.size):
         blank = replace(blank, stored=contents.read(), spans=None)

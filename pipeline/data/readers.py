@@ -33,7 +33,7 @@ from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surro
 from rankledger.pipeline.data.formats.json import double, written
 from rankledger.pipeline.data.formats.layouts import RANK, columns_line
 from rankledger.pipeline.data.formats.trec import last_fields
-from rankledger.pipeline.data.parts import PART_ROWS, file_parts
+from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_ahead
@@ -441,7 +441,7 @@ class Reading:
         source = self.source
         stored = pa.py_buffer(b"")
         part = FilePart(source.path, MEMORY, stored, self.kind, source.columns, source.large, held=held)
-        return part.recognised()
+        return recognised(part, memoryview(b""), ended=True)
 
     def _parts(self, file: StoredFile, contents: Contents) -> Iterator[FilePart]:
         return file_parts(file, contents, self.kind, self.source, self._n_rows)

@@ -220,8 +220,8 @@ def recognise_fields(
         return _of_fields(_IDS, value, separator, _PLAIN, tsv=tsv)
     if size == len(_IDS) + 1 and all(is_number(row[-1]) for row in rows):
         value = _third(path, value, rows, tsv=tsv)
-        told = "by rank" if value == RANK else _PLAIN
-        return _of_fields((*_IDS, value or "value"), value, separator, told, tsv=tsv)
+        noted = "by rank" if value == RANK else _PLAIN
+        return _of_fields((*_IDS, value or "value"), value, separator, noted, tsv=tsv)
     place = {"relevance": 3, "score": 4, RANK: 3}.get(value)
     if tsv and place is not None and size in (_TIMED, 6) and (size == 6) == (value != "relevance"):
         return Fields((), value, "", "read as TREC text: format: trec") if is_number(rows[0][place]) else None
@@ -271,10 +271,10 @@ def _third(path: str, value: str, rows: Sequence[Sequence[str]], *, tsv: bool) -
     return value
 
 
-def _of_fields(fields: tuple[str, ...], value: str, separator: str, told: str, *, tsv: bool) -> Fields:
+def _of_fields(fields: tuple[str, ...], value: str, separator: str, noted: str, *, tsv: bool) -> Fields:
     places = {name: str(fields.index(name) + 1) for name in (*_IDS, value) if name}
     form = "format: trec, " if tsv else ""
-    return Fields(fields, value, separator, f"read {told}: {form}{columns_line(places)}")
+    return Fields(fields, value, separator, f"read {noted}: {form}{columns_line(places)}")
 
 
 def is_number(text: str) -> bool:
