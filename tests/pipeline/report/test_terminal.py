@@ -350,6 +350,8 @@ def test_what_would_steer_a_terminal_is_spelt_out():
         (replace(PLAIN, n_missing_queries=30), "30 of 1,200 judged queries without output"),
         (replace(PLAIN, n_unjudged_queries=4_000), "4,000 queries without judgments ignored"),
         (replace(PLAIN, n_tied=17), "17 tied scores"),
+        (replace(PLAIN, n_excluded=7, n_excluded_queries=2), "5,000 rows, 7 documents of 2 queries excluded, 12.5%"),
+        (replace(PLAIN, n_excluded=0), "5,000 rows, 0 documents excluded, 12.5% of the top 10 judged"),
         (
             Quality(n_rows=1, n_unjudged_queries=1, n_missing_queries=0, judged_at_10=None, n_tied=1, n_unpaired=1),
             "1 row, 1 query without judgments ignored, 1 tied score, 1 rating or prediction unpaired",
@@ -465,6 +467,8 @@ def test_data_is_json_without_nan():
             "judged_at_10": None,
             "n_tied": 0,
             "n_unpaired": 0,
+            "n_excluded": None,
+            "n_excluded_queries": 0,
         }
     ]
     late = {"dataset": "web", "model": "late", "reason": "it's gone", "replicate": ""}
