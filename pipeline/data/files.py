@@ -30,6 +30,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from rankledger.pipeline.data.digests import Digest, describe_ranges, has_ranges
+from rankledger.pipeline.data.folders import input_files
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, Source
 
@@ -350,7 +351,7 @@ def find_files(source: Source | str) -> list[StoredFile]:
 
     Args:
         source: the input or its path: a file, a glob, a folder of parts (names that begin with `.` or `_` are passed
-            over), or a URL of one of these, such as `s3://bucket/outputs/*.parquet`.
+            over; see `input_files`), or a URL of one of these, such as `s3://bucket/outputs/*.parquet`.
 
     Raises:
         InputError: nothing is there, it cannot be reached, or it is neither a file nor a folder.
@@ -394,7 +395,7 @@ def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
     if kind == pa.fs.FileType.File:
         return [name]
     if kind == pa.fs.FileType.Directory:
-        return _files_below(filesystem, name)
+        return input_files(name, _files_below(filesystem, name))
     if kind == pa.fs.FileType.Unknown:
         _refuse_special(path, os.stat(name).st_mode)  # noqa: PTH116
     if is_url:

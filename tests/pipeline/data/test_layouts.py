@@ -354,3 +354,76 @@ def test_ranges_without_a_header_have_one_layout(ending):
         ranges = RankingRanges(path, n_rows=n_rows)
         assert [row for part in ranges for row in contents(part)] == whole
         assert ranges.remarks == (f"read by rank: format: trec, {BY_RANK} (such as run.tsv)",)
+
+
+# Folders. BEIR's zip files have corpus.jsonl, queries.jsonl and qrels/{train,dev,test}.tsv in a folder of their own.
+QRELS = "query-id\tcorpus-id\tscore\nPLAIN-2\tMED-10\t{}\n"
+
+
+def beir_folder(*splits: str) -> Path:
+    """A dataset of BEIR with these splits, the grades of which are 1, 2, and so on."""
+    folder = Path("beir/nfcorpus")
+    write(folder / "queries.jsonl", BEIR_QUERIES)
+    write(folder / "corpus.jsonl", BEIR_CORPUS)
+    for grade, split in enumerate(splits, 1):
+        write(folder / f"qrels/{split}.tsv", QRELS.format(grade))
+    return folder
+
+
+@pytest.mark.parametrize("splits", [("test", "train", "dev"), ("test",), ("dev",)])
+@pytest.mark.parametrize("end", ["", "/"])
+def test_a_folder_of_beir_means_its_test_judgments(splits, end):
+    """Those of the test split, or of the only split; the remark names the file."""
+    found = read_judgments(f"{beir_folder(*splits)}{end}")
+
+    assert contents(found) == [("PLAIN-2", "MED-10", 1.0)]
+    assert [Path(file.path) for file in found.files] == [Path(f"beir/nfcorpus/qrels/{splits[0]}.tsv")]
+    assert found.remarks[0].endswith(f"qrels/{splits[0]}.tsv)")
+
+
+def test_a_folder_of_beir_without_a_test_split_is_refused():
+    """Which of several splits is meant, only the user knows."""
+    assert refusal(read_judgments, str(beir_folder("train", "dev"))) == (
+        "beir/nfcorpus: holds judgments of several splits; name one, as in beir/nfcorpus/qrels/dev.tsv"
+    )
+
+
+# A repository on the HuggingFace hub, as push_to_hub writes it: README.md, and data/<split>-<n>-of-<n>.parquet.
+def shard(query: str) -> bytes:
+    """One shard of a ranking."""
+    return parquet(query_id=[query], doc_id=["d"], score=[0.5])
+
+
+def test_a_folder_of_huggingface_is_its_shards():
+    """They are one input in the order of their names; the card and the description are no data."""
+    for number in (1, 0):
+        write(Path(f"hf/data/train-0000{number}-of-00002.parquet"), shard(f"q{number}"))
+    write(Path("hf/README.md"), "---\nlicense: mit\n---\n")
+    write(Path("hf/dataset_infos.json"), "{}")
+
+    assert contents(read_ranking("hf")) == [("q0", "d", 0.5), ("q1", "d", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["data/train-00000-of-00001.parquet", "data/test-00000-of-00001.parquet"],
+            "hf: holds the splits test, train; name one, as in hf/data/test-*.parquet",
+        ),
+        (
+            ["data/train-00000-of-00003.parquet", "data/train-00002-of-00003.parquet"],
+            "hf: lacks 1 of 3 shards, such as data/train-00001-of-00003.parquet; complete it",
+        ),
+        (
+            ["data-00000-of-00001.arrow", "state.json", "dataset_info.json"],
+            "hf: holds Arrow files, as of save_to_disk; write it with to_parquet",
+        ),
+    ],
+)
+def test_a_folder_that_is_not_one_whole_split_is_refused(names, message):
+    """Train and test together, or half of a split, would give figures that look right."""
+    for name in names:
+        write(Path("hf") / name, shard(name))
+
+    assert refusal(read_ranking, "hf") == message
