@@ -13,6 +13,7 @@ from rankledger.pipeline.config.values import (
     DatasetName,
     Ends,
     Keys,
+    Labels,
     Name,
     Plain,
     QueryColumns,
@@ -62,6 +63,10 @@ class OutputFile(File):
     allow_no_overlap: bool = False
     """Whether to accept an output that shares no query, document or rated pair with the dataset, usually because ids
     are spelled differently."""
+
+    select: Labels = Field(default_factory=dict)
+    """Of another tool's results, which to take: `{task: arc_easy, epoch: "{replicate}"}`. Placeholders are filled in as
+    in the path."""
 
 
 class HeldFile(OutputFile):

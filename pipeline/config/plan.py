@@ -330,17 +330,19 @@ def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] 
             for replicate in replicates
         }
         found = {replicate: output for replicate, output in filled.items() if output}
+        if file.select and dataset.kind != "scores":
+            planning.find((*path, "select"), f"`select` has no effect on {dataset.kind}; remove it")
         if found and dataset.kind in kinds:
             outputs[name] = found
     return outputs
 
 
-def _is_family(file: File) -> bool:
-    return has_placeholder(file.path, "replicate")
+def _is_family(file: OutputFile) -> bool:
+    return any(has_placeholder(text, "replicate") for text in (file.path, *file.select.values()))
 
 
 def _replicates(
-    planning: Planning, task: tuple[str, str], path: KeyPath, file: File, words: Mapping[str, str | None]
+    planning: Planning, task: tuple[str, str], path: KeyPath, file: OutputFile, words: Mapping[str, str | None]
 ) -> list[str]:
     """The replicates of a model on a dataset: those that are listed, or that are there; none if it is no family.
 
@@ -356,6 +358,10 @@ def _replicates(
         return []
     if entry.replicates is not None:
         return [*entry.replicates]
+    if not has_placeholder(file.path, "replicate"):
+        message = "`select` has {replicate}, and files do not tell which there are; add replicates: [1, 2, 3]"
+        planning.find((*path, "select"), message)
+        return []
     if planning.recorded is not None:
         known = [model for dataset, model in planning.recorded if model_of((dataset, model)) == task]
         return [model.name for model in known if isinstance(model, Replicate)]

@@ -297,7 +297,17 @@ class Planning:
             self.find((*path, "path"), str(error))
             return None
         self.places.setdefault(where, self._document.finding((*path, "path"), ""))
-        return file.model_copy(update={"path": where, "columns": {**(columns or {}), **file.columns}})
+        update: dict[str, object] = {"path": where, "columns": {**(columns or {}), **file.columns}}
+        if isinstance(file, OutputFile):
+            update["select"] = {label: self._filled(path, label, text, words) for label, text in file.select.items()}
+        return file.model_copy(update=update)
+
+    def _filled(self, path: KeyPath, label: str, text: str, words: Mapping[str, str | None]) -> str:
+        try:
+            return fill(text, words)
+        except ValueError as error:
+            self.find((*path, "select", label), str(error))
+            return text
 
     def records(self) -> str | None:
         """Where records are kept, a folder by its absolute path; None where the config does not say."""

@@ -50,6 +50,7 @@ __all__ = [
     "Interval",
     "Jobs",
     "Keys",
+    "Labels",
     "Least",
     "MetricName",
     "Name",
@@ -618,4 +619,5 @@ ReplicateNames: TypeAlias = Annotated[
     AfterValidator(_replicates),
     WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "minItems": 1}),
 ]
+Labels: TypeAlias = dict[str, Annotated[str, BeforeValidator(_replicate)]]
 Keys: TypeAlias = dict[Annotated[str, AfterValidator(_key_name)], str]

@@ -2,7 +2,7 @@
 
 A file is wide, a row per query and a column per score, which in JSON is `{query: {score: number}}`; or long, a row per
 query and score, as `trec_eval -q` prints them. It is long where it has columns `measure` and `value`, unless all scores
-that are wanted are columns too.
+that are wanted are columns too. The results of another tool, such as an Inspect log, are read sample by sample.
 
 What stands in no row, in an empty cell or as NaN is an undefined score.
 """
@@ -12,8 +12,9 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,17 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.dataset import group_queries
 from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing_unreadable
-from rankledger.pipeline.data.formats.common import LONGEST_ID, FilePart, Kind, refuse_id, refuse_surrogates
+from rankledger.pipeline.data.formats import FORMATS
+from rankledger.pipeline.data.formats.common import (
+    LONGEST_ID,
+    PAGE,
+    FilePart,
+    Format,
+    Kind,
+    Sample,
+    refuse_id,
+    refuse_surrogates,
+)
 from rankledger.pipeline.data.formats.json import double
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import read_queries
@@ -106,12 +117,25 @@ class _Cell(NamedTuple):
 
 
 class _ScoreFile(NamedTuple):
-    """What one file holds: the cells wanted row by row, the scores that are in it, and the number of its rows."""
+    """What one file holds.
+
+    Attributes:
+        description: the file.
+        cells: the cells wanted, row by row.
+        names: the scores that are in it.
+        n_rows: its rows; of another tool's results those that are selected.
+        part: it as it was read.
+        labels: of another tool's results, the distinct values of each label.
+        failed: likewise, the queries of samples that failed.
+    """
 
     description: InputFile
     cells: Sequence[_Cell]
     names: Set[str]
     n_rows: int
+    part: FilePart
+    labels: Mapping[str, Iterable[str]] = MappingProxyType({})
+    failed: Sequence[str] = ()
 
 
 def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile:
@@ -119,6 +143,13 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
     with refusing_unreadable(file.path), file.contents() as contents:
         (part,) = file_parts(file, contents, _SCORES, source)
         description = contents.describe()
+        if not source.format:
+            part = replace(part, format=_recognised(part) or part.format)
+        if part.format.samples:
+            return _of_tool(part, part.format.samples(part), source.select, wanted, description)
+        if source.select:
+            found = f"`select` has no effect on {part.format.name}"
+            raise InputError(f"{part.path}: {found}; remove it, or set `format` to the tool that wrote the file")
         columns = set(part.format.columns(part))
         long = {part.name("measure"), part.name("value")} <= columns
         if long and not (wanted and {part.name(name) for name in wanted} <= columns):
@@ -131,7 +162,50 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
             names = {name for name in wanted if part.name(name) in columns} or columns - {part.name("query_id")}
     if not n_rows:
         raise InputError(f"{part.path}: no rows; write the file again")
-    return _ScoreFile(description, cells, names, n_rows)
+    return _ScoreFile(description, cells, names, n_rows, part)
+
+
+def _recognised(part: FilePart) -> Format | None:
+    """The tool whose results begin as the file does, if any."""
+    begin = bytes(part.data[:PAGE])
+    return next((tool for tool in FORMATS.values() if tool.is_recognised and tool.is_recognised(begin)), None)
+
+
+def _of_tool(
+    part: FilePart, samples: Sequence[Sample], select: Mapping[str, str], wanted: Sequence[str], description: InputFile
+) -> _ScoreFile:
+    """The samples with these labels; each that did not fail has a cell of every score, which may be undefined."""
+    for label in select:
+        known = dict.fromkeys(name for sample in samples for name in sample.labels)
+        if samples and label not in known:
+            meant = likely(label, known) or "; fix `select`"
+            raise InputError(f"{part.path}: no '{shorten(label)}' to select by among {', '.join(known)}{meant}")
+    chosen = [
+        (row, sample)
+        for row, sample in enumerate(samples)
+        if all(str(sample.labels[label]) == text for label, text in select.items())
+    ]
+    names = {name for _, sample in chosen for name in sample.scores}
+    cells, failed = [], []
+    for row, sample in chosen:
+        query_id = _sample_id(part, row, sample)
+        if sample.failed:
+            failed.append(query_id)
+        else:
+            cells += [_Cell(part, row, query_id, name, sample.scores.get(name)) for name in wanted if name in names]
+    labels: dict[str, dict[str, None]] = {}
+    for _, sample in chosen:
+        for label, value in sample.labels.items():
+            labels.setdefault(label, {})[str(value)] = None
+    return _ScoreFile(description, cells, names, len(chosen), part, labels, failed)
+
+
+def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
+    name = part.name("query_id")
+    if name not in sample.ids:
+        meant = likely(name, sample.ids) or "; map it with columns: {query_id: …}"
+        raise InputError(f"{part.path}: no '{shorten(name)}' among {shorten(', '.join(sample.ids))}{meant}")
+    return _id(part, row, sample.ids[name])
 
 
 def _long(part: FilePart) -> list[_Cell]:
@@ -171,6 +245,8 @@ class ExternalOutput:
         n_rows: their rows.
         query_ids: (N,) the queries that have a row.
         values: (M, N) the scores, in the order of the measures, NaN where undefined.
+        failed: further queries, to which there is no answer: they count as without a row.
+        remarks: what is worth saying of how the files were read.
     """
 
     path: str
@@ -178,6 +254,8 @@ class ExternalOutput:
     n_rows: int
     query_ids: tuple[str, ...]
     values: Floats
+    failed: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def of(self, query_ids: npt.NDArray[np.object_], conventions: Conventions) -> tuple[Floats, Bools, Quality]:
         """(M, Q) the scores of these queries, (Q,) which of them have no row, and what was found.
@@ -232,7 +310,7 @@ def external_dataset(
     """
     if source.queries is None:
         read = list(outputs)
-        known = sorted(recorded or {query_id for output in read for query_id in output.query_ids})
+        known = sorted(recorded or {query_id for output in read for query_id in (*output.query_ids, *output.failed)})
         files = tuple(file for output in read for file in output.files)
         return ExternalDataset(np.array(known, dtype=object), Groups(), {"scores": files})
     table = read_queries(source.queries, further=source.group_columns, others=source.search_slices)
@@ -261,6 +339,7 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
     """
     names = [str(measure) for measure in measures]
     read = [_read(file, output, names) for file in each_file(output)]
+    _refuse_mixed(output, read)
     known = {name for file in read for name in file.names}
     for name in names:
         if name not in known:
@@ -276,7 +355,46 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
         row, least, greatest = rows[cell.name]
         values[row, columns[cell.query_id]] = _value(cell, least, greatest)
     files = tuple(file.description for file in read)
-    return ExternalOutput(output.path, files, sum(file.n_rows for file in read), tuple(columns), values)
+    failed = dict.fromkeys(query_id for file in read for query_id in file.failed if query_id not in columns)
+    return ExternalOutput(
+        output.path,
+        files,
+        sum(file.n_rows for file in read),
+        tuple(columns),
+        values,
+        failed=tuple(failed),
+        remarks=() if output.format else tuple(_remarks(output.path, read)),
+    )
+
+
+def _remarks(path: str, read: Sequence[_ScoreFile]) -> Iterator[str]:
+    tools = dict.fromkeys(file.part.format.name for file in read if file.part.format.samples)
+    yield from (f"{path}: read as results of {tool}, which its contents look like (format: {tool})" for tool in tools)
+
+
+def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
+    """Refuse results of several tasks, models or the like, of which one is to be selected; and none at all."""
+    tools = [file.part.format for file in read if file.part.format.samples]
+    labels = dict.fromkeys(label for file in read for label in file.labels)
+    if tools and not labels:
+        raise InputError(f"{output.path}: no samples{_selected(output.select)}; fix `select`, or the path")
+    for label in labels:
+        found = dict.fromkeys(text for file in read for text in file.labels.get(label, ()))
+        if len(found) > 1:
+            listed = [shorten(text) for text in [*found][:5]]
+            if label in {tool.repeats for tool in tools}:
+                remedy = (
+                    f'{{{label}: "{{replicate}}"}} beside the path and replicates: [{", ".join(listed)}] to the model'
+                )
+                remedy = f"add select: {remedy}"
+            else:
+                remedy = f"add select: {{{label}: {json.dumps(listed[0], ensure_ascii=False)}}} beside the path"
+            more = ", …" if len(found) > len(listed) else ""
+            raise InputError(f"{output.path}: results of {len(found)} {label}s ({', '.join(listed)}{more}); {remedy}")
+
+
+def _selected(select: Mapping[str, str]) -> str:
+    return " of " + ", ".join(f"{label} {shorten(text)}" for label, text in select.items()) if select else ""
 
 
 def score_names(source: Source) -> list[str]:

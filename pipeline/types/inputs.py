@@ -45,6 +45,7 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "jsonl": "json:JSONL",
         "json": "json:JSON",
         "parquet": "parquet:PARQUET",
+        "inspect": "tools:INSPECT",
     }
 )
 """Each format's name, and the module of `pipeline/data/formats` with its `Format`."""
@@ -108,6 +109,7 @@ class Source:
         streams: whether it may be `-`, standard input, or a pipe, such as a shell's `<(zcat ranking.gz)`: only what
             someone types on a command line, never what a config names.
         held: the input itself, if it was given in memory; the path is then its name.
+        select: of another tool's results, what rows must be of: a text by label, such as `task`.
     """
 
     path: str
@@ -116,6 +118,7 @@ class Source:
     large: float = 10**9
     streams: bool = False
     held: InMemory | None = None
+    select: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,7 @@ class _ExternalScores:
     scores: Scores
     quality: Quality
     files: tuple[InputFile, ...]
+    remarks: tuple[str, ...]
 
 
 def _attempt(task: Task, read: Callable[..., T], *arguments: object) -> T | Failure:
@@ -116,7 +117,7 @@ def _scores(
         missing=missing,
         replicate=task.replicate,
     )
-    return _ExternalScores(scores, quality, output.files)
+    return _ExternalScores(scores, quality, output.files, output.remarks)
 
 
 Output: TypeAlias = ReadOutput | _ExternalScores | Failure
@@ -294,7 +295,7 @@ def read_inputs(
     inputs = {task.key: _as_recorded(task, read, record) for task in planned.tasks}
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
     joined = {key: output for key, output in evaluated.items() if isinstance(output, ReadOutput)}
-    remarks += [*noted, *(remark for output in joined.values() for remark in output.remarks)]
+    remarks += [*noted, *(remark for output in evaluated.values() for remark in output.remarks)]
     if workers.cluster and (n_here := len(present) - len(elsewhere)):
         remarks += [left_to_evaluation(n_here)]
     worded = {remark.partition(" (")[0]: remark for remark in reversed(remarks)}  # servers word each refusal anew

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.config.inputs import File, HeldFile
+from rankledger.pipeline.config.inputs import File, HeldFile, OutputFile
 from rankledger.pipeline.config.planned import PlannedDataset, Task
 from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import (
@@ -320,4 +320,5 @@ def source_of(file: File) -> Source:
         file.format,
         {str(ours): name for ours, name in file.columns.items()},
         math.inf if file.allow_large else Source.large,
+        select=file.select if isinstance(file, OutputFile) else {},
     )

@@ -6,7 +6,8 @@ import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NoReturn, TypeVar
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,6 +27,7 @@ __all__ = [
     "Format",
     "Kind",
     "Row",
+    "Sample",
     "Spans",
     "count_lines",
     "line_position",
@@ -65,6 +67,9 @@ class Format:
         count_lines: counts the lines of bytes that end with a line; None if a file cannot be cut at line ends.
         end_size: how many bytes at a file's end say where its rows are, by some of the last; None if none do.
         cut: cuts a whole file, of which its end must be there, into parts of about so many rows; None likewise.
+        samples: gives the results of another tool; None for tables.
+        is_recognised: whether a file that begins with these bytes is of that tool.
+        repeats: the label that numbers the answers of one model to the same sample.
     """
 
     name: str
@@ -79,6 +84,25 @@ class Format:
     count_lines: Callable[[bytes], int] | None = None
     end_size: Callable[[memoryview], int] | None = None
     cut: Callable[[FilePart, int], Sequence[Cut]] | None = None
+    samples: Callable[[FilePart], list[Sample]] | None = None
+    is_recognised: Callable[[bytes], bool] | None = None
+    repeats: str = ""
+
+
+class Sample(NamedTuple):
+    """What another tool measured of one sample.
+
+    Attributes:
+        ids: what may name the query; `query_id` if nothing else is asked for.
+        labels: what is measured: the task, the model and the like.
+        scores: by name, as they stand in the file, but words that mean a number as that number.
+        failed: whether there is no answer to score.
+    """
+
+    ids: Mapping[str, object]
+    labels: Mapping[str, object]
+    scores: Mapping[str, object]
+    failed: bool = False
 
 
 @dataclass(frozen=True)
