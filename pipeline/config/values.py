@@ -619,5 +619,5 @@ ReplicateNames: TypeAlias = Annotated[
     AfterValidator(_replicates),
     WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "minItems": 1}),
 ]
-Labels: TypeAlias = dict[str, Annotated[str, BeforeValidator(_replicate)]]
+Labels: TypeAlias = dict[str, Annotated[str, BeforeValidator(_text_of_number)]]
 Keys: TypeAlias = dict[Annotated[str, AfterValidator(_key_name)], str]

@@ -6,7 +6,6 @@ import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import pyarrow as pa
