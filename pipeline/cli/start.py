@@ -35,6 +35,7 @@ def demo(no_tracking: bool, runs_dir: str) -> None:
 @click.command(short_help="Write a config for the files of a folder.")
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path())
 @click.option("--force", is_flag=True, help="Write the config in the place of one that is there.")
+@options.quiet
 def init(folder: str, force: bool) -> None:
     """Look at the files in DIR and below, say what they are, and write rankledger.yaml there: a config that runs.
 

@@ -439,7 +439,7 @@ def test_wrong_settings(line, message):
         ("d: {judgments: {path: a, format: xml}}", FORMAT),
         ("d: {judgments: {path: a, column: {}}}", "d.judgments.column: unknown key 'column'; did you mean 'columns'?"),
         ("d: {judgments: a, columns: {user: query_id}}", COLUMN),
-        ("d: {judgments: a, columns: {query_id: 1}}", "d.columns.query_id: found 1; write a text in quotes"),
+        ("d: {judgments: a, columns: {query_id: 1.5}}", "d.columns.query_id: found 1.5; write a text in quotes"),
         ("d: {judgments: a, columns: [query_id]}", "d.columns: found a list; write a mapping of `key: value`"),
         ("d: {judgments: a, duplicates: sum}", "d.duplicates: found 'sum'; write 'refuse' or 'keep_first'"),
         ("d: {judgments: a, suites: s}", "d.suites: found 's'; write a list"),

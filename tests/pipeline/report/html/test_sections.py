@@ -227,11 +227,13 @@ def test_a_query_of_a_dataset_without_ranks_has_its_change_alone():
 
 
 def test_what_the_outputs_hold():
-    """Counts, the share that is judged, and the least, median and greatest number of documents."""
+    """Counts, the share that is judged, and the least, median and greatest number of documents; nothing is excluded."""
     section = quality(page_figures(page()))
 
     assert said(section.blocks)[0] == "100 queries with judgments or ratings, 4 of them without relevant documents."
-    assert table(section.blocks, "quality-web") == [["dense", "2,000", "2", "3", "12.5%", "5", "0", "1", "10.5", "20"]]
+    assert table(section.blocks, "quality-web") == [
+        ["dense", "2,000", "2", "3", "12.5%", "5", "0", "", "1", "10.5", "20"]
+    ]
 
 
 def test_a_measure_is_defined_with_all_its_parameters():
