@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.measure import external_measure
+from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.external_scores import read_external_scores, score_names
 from rankledger.pipeline.data.files import StoredFile, files_there, suffixes
@@ -81,6 +81,11 @@ def _recognised(file: StoredFile) -> Recognised:
     is_table = format_of(file.suffix) != "trec"
     if not is_table and not _is_text(file):
         return Recognised(file.path, None)
+    if not is_table:
+        with suppress(InputError):
+            scores = _scores_or_queries(source, is_table)
+            if all(map(_is_measure, scores.scores)):  # lines of trec_eval, whose three fields could be a ranking's
+                return scores
     found, refusals = {}, []
     for role, read in _PAIRS.items():
         try:
@@ -150,6 +155,12 @@ def _scores_or_queries(source: Source, is_table: bool) -> Recognised:
     output = read_external_scores(source, [external_measure(name) for name in names])
     counts = f"{len(output.query_ids):,} queries"
     return Recognised(source.path, "scores", f"scores of {counts}: {', '.join(names)}", ids=table, scores=tuple(names))
+
+
+def _is_measure(name: str) -> bool:
+    with suppress(ValueError):
+        return Measure.expand(name) != ()
+    return False
 
 
 def _are_numbers(texts: Sequence[str | None]) -> bool:

@@ -216,7 +216,7 @@ def recognise_fields(
         return None
     if size == _TIMED and value in ("", "relevance", "rating") and _is_timed(rows):
         return _of_fields((*_IDS, value or "rating", "timestamp"), value, separator, "as files of MovieLens", tsv=tsv)
-    if size == len(_IDS) and not value:
+    if size == len(_IDS) and not value and not tsv:  # the header of a table has two fields, too
         return _of_fields(_IDS, value, separator, _PLAIN, tsv=tsv)
     if size == len(_IDS) + 1 and all(is_number(row[-1]) for row in rows):
         value = _third(path, value, rows, tsv=tsv)
