@@ -88,7 +88,7 @@ def _check_headers(style: TableStyle, pages: Sequence[Page]) -> None:
     known = list(dict.fromkeys(line.measure for page in pages for line in page.evaluation.estimates))
     for measure in style.headers:
         if measure not in known:
-            raise InputError(f"headers: no measure {measure!r}{likely(measure, known)}; it has {', '.join(known)}")
+            raise InputError(f"headers: no measure {measure!r}{likely(measure, known) or '; name one of the table'}")
 
 
 def _refuse_without_figures(records: Iterable[Record]) -> None:

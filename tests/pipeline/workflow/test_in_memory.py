@@ -377,6 +377,16 @@ def test_an_evaluation_without_a_record_is_reported_as_its_record_is(tmp_path: P
     assert refusal(free.report, tmp_path / "r.pdf").endswith("let the name end in .html, .md, .tex, .csv")
 
 
+def test_a_table_for_a_paper_takes_headers_of_its_measures() -> None:
+    """A header of no column is refused, as a style for anything but LaTeX is."""
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], overrides=FEW)
+    assert "& MAP" in evaluation.to_latex(headers={"ap": "MAP"})
+    assert refusal(evaluation.to_latex, headers={"app": "MAP"}) == "headers: no measure 'app'; did you mean 'ap'?"
+    style = rankledger.TableStyle(intervals=True)
+    message = refusal(rankledger.report, "last", form="markdown", style=style)
+    assert message == "style: is for LaTeX, and the report is markdown; remove it"
+
+
 def test_models_of_one_evaluation_are_compared(tmp_path: Path) -> None:
     """The difference of each measure is that of the comparison, from the base to the candidate."""
     evaluation = in_memory(WEB, CONTAINERS["mapping"])
