@@ -73,10 +73,12 @@ def fits(annotation: str, option: click.Parameter) -> bool:
     """Whether a parameter takes what the option gives it: None if there is no value, a tuple of several."""
     plain = "bool" if getattr(option, "is_flag", False) and option.type.name != "text" else ""
     plain = plain or next((name for word, name in NUMBERS if word in option.type.name), "str")
+    if isinstance(option.type, click.Tuple):
+        plain = f"tuple[{', '.join(['str'] * option.type.arity)}]"
     if option.multiple if isinstance(option, click.Option) else option.nargs == -1:
         return annotation == f"tuple[{plain}, ...]"
     optional = not option.required and option.default in (None, click.core.UNSET) and plain != "bool"
-    if isinstance(option.type, click.Choice) and annotation.removesuffix(" | None") in ("Backend", "Form"):
+    if isinstance(option.type, click.Choice) and annotation.removesuffix(" | None") in ("Backend", "Fit", "Form"):
         return annotation.endswith(" | None") == optional
     return annotation == plain + (" | None" if optional else "")
 
@@ -112,8 +114,8 @@ def test_shells_complete(run_cli, monkeypatch, shell, words, place, completed):
 
 def test_backend_and_form_are_words_of_the_pipeline():
     """The choices of an option are those of the type that the function takes."""
+    from rankledger.pipeline.report.forms import Fit, Form
     from rankledger.pipeline.workflow.evaluate import Backend
-    from rankledger.pipeline.workflow.report import Form
 
     choices = {
         option.name: tuple(option.type.choices)
@@ -121,4 +123,5 @@ def test_backend_and_form_are_words_of_the_pipeline():
         for option in COMMANDS[name].params
         if isinstance(option.type, click.Choice)
     }
-    assert choices == {"backend": typing.get_args(Backend), "form": (*typing.get_args(Form), "md")}
+    words = tuple(filter(None, typing.get_args(Fit)))
+    assert choices == {"backend": typing.get_args(Backend), "fit": words, "form": (*typing.get_args(Form), "md")}
