@@ -9,13 +9,20 @@ from typing import Any
 import pytest
 
 import rankledger
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.report.explanation import as_data, markdown
 from rankledger.pipeline.report.messages import notes
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
-from tests.support.data_files import refusal, write
+from rankledger.pipeline.workflow.inputs import read_planned
+from rankledger.pipeline.workflow.outputs import OutputReader, output_store
+from tests.support.data_files import contents, refusal, write
 from tests.support.generated_data import Collection, write_config
 
+TREC_EVAL = PROFILES["trec_eval"].conventions
 # By rr bm25 has 1/2, 1/3 and 1: without p of p 1, 1/3 and 1; without x and y of q, too, 1, 1 and 1.
 JUDGED = {"p": {"a": 1}, "q": {"b": 1}, "r": {"c": 1, "d": 1}}
 OUTPUT = {"p": {"p": 9.0, "a": 8.0, "x": 7.0}, "q": {"x": 9.0, "y": 8.0, "b": 7.0}, "r": {"c": 9.0, "x": 8.0}}
@@ -154,3 +161,20 @@ def test_a_record_is_reproduced_with_its_pairs(config, tmp_path):
         rankledger.reproduce(str(found.record), runs_dir=config.parent / "runs")
     again = rankledger.reproduce(str(found.record), inputs=moved, runs_dir=config.parent / "runs")
     assert (again.verdict, again.n_found) == ("identical", 1)
+
+
+def test_workers_find_the_pairs_beside_the_judgments(config):
+    """What a worker of a cluster takes from the cache leaves out the same pairs; without them it has nothing."""
+    overrides = [f"datasets.web.{with_pairs(config)}", "datasets.web.exclude_self=true"]
+    (planned,) = plan(load(config, overrides)).datasets
+    dataset, cache = read_planned(planned, TREC_EVAL), OutputCache(config.parent / "cache")
+    kept = output_store(planned, dataset.files, TREC_EVAL, cache)
+    assert OutputReader(dataset, TREC_EVAL, depth=0, compared=0, kept=kept).keep_judgments() == ()
+
+    found = kept.dataset()
+    assert found is not None
+    assert sorted(contents(found.excluded.rows)) == sorted(contents(dataset.excluded.rows))
+    assert len(contents(found.excluded.rows)) == 5
+    (pairs,) = (config.parent / "cache").rglob("*.excluded")
+    pairs.unlink()
+    assert kept.dataset() is None
