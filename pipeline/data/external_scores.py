@@ -376,7 +376,7 @@ def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
     """Refuse results of several tasks, models or the like, of which one is to be selected; and none at all."""
     tools = [file.part.format for file in read if file.part.format.samples]
     labels = dict.fromkeys(label for file in read for label in file.labels)
-    if tools and not labels:
+    if tools and not any(file.n_rows for file in read):
         raise InputError(f"{output.path}: no samples{_selected(output.select)}; fix `select`, or the path")
     for label in labels:
         found = dict.fromkeys(text for file in read for text in file.labels.get(label, ()))

@@ -46,6 +46,9 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "json": "json:JSON",
         "parquet": "parquet:PARQUET",
         "inspect": "tools:INSPECT",
+        "lm_eval": "tools:LM_EVAL",
+        "mlflow": "tools:MLFLOW",
+        "every_eval_ever": "tools:EVERY_EVAL_EVER",
     }
 )
 """Each format's name, and the module of `pipeline/data/formats` with its `Format`."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 from rankledger.pipeline.data.formats.common import FilePart, Format, Sample
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["INSPECT"]
+__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW"]
 
 _ZIP = b"PK\x03\x04"
 _ZSTD = 93  # the method of a zip member that Python's own module cannot read before 3.14
@@ -59,6 +59,25 @@ def _document(part: FilePart, text: bytes | memoryview) -> dict[str, Any]:
     if not isinstance(found, dict):
         _refuse(part, "expected one object")
     return found
+
+
+def _lines(part: FilePart) -> Iterator[dict[str, Any]]:
+    """The objects of JSON lines."""
+    for number, line in enumerate(part.lines(), 1):
+        if line.strip():
+            try:
+                found = json.loads(line.decode())
+            except (ValueError, RecursionError) as error:
+                raise InputError(f"{part.at(number)}: not JSON ({error}); write the file again") from None
+            if not isinstance(found, dict):
+                raise InputError(f"{part.at(number)}: expected one object a line; write the file again")
+            yield found
+
+
+def _fields(prefix: str, holder: object) -> dict[str, object]:
+    """The texts and whole numbers of an object, which may name a query."""
+    found = holder if isinstance(holder, dict) else {}
+    return {f"{prefix}.{key}": value for key, value in found.items() if type(value) in (str, int)}
 
 
 def _refuse(part: FilePart, found: str) -> NoReturn:
@@ -145,4 +164,62 @@ def _member(part: FilePart, archive: zipfile.ZipFile, name: str) -> bytes:
 _INSPECT_BEGINNING = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"\w+",\s*"eval":\s*\{')
 INSPECT = _tool(
     "inspect", _inspect, lambda begin: begin.startswith(_ZIP) or bool(_INSPECT_BEGINNING.match(begin)), repeats="epoch"
+)
+
+
+_LM_EVAL_NAME = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[^/]*)?\.jsonl(\.gz|\.zst)?")
+
+
+def _lm_eval(part: FilePart) -> Iterator[Sample]:
+    """The lines of `--log_samples`: a task a file, whose name says which; a line per document and filter."""
+    name = _LM_EVAL_NAME.fullmatch(part.path.rpartition("/")[2])
+    task = {"task": name[1]} if name else {}
+    for line in _lines(part):
+        hashes = {key: line[key] for key in ("doc_hash", "prompt_hash") if key in line}
+        ids = {"query_id": _get(part, line, "doc_id", (str, int)), **hashes, **_fields("doc", line.get("doc"))}
+        scores = {str(metric): _number(line.get(str(metric))) for metric in _get(part, line, "metrics", list)}
+        yield Sample(ids, {**task, "filter": _get(part, line, "filter", str)}, scores)
+
+
+LM_EVAL = _tool("lm_eval", _lm_eval, lambda begin: bool(re.match(rb'\s*\{\s*"doc_id":\s*\d+,\s*"doc":', begin)))
+
+
+def _mlflow(part: FilePart) -> Iterator[Sample]:
+    """The rows of a results table; a score is a column such as `toxicity/v1/score` or `right/value`."""
+    table = _document(part, part.data)
+    columns = _get(part, table, "columns", list)
+    named = {column: str(column).partition("/")[0] for column in columns if re.search("/(score|value)$", str(column))}
+    for name in named.values():
+        if [*named.values()].count(name) > 1:
+            _refuse(part, f"several columns of the score '{shorten(name)}'")
+    for cells in _get(part, table, "data", list):
+        if not isinstance(cells, list) or len(cells) != len(columns):
+            _refuse(part, f"a row without the {len(columns)} columns")
+        row = dict(zip(columns, cells, strict=True))
+        ids = _fields("request", row.get("request"))
+        ids |= {str(name): value for name, value in row.items() if name not in named and type(value) in (str, int)}
+        scores = {name: _number(row[column]) for column, name in named.items()}
+        yield Sample(ids, {}, scores, row.get("state") == "ERROR")
+
+
+MLFLOW = _tool("mlflow", _mlflow, lambda begin: bool(re.match(rb'\s*\{\s*"columns":\s*\[', begin)))
+
+
+def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
+    """The lines of instances, by version 0.3.0 of the schema; one for each sample and figure that it is part of."""
+    for line in _lines(part):
+        scored = _get(part, line, "evaluation", dict)
+        labels = {"model": _get(part, line, "model_id", str), "evaluation": _get(part, line, "evaluation_name", str)}
+        if line.get("evaluation_result_id") is not None:
+            labels["result"] = str(line["evaluation_result_id"])
+        ids = {"query_id": _get(part, line, "sample_id", str), "sample_hash": line.get("sample_hash")}
+        scores = {name: _number(scored.get(name)) for name in ("score", "is_correct")}
+        details = line.get("performance") or {}
+        yield Sample(ids, labels, {**scores, "latency_ms": details.get("latency_ms")})
+
+
+EVERY_EVAL_EVER = _tool(
+    "every_eval_ever",
+    _every_eval_ever,
+    lambda begin: bool(re.match(rb'\s*\{\s*"schema_version":\s*"[^"]*",\s*"evaluation_id":', begin)),
 )

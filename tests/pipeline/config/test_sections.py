@@ -262,7 +262,10 @@ LOGGED_ID = "write the id of a logged model, as in m-1f0c9a2b…"
 CREDENTIALS = "the name contains a user or password, as a URI does; choose another"
 LOGGED_URI = "write models:/NAME/VERSION, models:/NAME@ALIAS or models:/m-…"
 EXTRA = "`extra` is one JSON object of numbers; write only its path"
-FORMAT = "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl', 'json', 'parquet' or 'inspect'"
+FORMAT = (
+    "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl', 'json', 'parquet', 'inspect', 'lm_eval', "
+    "'mlflow' or 'every_eval_ever'"
+)
 TIES = (
     "conventions.ties: found 'random'; write 'doc_id_desc', 'doc_id_asc', 'input_order', 'rank_column', 'optimistic', "
     "'pessimistic' or 'expected'"

@@ -187,3 +187,101 @@ def test_select_is_refused_where_it_does_nothing(tmp_path):
     assert refusal(path, "close", select={"epoch": "1"}) == (
         "scores.tsv: `select` has no effect on tsv; remove it, or set `format` to the tool that wrote the file"
     )
+
+
+LM_EVAL = GOLDEN / "lm_eval"
+
+
+def test_samples_of_lm_eval():
+    """The dummy model answers `lol`: right of the first; `lol 6` is not it. The filter keeps letters of the answer."""
+    written = next(LM_EVAL.glob("samples_written_*"))
+
+    assert scores(read(written, "exact_match", select={"filter": "strict"})) == {"0": [1], "1": [0], "2": [0]}
+    assert refusal(written, "exact_match") == (
+        f'{written.name}: results of 2 filters (strict, letters); add select: {{filter: "strict"}} beside the path'
+    )
+    by_text = read(written, "exact_match", select={"filter": "letters"}, columns={"query_id": "doc.question"})
+    assert scores(by_text) == {"1 + 1?": [1], "2 + 2?": [0], "3 + 3?": [0]}
+
+
+def test_a_task_of_lm_eval_is_selected_by_the_name_of_its_file():
+    """Two tasks in one folder: each line's task is that of the file; the metrics of `choice` are its own."""
+    found = read(LM_EVAL / "*.jsonl", "acc", "acc_norm", select={"task": "choice"})
+
+    assert set(found.query_ids) == {"0", "1", "2"}
+    assert scores(found) == scores(read(next(LM_EVAL.glob("samples_choice_*")), "acc", "acc_norm"))
+    assert scores(found)["0"] == [1, 1]  # -0.24 for the right option, -0.97 for the other
+    assert scores(found)["1"] == [0, 0]  # -0.80, and -0.45
+    assert "results of 2 tasks (choice, written)" in refusal(LM_EVAL / "*.jsonl", "acc")
+
+
+def test_the_table_of_mlflow_evaluate():
+    """`length/v1/score` is `length`, the letters of `2`, `4 please` and `7`; a column of the data names the query."""
+    table = GOLDEN / "mlflow" / "eval_results_table.json"
+
+    assert scores(read(table, "length")) == {"q1": [1], "q2": [8], "q3": [1]}
+    assert refusal(table, "length", columns={"query_id": "id"}) == (
+        "eval_results_table.json: no 'id' among query_id, right, answer; map it with columns: {query_id: …}"
+    )
+
+
+def test_the_table_of_mlflow_genai_evaluate():
+    """`right/value` is true, true, and undefined where the scorer failed; the inputs name the query."""
+    table = GOLDEN / "mlflow" / "genai.json"
+    found = scores(read(table, "right", "length", columns={"query_id": "request.query_id"}))
+
+    np.testing.assert_array_equal([found[query_id] for query_id in ("q1", "q2", "q3")], [[1, 1], [1, 8], [NAN, 1]])
+    assert "no 'query_id' among request.query_id, trace_id" in refusal(table, "right")
+
+
+def instance(sample: str, score: float, **others: Any) -> str:
+    """A line of instances by version 0.3.0 of the schema, its required keys."""
+    line = {
+        "schema_version": "0.3.0",
+        "evaluation_id": "sums/small/1",
+        "model_id": "org/small",
+        "evaluation_name": "sums",
+        "sample_id": sample,
+        "interaction_type": "single_turn",
+        "input": {"raw": "1 + 1?", "reference": ["2"]},
+        "output": {"raw": ["2"]},
+        "answer_attribution": [],
+        "evaluation": {"score": score, "is_correct": score > 0.5},
+    }
+    return json.dumps(line | others) + "\n"
+
+
+def test_instances_of_every_eval_ever(tmp_path):
+    """Written by hand from the schema's version 0.3.0: a score and whether it is correct; figures are told apart."""
+    path = tmp_path / "small_samples.jsonl"
+    path.write_text(instance("a", 0.75, performance={"latency_ms": 12}) + instance("b", 0.25))
+
+    found = scores(read(path, "score", "is_correct", "latency_ms"))
+    np.testing.assert_array_equal([found["a"], found["b"]], [[0.75, 1, 12], [0.25, 0, NAN]])
+    path.write_text("".join(instance("a", 1, evaluation_result_id=name) for name in ("f1", "em")))
+    assert "results of 2 results (f1, em)" in refusal(path, "score")
+    assert scores(read(path, "score", select={"result": "em"})) == {"a": [1]}
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "found"),
+    [
+        ("lm_eval", "{\n", "a.txt:1: not JSON (Expecting property name enclosed in double quotes: line 2 column 1"),
+        ("lm_eval", "[]\n", "a.txt:1: expected one object a line; write the file again"),
+        ("lm_eval", "{}\n", "a.txt: no 'doc_id' where lm_eval writes one"),
+        ("mlflow", '{"columns": ["a"], "data": [[]]}', "a.txt: a row without the 1 columns"),
+        (
+            "mlflow",
+            '{"columns": ["a/v1/score", "a/v2/score"], "data": []}',
+            "a.txt: several columns of the score 'a'; write the file again with mlflow, or fix `format`",
+        ),
+        ("every_eval_ever", "{}\n", "a.txt: no 'evaluation' where every_eval_ever writes one"),
+        ("every_eval_ever", "", "a.txt: no samples; fix `select`, or the path"),
+    ],
+)
+def test_a_file_that_no_tool_wrote_is_refused(tmp_path, form, text, found):
+    """Whatever `format` claims, what is missing is named."""
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+
+    assert refusal(path, "score", format=form).startswith(found)
