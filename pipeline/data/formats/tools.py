@@ -175,8 +175,8 @@ def _lm_eval(part: FilePart) -> Iterator[Sample]:
     name = _LM_EVAL_NAME.fullmatch(part.path.rpartition("/")[2])
     task = {"task": name[1]} if name else {}
     for line in _lines(part):
-        hashes = {key: line[key] for key in ("doc_hash", "prompt_hash") if key in line}
-        ids = {"query_id": _get(part, line, "doc_id", (str, int)), **hashes, **_fields("doc", line.get("doc"))}
+        ids = {**_fields("doc", line.get("doc")), "query_id": _get(part, line, "doc_id", (str, int))}
+        ids |= {key: line[key] for key in ("doc_hash", "prompt_hash") if key in line}
         scores = {str(metric): _number(line.get(str(metric))) for metric in _get(part, line, "metrics", list)}
         yield Sample(ids, {**task, "filter": _get(part, line, "filter", str)}, scores)
 
