@@ -101,6 +101,9 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
         part: the beginning of the file, at least its first row.
         sample: its first bytes, as many whatever the parts are.
         ended: whether the file ends with them.
+
+    Raises:
+        InputError: its first lines may mean two things.
     """
     if not {"query_id", "doc_id", "subtopic"}.issuperset(part.kind.ids):
         return part

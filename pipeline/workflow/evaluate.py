@@ -454,7 +454,7 @@ def validate(
         quality=inputs.model_quality,
         replicates=inputs.replicates,
         failures=inputs.failures,
-        warnings=(*planned.warnings, *_hints(loaded, planned), *map(str, inputs.warnings)),
+        warnings=(*planned.warnings, *inputs.remarks, *_hints(loaded, planned), *map(str, inputs.warnings)),
         false_alarms=_false_alarms(loaded.config, planned),
     )
 

@@ -26,7 +26,7 @@ __all__ = ["CONFIG", "FirstConfig", "init"]
 CONFIG = "rankledger.yaml"
 """The name of the config that is written."""
 
-_OURS = ("runs/records/", "runs/cache/")  # what evaluations write into the runs folder of a project
+_OURS = ("runs/records/", "runs/cache/", "runs/mlflow")  # what evaluations write into the runs folder of a project
 _DEEP = 100  # documents of a ranking, from which recall at that depth says something
 _RELEVANT = 0.8  # of the greatest rating: 4 of 5 stars
 _PLAIN = re.compile(r"[A-Za-z_][\w./@-]*", re.ASCII)
