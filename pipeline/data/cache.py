@@ -3,7 +3,8 @@
 It holds a folder per judgments and way of reading them. In it are the judgments, `judgments.rows`, documents that are
 left out of rankings, `<their key>.excluded`, and per model output the judged documents that it retrieved:
 `<bytes of the output>/<its key>.hits`. A key is a digest of everything that decides what is in the file: the digests of
-the input's files, how they are read, how ties are broken, which documents were left out.
+the input's files, how they are read, how ties are broken, which documents were left out. Beside it is what the join
+found in ranges of an output that several processes read, `<their key>.ranges`, until all of it is joined.
 
 Each file is one line, `rankledger blocks <version> <SHA-256 of the rest>`, and Parquet whose metadata repeat the key in
 full. What is damaged, cut short or another's is never believed. Anything may be deleted at any time.
@@ -24,6 +25,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,7 +42,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Chunk, Content, Rows
 from rankledger.pipeline.types.joined import Hits, Quality
 
-__all__ = ["CacheError", "ExclusionsKey", "HitsKey", "JudgmentsKey", "OutputCache"]
+__all__ = ["RANGES", "CacheError", "ExclusionsKey", "HitsKey", "JudgmentsKey", "OutputCache", "RangesKey"]
 
 _VERSION = 2  # raised when the layout changes, or what readers and the join make of the same bytes
 
@@ -50,7 +52,17 @@ _HITS = {"n_retrieved": pa.int64(), **dict.fromkeys(_LISTS, pa.large_list(pa.int
 _ROWS = {"query": pa.int64(), "doc_id": pa.string(), "relevance": pa.float64()}
 _QUALITY = {field.name for field in fields(Quality)}
 _FAILURES = (OSError, pa.ArrowException)  # of a disk or an object store
-_LAYOUTS = (_HITS, _ROWS, {**_ROWS, "subtopic": pa.string()})
+
+RANGES = MappingProxyType(
+    dict.fromkeys(("n_rows", "n_joined", "n_unjudged_queries", "n_tied", "knows_query"), pa.int64())
+    | dict.fromkeys(("n_excluded", "n_excluded_queries"), pa.int64())
+    | dict.fromkeys(("hits", "retrieved", "aside_number", "hash", "aside_hash"), pa.large_list(pa.int64()))
+    | dict.fromkeys(("aside_query", "aside_doc"), pa.large_list(pa.string()))
+    | {"aside_value": pa.large_list(pa.float64())}
+)
+"""The columns of a table with a row per range."""
+
+_LAYOUTS = (_HITS, _ROWS, {**_ROWS, "subtopic": pa.string()}, {**RANGES})
 
 
 class CacheError(Exception):
@@ -125,7 +137,18 @@ class HitsKey:
         return cls(judgments, content, order, score_precision, exclusions)
 
 
-_Key: TypeAlias = JudgmentsKey | _ExcludedKey | HitsKey
+@dataclass(frozen=True)
+class RangesKey:
+    """All that decides what the join finds in some ranges of an output.
+
+    Attributes:
+        hits: that of an output which is no more than what was parsed of it.
+    """
+
+    hits: HitsKey
+
+
+_Key: TypeAlias = JudgmentsKey | _ExcludedKey | HitsKey | RangesKey
 
 
 @dataclass(frozen=True)
@@ -287,6 +310,25 @@ class OutputCache:
         """
         self._write(key, _table_of_hits(hits), _DELTAS)
 
+    def read_ranges(self, key: RangesKey) -> pa.Table | None:
+        """What the join found in ranges, a row each, in the columns of `RANGES`; None if there is nothing.
+
+        Raises:
+            CacheError: it is damaged.
+        """
+        table = self._read(_name_of(key), key)
+        if table is not None and {*table.column_names} != {*RANGES}:
+            raise _damaged(self._files.place(_name_of(key)))
+        return table
+
+    def write_ranges(self, key: RangesKey, table: pa.Table) -> None:
+        """Keep what the join found in ranges.
+
+        Raises:
+            CacheError: it cannot be written.
+        """
+        self._write(key, table)
+
     def read_judgments(self, key: JudgmentsKey) -> Rows | None:
         """The judgments that were kept under that key; None if there are none.
 
@@ -358,6 +400,8 @@ def _name_of(key: _Key) -> str:
         return f"{_digest(key)}/judgments.rows"
     if isinstance(key, _ExcludedKey):
         return f"{_digest(key.judgments)}/{_digest(key)}.excluded"
+    if isinstance(key, RangesKey):
+        return f"{_folder_of(key.hits.judgments, key.hits.content.size)}/{_digest(key)}.ranges"
     return f"{_folder_of(key.judgments, key.content.size)}/{_digest(key)}.hits"
 
 

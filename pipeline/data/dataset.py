@@ -55,6 +55,7 @@ __all__ = [
     "read_trec_files",
     "refuse_other_queries",
     "returns_any",
+    "row_order",
     "size_of",
     "small_overlap",
 ]
@@ -264,7 +265,7 @@ def read_output(
             refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
             _refuse_other_pairs(dataset.judgments, rows)
         return rows.files, replace(joined, remarks=rows.remarks)
-    ranges = readers.RankingRanges(output, by=_order(conventions), n_rows=n_rows)
+    ranges = readers.RankingRanges(output, by=row_order(conventions), n_rows=n_rows)
     depths = Depths(depth if with_catalogue else 0.0, compared)
     join = RankingJoin(dataset.judgments, conventions, depths, dataset.excluded)
     join.add_ranges(ranges, folder, at_a_time)
@@ -284,12 +285,13 @@ def returns_any(output: Source, documents: pa.StringArray, conventions: Conventi
     Raises:
         InputError: it is missing or malformed.
     """
-    ranges = readers.RankingRanges(output, by=_order(conventions))
+    ranges = readers.RankingRanges(output, by=row_order(conventions))
     found = [_any_in(chunk.doc_ids, documents) for rows in ranges for chunk in rows.chunks]
     return any(found)
 
 
-def _order(conventions: Conventions) -> Literal["rank", "score"]:
+def row_order(conventions: Conventions) -> Literal["rank", "score"]:
+    """What orders the documents of a ranking under these conventions."""
     return "rank" if conventions.ties == "rank_column" else "score"
 
 

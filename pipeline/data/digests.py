@@ -13,7 +13,7 @@ from typing import Any
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import InputFile
 
-__all__ = ["Digest", "describe_ranges", "has_ranges"]
+__all__ = ["Digest", "describe_ranges", "described", "has_ranges", "hashed_alone"]
 
 _LARGEST = 1 << 32  # bytes of a file with one SHA-256
 _RANGE = 1 << 26  # bytes
@@ -25,6 +25,11 @@ def has_ranges(size: int) -> bool:
     return size > _LARGEST
 
 
+def hashed_alone(size: int) -> int:
+    """How many bytes of a file of so many are hashed without those before them: of a large one those of a range."""
+    return _RANGE if has_ranges(size) else size
+
+
 def describe_ranges(path: str, file: Any, size: int) -> InputFile:
     """A large file by its ranges, which are read and hashed at once, by a thread per core.
 
@@ -33,7 +38,7 @@ def describe_ranges(path: str, file: Any, size: int) -> InputFile:
         file: an Arrow file that can be read anywhere.
         size: its bytes. If there are fewer by now, the digest is of no use.
     """
-    return _described(path, size, map_threads(lambda begin: _range_digest(file, begin), range(0, size, _RANGE)))
+    return described(path, size, map_threads(lambda begin: _range_digest(file, begin), range(0, size, _RANGE)))
 
 
 def _range_digest(file: Any, begin: int) -> str:
@@ -44,8 +49,12 @@ def _range_digest(file: Any, begin: int) -> str:
     return digest.hexdigest()
 
 
-def _described(path: str, size: int, ranges: Iterable[str]) -> InputFile:
-    lines = "".join(f"{digest}\n" for digest in ranges)
+def described(path: str, size: int, digests: Iterable[str]) -> InputFile:
+    """The file of these digests: of its bytes or, if it is large, of its ranges in their order."""
+    if not has_ranges(size):
+        (digest,) = digests
+        return InputFile(path, size, digest)
+    lines = "".join(f"{digest}\n" for digest in digests)
     return InputFile(path, size, ranges_sha256=hashlib.sha256(lines.encode()).hexdigest())
 
 
@@ -69,9 +78,12 @@ class Digest:
         self._current.update(view)
         self._n_bytes += len(view)
 
+    @property
+    def digests(self) -> list[str]:
+        """Those of the ranges that were given, the last of which may be short; of a file that has none, its own."""
+        is_last = self._n_bytes or not has_ranges(self._size)
+        return [*self._ranges, *([self._current.hexdigest()] if is_last else [])]
+
     def describe(self, path: str) -> InputFile:
         """The file at that path, once all of its bytes were given."""
-        if not has_ranges(self._size):
-            return InputFile(path, self._size, self._current.hexdigest())
-        last = [self._current.hexdigest()] if self._n_bytes else []
-        return _described(path, self._size, [*self._ranges, *last])
+        return described(path, self._size, self.digests)

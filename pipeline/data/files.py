@@ -17,7 +17,7 @@ import posixpath
 import re
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,6 +105,24 @@ class StoredFile:
         with self._opened() as (file, size), ThreadPoolExecutor(1) as beside:
             yield Contents(self, _Stored(self.path, file, size, beside), size)
 
+    @contextmanager
+    def positioned(self) -> Iterator[tuple[Callable[[int, int], memoryview], int]]:
+        """What reads its bytes as they are stored from one place up to another, and its size. As `contents`."""
+        with self._opened() as (file, size):
+
+            def read(begin: int, end: int) -> memoryview:
+                file.seek(begin)
+                view = np.empty(end - begin, np.uint8).data
+                if n_missing := len(view) - _fill(file, view):
+                    _refuse_short(self.path, n_missing)
+                return view
+
+            yield read, size
+
+    def limit(self, size: int) -> float:
+        """Bytes that may come of it if it has so many."""
+        return max(self.large, float(_RATIO * size))
+
     def read(self) -> tuple[pa.Buffer, InputFile]:
         """Its whole contents, all of one moment, and what it is as it is stored.
 
@@ -171,6 +189,18 @@ class StoredFile:
         return isinstance(self.filesystem, pa.fs.LocalFileSystem)
 
 
+def _fill(file: Any, view: memoryview) -> int:
+    """How much of the view could be filled from where the file is now."""
+    n_read = 0
+    while n_read < len(view) and (n_more := file.readinto(view[n_read : n_read + _PIECE])):
+        n_read += n_more
+    return n_read
+
+
+def _refuse_short(path: str, n_missing: int) -> NoReturn:
+    raise InputError(f"{path}: ended {n_missing:,} bytes early while it was read; check the file")
+
+
 class _Stored:
     """A file's bytes as they are stored, one after the other; each is hashed, by a thread beside, once it is read."""
 
@@ -189,10 +219,10 @@ class _Stored:
         """Fill as much of the view as there are bytes left."""
         view = view[: self.left]
         n_file = min(len(view), max(0, self.left - len(self._end)))
-        n_read = self._filled(view[:n_file])
+        n_read = _fill(self._file, view[:n_file])
         self.left -= n_read
         if n_read < n_file:
-            self._refuse_short(self.left)
+            _refuse_short(self._path, self.left)
         if n_file < len(view):
             n_begun = len(self._end) - self.left
             view[n_file:] = self._end[n_begun : n_begun + len(view) - n_file]
@@ -201,23 +231,13 @@ class _Stored:
         self._hashing = self._beside.submit(self._digest.update, view)
         return len(view)
 
-    def _filled(self, view: memoryview) -> int:
-        """How much of the view could be filled from where the file is now."""
-        n_read = 0
-        while n_read < len(view) and (n_more := self._file.readinto(view[n_read : n_read + _PIECE])):
-            n_read += n_more
-        return n_read
-
-    def _refuse_short(self, n_missing: int) -> NoReturn:
-        raise InputError(f"{self._path}: ended {n_missing:,} bytes early while it was read; check the file")
-
     def end(self, size: int) -> memoryview:
         """The last bytes, at most so many, before any other is read; in their turn they are taken from memory."""
         end = memoryview(bytearray(min(size, self.left)))
         self._file.seek(self.left - len(end))
-        n_read = self._filled(end)
+        n_read = _fill(self._file, end)
         if n_read < len(end):
-            self._refuse_short(len(end) - n_read)
+            _refuse_short(self._path, len(end) - n_read)
         self._file.seek(0)
         self._end = end
         return end
@@ -250,7 +270,7 @@ class Contents:
 
     def __init__(self, file: StoredFile, stored: _Stored, size: int) -> None:
         """Begin at the beginning."""
-        self.limit = max(file.large, float(_RATIO * size))
+        self.limit = file.limit(size)
         self._path = file.path
         self._stored = stored
         self.size = size

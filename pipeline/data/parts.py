@@ -11,21 +11,24 @@ compressed is cut as it is uncompressed. CSV, where a line end may stand within 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, pairwise
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rankledger.pipeline.data.digests import has_ranges, hashed_alone
 from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, layouts
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
 
-__all__ = ["PART_ROWS", "file_parts", "peak_bytes", "recognised"]
+__all__ = ["PART_ROWS", "PartPlace", "Span", "file_parts", "open_part", "part_places", "peak_bytes", "recognised"]
 
 PART_ROWS = 1_000_000
 """Rows of a part, about: enough that its own cost does not count, few enough for any memory."""
@@ -36,6 +39,9 @@ _TIMES = 2  # bytes of memory for a byte of text that is parsed and joined
 _BESIDE = 100e6  # bytes that are taken beside them by large ranges: what is sorted, looked up and put aside
 _LINE_FEED = b"\n"
 _Bytes = npt.NDArray[np.uint8]
+
+Span: TypeAlias = tuple[int, int]
+"""The places of a file from one up to another."""
 
 
 def peak_bytes(source: Source, *, in_ranges: bool) -> float:
@@ -82,8 +88,8 @@ def file_parts(
     Raises:
         InputError: it cannot be read, is compressed otherwise than its name says, or larger than it may be.
     """
-    layout = FORMATS[source.format or format_of(file.suffix)]
-    part = FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, contents.limit)
+    part = _blank(file, contents.size, kind, source)
+    layout = part.format
     if n_rows is not None and layout.count_lines is not None:
         yield from _lines(file, contents, part, n_rows)
     elif n_rows is not None and layout.cut is not None:
@@ -137,6 +143,12 @@ def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
     return pa.py_buffer(stored.to_pybytes().replace(part.separator.encode(), b"\t"))
 
 
+def _blank(file: StoredFile, size: int, kind: Kind, source: Source) -> FilePart:
+    """The file, of so many bytes, without them."""
+    layout = FORMATS[source.format or format_of(file.suffix)]
+    return FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, file.limit(size))
+
+
 def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
     """The parts of text; `blank` is one without bytes."""
     head = None
@@ -160,12 +172,10 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
     """The parts of Parquet; what is compressed as a whole or not in the order of the file is read as a whole."""
     layout = blank.format
     assert layout.cut, "what is cut between row groups"
-    assert layout.end_size, "which its end tells"
     if contents.is_packed:
         blank = replace(blank, stored=contents.read())
     else:
-        end = contents.end(max(PAGE, layout.end_size(contents.end(PAGE))))
-        blank = replace(blank, spans=Spans(contents.size, [(contents.size - len(end), end)]))
+        blank = _with_end(blank, contents.size, contents.end)
     blank = recognised(blank, memoryview(b""), ended=True)
     cuts = layout.cut(blank, n_rows)
     if blank.spans and not _in_order(cuts, blank.spans.size):
@@ -175,6 +185,14 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
         whole = len(cuts) == 1
         yield replace(blank, groups=cut.groups, before=partial(int, cut.n_before), whole=whole, spans=spans)
         del spans  # before the next are read
+
+
+def _with_end(blank: FilePart, size: int, last: Callable[[int], memoryview]) -> FilePart:
+    """A Parquet file of so many bytes of which the end is there; `last` gives the last bytes."""
+    end_size = blank.format.end_size
+    assert end_size, "which its end tells"
+    end = last(max(PAGE, end_size(last(PAGE))))
+    return replace(blank, spans=Spans(size, [(size - len(end), end)]))
 
 
 def _in_order(cuts: Sequence[Cut], size: int) -> bool:
@@ -199,7 +217,7 @@ def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
     """
     size = lines.bytes_of(n_rows)
     taken = lines.take(size)
-    while not _holds_row(taken) and not lines.ended:
+    while not _holds_row(taken.data) and not lines.ended:
         taken = np.concatenate([taken, lines.take(1)])
     begin = 0
     while n_bytes := len(taken):
@@ -227,8 +245,7 @@ class _Lines:
 
     def bytes_of(self, n_rows: int) -> int:
         """The bytes of so many lines, if all are as long as the first ones; no more than a part may have."""
-        n_lines = self._rest.tobytes().count(_LINE_FEED)
-        return max(1, min(len(self._rest) * n_rows // max(1, n_lines), _LARGEST))
+        return _bytes_of(self._rest.data, n_rows)
 
     @property
     def at_end(self) -> bool:
@@ -255,8 +272,13 @@ class _Lines:
         return filled[:n_read]
 
 
-def _holds_row(lines: _Bytes) -> bool:
-    data = without_bom(lines.data)
+def _bytes_of(page: memoryview, n_rows: int) -> int:
+    n_lines = bytes(page).count(_LINE_FEED)
+    return max(1, min(len(page) * n_rows // max(1, n_lines), _LARGEST))
+
+
+def _holds_row(lines: memoryview) -> bool:
+    data = without_bom(lines)
     texts = (io.BytesIO(data[:size]) for size in (PAGE, len(data)))  # most are known by their first lines
     return any(line.strip() and not line.startswith(b"#") for text in texts for line in text)
 
@@ -274,3 +296,111 @@ def _lines_before(file: StoredFile, layout: Format, n_rows: int, number: int) ->
     assert layout.count_lines is not None, "what is cut at line ends"
     with file.contents() as contents:
         return sum(layout.count_lines(lines.tobytes()) for lines, _ in islice(_cut(_Lines(contents), n_rows), number))
+
+
+@dataclass(frozen=True)
+class PartPlace:
+    """Where a part of a file is.
+
+    Attributes:
+        begin: of the part itself.
+        spans: of the bytes that parsing it takes. Of text: the beginning of the file, by which its layout is
+            recognised, and the part, with the byte before it unless it begins the file. Of Parquet: the file's end, and
+            the columns.
+        groups: the first row group of Parquet, and the one behind the last; None for text.
+    """
+
+    begin: int
+    spans: tuple[Span, ...]
+    groups: tuple[int, int] | None = None
+
+
+def part_places(file: StoredFile, kind: Kind, source: Source, n_rows: int) -> tuple[int, list[PartPlace]]:
+    """A file's bytes, and where its parts are; no part if there is but one, or the file is read from its beginning.
+
+    Args:
+        file: where it is.
+        kind: what to take from it.
+        source: the input.
+        n_rows: rows of a part, about.
+
+    Raises:
+        InputError: it cannot be read, or changed meanwhile.
+    """
+    with file.positioned() as (read, size):
+        blank = _blank(file, size, kind, source)
+        places: list[PartPlace] = []
+        if not suffixes(file.name)[1] and blank.format.count_lines is not None:
+            places = _line_places(read, size, n_rows)
+        elif not suffixes(file.name)[1] and blank.format.cut is not None:
+            places = _group_places(read, size, blank, n_rows)
+        return size, places if len(places) > 1 else []
+
+
+def _line_places(read: Callable[[int, int], memoryview], size: int, n_rows: int) -> list[PartPlace]:
+    page = read(0, min(PAGE, size))
+    if _LINE_FEED not in bytes(without_bom(page)).lstrip() or not _holds_row(page):
+        return []
+    step = hashed_alone(size) if has_ranges(size) else _bytes_of(page, n_rows)
+    ends = dict.fromkeys([*(_line_end(read, size, place) for place in range(step, size, step)), size])
+    return [PartPlace(begin, ((0, len(page)), (max(0, begin - 1), end))) for begin, end in pairwise([0, *ends])]
+
+
+def _line_end(read: Callable[[int, int], memoryview], size: int, place: int) -> int:
+    """Where the line ends that holds the byte before the place."""
+    begin = place - 1
+    while begin < size:
+        page = bytes(read(begin, min(size, begin + PAGE)))
+        if (found := page.find(_LINE_FEED)) >= 0:
+            return begin + found + 1
+        begin += len(page)
+    return size
+
+
+def _group_places(read: Callable[[int, int], memoryview], size: int, blank: FilePart, n_rows: int) -> list[PartPlace]:
+    """No part if columns lie elsewhere than the footer says they may: in the file, in the order of its row groups."""
+    assert blank.format.cut, "what is cut between row groups"
+    with_end = _with_end(blank, size, lambda n_bytes: read(max(0, size - n_bytes), size))
+    with_end = recognised(with_end, memoryview(b""), ended=True)
+    assert with_end.spans is not None, "which was just read"
+    cuts = blank.format.cut(with_end, n_rows)
+    if not _in_order(cuts, size) or not all(cut.spans and cut.groups for cut in cuts):
+        return []
+    end = (with_end.spans.views[0][0], size)
+    return [
+        PartPlace(cut.spans[0][0], (end, *cut.spans), (cut.groups[0], cut.groups[-1] + 1)) for cut in cuts if cut.groups
+    ]
+
+
+def open_part(
+    file: StoredFile, size: int, place: PartPlace, views: Sequence[memoryview], kind: Kind, source: Source
+) -> FilePart:
+    """A part whose bytes were read by themselves, with the layout that reading the file from its beginning gives it.
+
+    Its messages do not say where in the file a row stands.
+
+    Args:
+        file: where it is.
+        size: its bytes.
+        place: where the part is.
+        views: the bytes of its spans.
+        kind: what to take from it.
+        source: the input.
+
+    Raises:
+        InputError: its layout may be one or another; or it is not whole lines, as the file was another one when it was
+            cut.
+    """
+    blank = replace(_blank(file, size, kind, source), whole=False)
+    if place.groups is not None:
+        begins = (begin for begin, _ in place.spans)
+        spans = Spans(size, [*zip(begins, views, strict=True)])
+        return recognised(replace(blank, groups=range(*place.groups), spans=spans), memoryview(b""), ended=True)
+    page, lines = views
+    is_cut = place.begin and bytes(lines[:1]) != _LINE_FEED
+    if is_cut or (place.spans[-1][1] < size and bytes(lines[-1:]) != _LINE_FEED):
+        raise InputError(f"{file.path}: changed while it was read; evaluate again when it is complete")
+    first = recognised(replace(blank, stored=pa.py_buffer(page)), page, ended=size < PAGE)
+    first = replace(first, stored=_tabbed(first, first.stored))
+    stored = _tabbed(first, pa.py_buffer(lines[1:] if place.begin else lines))
+    return replace(first, stored=stored, head=_head(first.data) if place.begin else None)

@@ -293,6 +293,8 @@ class RankingJoin:
         deepest = conventions.depth or np.inf
         self._depths = Depths(min(depths.recommended, deepest), min(depths.compared, deepest))
         self._found: list[JoinedRows] = []
+        self._aside: list[tuple[Rows, Ints]] = []
+        self._queries = _Queries()
         self._problem: Problem | None = None
         self._place: Callable[[int], str] = row_number
 
@@ -328,7 +330,7 @@ class RankingJoin:
             self.remarks = ranges.remarks
             return
         found = "the rows of its queries are scattered, so they were brought together on disk"
-        self._found, self._problem = [], None
+        self._found, self._aside, self._problem = [], [], None
         for rows, numbers in partitioned(ranges, folder):
             self._add(rows, numbers)
         scattered = f"{ranges.path}: {found}; write a query's rows together to read it faster"
@@ -337,20 +339,33 @@ class RankingJoin:
     def _add_together(self, ranges: RankingRanges, at_a_time: int) -> bool:
         """Join ranges in which the rows of each query stand together; whether they do."""
         join = partial(join_range, self._judgments, self._excluded, self._conventions, self._depths)
-        queries, aside = _Queries(), list[tuple[Rows, Ints]]()
         for begin, found in ranges.each(join, at_a_time):
-            self.knows_query |= found.knows_query
-            if found.within is not None:
-                self._keep(_moved(found.within, begin))
-            if found.aside is not None:
-                aside.append((found.aside, begin + found.numbers))
-            queries.add(found)
-            if queries.have_doubled and queries.are_scattered:
+            self.add_range(begin, found)
+            if self._queries.have_doubled and self.is_scattered:
                 return False
-        if queries.are_scattered:
+        return self.finish()
+
+    def add_range(self, begin: int, found: JoinedRange) -> None:
+        """Take what the join finds in the next range of an output, with so many rows before it."""
+        self.knows_query |= found.knows_query
+        if found.within is not None:
+            self._keep(_moved(found.within, begin))
+        if found.aside is not None:
+            self._aside.append((found.aside, begin + found.numbers))
+        self._queries.add(found)
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether a query's rows do not stand together in the ranges that were taken."""
+        return self._queries.are_scattered
+
+    def finish(self) -> bool:
+        """Join the rows that all ranges put aside, unless rows are scattered; whether they stand together."""
+        if self.is_scattered:
             return False
-        if aside:
-            self._add(_merged([rows for rows, _ in aside]), np.concatenate([numbers for _, numbers in aside]))
+        if self._aside:
+            rows, numbers = zip(*self._aside, strict=True)
+            self._add(_merged(rows), np.concatenate(numbers))
         return True
 
     def joined(

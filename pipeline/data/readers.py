@@ -14,7 +14,7 @@ Ids are strings and keep their spelling: "01" is not "1". A row that lacks somet
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,6 +41,8 @@ from rankledger.pipeline.types.inputs import Chunk, Ids, InMemory, InputFile, Ro
 
 __all__ = [
     "RankingRanges",
+    "layout_remarks",
+    "ranking_kind",
     "read_documents",
     "read_interactions",
     "read_judgments",
@@ -48,6 +50,7 @@ __all__ = [
     "read_queries",
     "read_ranking",
     "read_ratings",
+    "take_ranking",
 ]
 
 _CHUNK = 1 << 17  # rows that are worked on at a time: a chunk fits into the cache
@@ -101,6 +104,11 @@ def _negative(rows: Rows) -> Rows:
     return replace(rows, chunks=tuple(replace(chunk, values=-chunk.values) for chunk in rows.chunks))
 
 
+def ranking_kind(by: Literal["rank", "score"]) -> Kind:
+    """What is taken from a file of rankings whose documents are ordered by that."""
+    return _RANKING if by == "score" else _RANKS
+
+
 class RankingRanges:
     """A model's rankings as `read_ranking` reads them, range by range.
 
@@ -119,7 +127,7 @@ class RankingRanges:
             by: as of `read_ranking`.
             n_rows: rows of a range, about.
         """
-        self._reading = Reading(source, _RANKING if by == "score" else _RANKS, n_rows)
+        self._reading = Reading(source, ranking_kind(by), n_rows)
         self.last_fields: list[bytes] = []
         self.path = self._reading.source.path
 
@@ -197,6 +205,27 @@ def _take(path: str, kind: Kind, function: Callable[[Rows, bool], T], part: File
     ranked = rows if kind == _RANKING else _negative(rows)
     is_whole = part.whole and part.path == path  # of several files none is
     return _Taken(len(table), None if odd else function(ranked, is_whole), odd, last)
+
+
+def take_ranking(part: FilePart, by: Literal["rank", "score"], function: Callable[[Rows], T]) -> tuple[int, T | None]:
+    """How many rows a part of a ranking has, numbered from its first, and what the function makes of them, if any.
+
+    Args:
+        part: its layout was recognised.
+        by: what orders the documents.
+        function: takes the rows.
+
+    Raises:
+        InputError: it is malformed, or a score is not finite; where in the file is not said.
+    """
+    kind = ranking_kind(by)
+    table = _parsed(part, kind)
+    if not len(table):
+        return 0, None
+    taken = _take(part.path, kind, lambda rows, _: function(rows), part, table)
+    if taken.odd is not None:
+        _refuse_value(part.path, kind, taken.odd, row_number)
+    return taken.n_rows, taken.made
 
 
 def read_ratings(source: Source | str) -> Rows:
@@ -337,6 +366,12 @@ def _read_ids(source: Source | str, kind: Kind, further: Callable[[FilePart], T]
     return Ids(path, tuple(reading.files), ids, place=reading.place, remarks=reading.remarks), [*taken]
 
 
+def _parsed(part: FilePart, kind: Kind) -> pa.Table:
+    """The rows of a part; of one that has ranks where scores are wanted, with scores."""
+    table = parse(part)
+    return _scores_of_ranks(part, table) if part.kind.value == RANK != kind.value else table
+
+
 def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
     """The ranks of a file without scores as scores: their negatives. What is no rank may be a score of that name."""
     ranks = table.column(RANK).to_numpy()
@@ -348,6 +383,11 @@ def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
         score = form + columns_line({**known, "score": part.name(RANK)})
         raise InputError(f"{part.path}: {found}; fix it, or if the highest comes first, say {score}")
     return table.set_column(table.column_names.index(RANK), "score", pa.chunked_array([floats(-ranks)]))
+
+
+def layout_remarks(paths: Mapping[str, str]) -> tuple[str, ...]:
+    """What files were taken for, a line each: of each remark on a layout the first file that it is about."""
+    return tuple(f"{remark} (such as {path})" for remark, path in paths.items() if remark)
 
 
 class Reading:
@@ -378,7 +418,7 @@ class Reading:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What the layouts of the files that were read were taken for, a line each."""
-        return tuple(f"{remark} (such as {path})" for remark, path in self._paths.items() if remark)
+        return layout_remarks(self._paths)
 
     def each(self, take: Callable[[FilePart, pa.Table], T], at_a_time: int = 1) -> Iterator[T]:
         """What is taken from each part that has rows, in the order of the files.
@@ -403,7 +443,7 @@ class Reading:
         """What is taken from one file, and its size and digest: all of the same bytes, read once."""
 
         def parsed(part: FilePart) -> tuple[int, str, list[T]]:
-            table = self._parsed(part)
+            table = _parsed(part, self.kind)
             return len(table), part.remark, [take(part, table)] if len(table) else []
 
         sizes = self._sizes[-1]
@@ -416,18 +456,12 @@ class Reading:
                 raise InputError(f"{file.path}: no rows; write the file again")
             self.files.append(contents.describe())
 
-    def _parsed(self, part: FilePart) -> pa.Table:
-        """The rows of a part; of one that has ranks in the place of scores, with scores."""
-        table = parse(part)
-        is_by_rank = part.kind.value == RANK != self.kind.value
-        return _scores_of_ranks(part, table) if is_by_rank else table
-
     def _take_held(self, held: InMemory, take: Callable[[FilePart, pa.Table], T]) -> T:
         """What is taken from an input in memory, which is one part."""
         from rankledger.pipeline.data.formats.memory import describe_rows
 
         part = self._held_part(held)
-        table = self._parsed(part)
+        table = _parsed(part, self.kind)
         if not len(table):
             raise InputError(f"{part.path}: no rows; give some")
         self._paths[part.remark] = part.path

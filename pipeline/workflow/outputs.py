@@ -166,8 +166,8 @@ class OutputReader:
     ) -> ReadOutput:
         """The same of an output as it is to be named."""
         gone = bool(recorded) and not exists(output)
-        files = tuple(recorded) if gone else elsewhere.files if elsewhere else self._described(output)
-        hits, remarks = self._find(output, files)
+        files = tuple(recorded) if gone else elsewhere.files if elsewhere else self.described(output)
+        hits, remarks = self.find(output, files)
         if hits is not None and (hits.queries.size or gone or allow_no_overlap):
             joined = assemble(
                 self.dataset.judgments, hits, self.conventions, self.dataset.n_documents, path=output.path
@@ -186,14 +186,14 @@ class OutputReader:
             folder=self.kept.store.folder if self.kept else None,
             at_a_time=at_a_time,
         )
-        remarks = (*remarks, *joined.remarks, *self._keep(output, files, joined))
+        remarks = (*remarks, *joined.remarks, *self.keep(output, files, joined))
         return ReadOutput(files, joined, parsed=True, remarks=remarks)
 
     def is_cached(self, output: Source, recorded: Sequence[InputFile], allow_no_overlap: bool) -> bool:
         """Whether `read_source` finds all that it needs in the store, or nothing that it could parse."""
         if recorded and not exists(output):
             return True
-        hits, _ = self._find(output, self._described(output))
+        hits, _ = self.find(output, self.described(output))
         return hits is not None and (hits.queries.size > 0 or allow_no_overlap)
 
     def keep_judgments(self) -> tuple[str, ...]:
@@ -217,13 +217,17 @@ class OutputReader:
         """Whether judged documents are all that measures ask for."""
         return self.depth == 0 and self.compared == 0
 
-    def _described(self, output: Source) -> tuple[InputFile, ...]:
-        """The files of an output that the store may have; none if it certainly has not: parsing hashes them too."""
+    def described(self, output: Source) -> tuple[InputFile, ...]:
+        """The files of an output that the store may have; none if it certainly has not: parsing hashes them too.
+
+        Raises:
+            InputError: nothing is there, or it changed while it was read.
+        """
         if self.kept and self.suffices and self.kept.store.may_hold(self.kept.judgments, size_of(output)):
             return describe(output)
         return ()
 
-    def _find(self, output: Source, files: Sequence[InputFile]) -> tuple[Hits | None, tuple[str, ...]]:
+    def find(self, output: Source, files: Sequence[InputFile]) -> tuple[Hits | None, tuple[str, ...]]:
         """What the store has of the output, and the remarks on it."""
         if not (self.kept and self.suffices and files):
             return None, ()
@@ -232,7 +236,7 @@ class OutputReader:
         except CacheError as error:
             return None, (str(error),)
 
-    def _keep(self, output: Source, files: Sequence[InputFile], joined: Joined) -> tuple[str, ...]:
+    def keep(self, output: Source, files: Sequence[InputFile], joined: Joined) -> tuple[str, ...]:
         """Keep what was found; the remarks on it."""
         if not self.kept or joined.hits is None:
             return ()

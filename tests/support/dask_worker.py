@@ -2,7 +2,9 @@
 
 Dask loads this file into the worker. An input `held.txt` is opened once there is a file `held.txt.released`; until then
 `held.txt.opened` holds the worker's process id. `deadly.txt` kills the process, and `deadly.txt.killed` has a byte for
-each time. With LACKS_PACKAGE in its environment, the worker cannot import this package.
+each time. If there is a file `mortal` in the folder that holds the runs folder, the first process that writes what it
+found in a range into the cache deletes it and is killed. With LACKS_PACKAGE in its environment, the worker cannot
+import this package.
 """
 
 from __future__ import annotations
@@ -11,12 +13,17 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 
 def _behave(event: str, arguments: tuple[Any, ...]) -> None:
-    name = arguments[0] if event == "open" and isinstance(arguments[0], str) else ""
+    name = str(arguments[0]) if event == "open" else ""
+    if ".ranges." in name and name.endswith(".partial"):
+        with suppress(FileNotFoundError):
+            (Path(name).parents[4] / "mortal").unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
     if name.endswith("deadly.txt"):
         with Path(f"{name}.killed").open("a") as killed:
             killed.write("x")

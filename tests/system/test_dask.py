@@ -26,7 +26,7 @@ from pyarrow.fs import copy_files
 import rankledger
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow import inputs, outputs
+from rankledger.pipeline.workflow import cluster_reads, inputs, outputs
 from tests.support.dask_cluster import DaskCluster, dask_cluster
 from tests.support.generated_data import search_collection, write_config
 from tests.support.same_records import NOT_COMPARED, differences
@@ -152,6 +152,42 @@ def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(clus
     assert max(sizes) < 10_000
 
 
+def tasks_of_workers(cluster: DaskCluster) -> dict[str, int]:
+    """How many tasks each worker has done."""
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        found: dict[str, int] = client.run(lambda dask_worker: dask_worker.state.executed_count)
+    return found
+
+
+def test_one_large_output_is_read_by_both_workers(cluster, folder, monkeypatch):
+    """Of its ranges, of 20 rows each, and the hashing of the file both do at least three; the record is that of one
+    process."""
+    monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
+    config = written(folder, "bm25")
+    cluster.wait_for_workers(2)
+    before = tasks_of_workers(cluster)
+    spread = evaluated(config, cluster.address, runs="spread")
+
+    counts = [n_tasks - before[worker] for worker, n_tasks in tasks_of_workers(cluster).items()]
+    print("tasks of each worker:", counts)
+    assert len(counts) == 2
+    assert min(counts) >= 3, counts
+    assert unlike(spread, evaluated(config)) == []
+
+
+def test_a_worker_that_is_killed_in_a_range_is_made_up_for(cluster, folder, monkeypatch):
+    """It is killed as it writes what it found; another one reads that range, and the record is that of one process."""
+    monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
+    config = written(folder, "bm25")
+    (folder / "mortal").touch()
+    spread = evaluated(config, cluster.address, runs="spread")
+
+    assert not (folder / "mortal").exists()
+    lost = "workers lost while outputs were read: 1; what they had begun was read again by others"
+    assert spread.warnings[1:] == (lost,)
+    assert unlike(spread, evaluated(config)) == []
+
+
 def test_a_worker_that_is_killed_half_way_is_made_up_for(cluster, folder):
     """It is killed while it opens an output; another one reads it, and the record is that of one process."""
     config = written(folder, *MODELS, "held")
@@ -254,8 +290,11 @@ def test_a_cache_that_workers_do_not_share_is_one_error(lonely, folder, monkeypa
         evaluated(written(folder, *MODELS), lonely.address)
 
 
-def test_inputs_and_the_cache_may_be_in_an_object_store(lonely, folder, s3):
-    """The worker shares an S3 server with the caller, and no folder that is named: the figures are those of files."""
+@pytest.mark.parametrize("n_rows", [20, 1_000_000])
+def test_inputs_and_the_cache_may_be_in_an_object_store(lonely, folder, s3, monkeypatch, n_rows):
+    """The worker shares an S3 server with the caller, and no folder that is named: the figures are those of files, read
+    in ranges or as a whole."""
+    monkeypatch.setattr(cluster_reads, "PART_ROWS", n_rows)
     config, bucket = written(folder, *MODELS), s3.bucket()
     copy_files(str(folder / "web"), f"{bucket}/web")
     remote = folder / "remote.yaml"

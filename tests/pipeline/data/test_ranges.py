@@ -19,11 +19,13 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES, Conventions
-from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
+from rankledger.pipeline.data import digests, readers
+from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output, row_order
+from rankledger.pipeline.data.file_ranges import RangeReader, files_of
 from rankledger.pipeline.data.partitions import partitioned
-from rankledger.pipeline.data.rankings import Depths, JoinedRows, join_range, join_rows
-from rankledger.pipeline.data.readers import RankingRanges, read_ranking
+from rankledger.pipeline.data.range_tables import ranges_in, table_of_ranges
+from rankledger.pipeline.data.rankings import Depths, JoinedRows, RankingJoin, join_range, join_rows
+from rankledger.pipeline.data.readers import RankingRanges, read_ranking, take_ranking
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import OnDemand
@@ -44,6 +46,15 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> DatasetInput:
     documents = write(folder / "documents.tsv", "doc_id\nb\nzz\na\n")
     judged = write(folder / "judged.txt", encode(JUDGED, "trec"))
     return read_dataset(DatasetSource(Source(judged), documents=Source(documents)), TREC_EVAL)
+
+
+@pytest.fixture(scope="module")
+def excluding(tmp_path_factory: pytest.TempPathFactory) -> DatasetInput:
+    """The same judgments, and documents that are left out."""
+    folder = tmp_path_factory.mktemp("excluding")
+    judged = write(folder / "judged.txt", encode(JUDGED, "trec"))
+    pairs = write(folder / "pairs.tsv", "query_id\tdoc_id\nq1\ta\nq1\tb\nq2\tb\nq3\ta\n")
+    return read_dataset(DatasetSource(Source(judged), exclude=Source(pairs)), TREC_EVAL)
 
 
 def parts_of(value: Any) -> Iterator[Any]:
@@ -119,6 +130,62 @@ def test_ranges_give_what_the_whole_gives(tmp_path_factory, dataset, output, n_r
 
     ranges = outcome(dataset, path, conventions, n_rows, at_a_time=at_a_time)
     assert ranges == outcome(dataset, path, conventions, WHOLE)
+
+
+def by_themselves(dataset: DatasetInput, path: str, conventions: Conventions, n_rows: int) -> Any:
+    """As `outcome`, of ranges that are opened by themselves, the last one first, and come from tables; None if the file
+    is one range or its rows are scattered."""
+    reader = RangeReader(Source(path), row_order(conventions), n_rows)
+    join = RankingJoin(dataset.judgments, conventions, Depths(), dataset.excluded)
+    joining = partial(join_range, dataset.judgments, dataset.excluded, conventions, Depths(), is_whole=False)
+    try:
+        ranges = reader.ranges()
+        if len(ranges) == 1:
+            return None
+        opened = [reader.open(wanted) for wanted in reversed(ranges)][::-1]
+        taken = [take_ranking(part, reader.by, joining) for part, _ in opened if part is not None]
+        found = [(n_own, joined) for n_own, joined in taken if joined is not None]
+        if not found:
+            return f"{path}: no rows"
+        if not all(isinstance(joined.within, JoinedRows | None) for _, joined in found):
+            return f"{path}: a problem"
+        begin = 0
+        for n_own, joined in ranges_in(table_of_ranges(found)):
+            join.add_range(begin, joined)
+            begin += n_own
+        if not join.finish():
+            return None
+        joined = join.joined(path, dataset.n_documents)
+    except InputError as error:
+        return str(error)
+    return files_of(ranges, [digests for _, digests in opened]), repr([*parts_of(joined)])
+
+
+@given(
+    output=outputs().filter(lambda output: not output[0].endswith(".gz")),
+    n_rows=st.sampled_from([1, 2, 3, 5, 8]),
+    ties=st.sampled_from(["doc_id_desc", "input_order", "rank_column"]),
+    largest=st.sampled_from([20, 1 << 32]),
+    excludes=st.booleans(),
+)
+def test_ranges_that_open_themselves_give_what_the_whole_gives(
+    tmp_path_factory, dataset, excluding, output, n_rows, ties, largest, excludes
+):
+    """Every bit of the join, counts and digests, also those of a large file, and where documents are left out; refused
+    is what the whole is refused for, though in other words."""
+    dataset = excluding if excludes else dataset
+    suffix, data = output
+    path = write(tmp_path_factory.getbasetemp() / f"output{suffix}", data)
+    conventions = dataclasses.replace(TREC_EVAL, ties=ties)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(digests, "_LARGEST", largest)
+        patch.setattr(digests, "_RANGE", 16)
+        found = by_themselves(dataset, path, conventions, n_rows)
+        whole = outcome(dataset, path, conventions, WHOLE, with_catalogue=False, compared=0.0, allow_no_overlap=True)
+    if found is not None and not isinstance(whole, str):
+        assert found == whole
+    assert found is None or isinstance(found, str) == isinstance(whole, str)
 
 
 def lines_of(*queries: str, n_documents: int = 3) -> list[str]:

@@ -1,0 +1,99 @@
+"""What the join finds in ranges, as a table of the output cache: a row per range, and lists in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rankledger.pipeline.data.cache import RANGES
+from rankledger.pipeline.data.rankings import JoinedRange, JoinedRows
+from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
+from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
+
+__all__ = ["ranges_in", "table_of_ranges"]
+
+Ints = npt.NDArray[np.int64]
+
+_NONE = JoinedRows(np.empty((5, 0), np.int32), np.empty((2, 0), np.int64), 0, 0, 0)
+
+
+def table_of_ranges(found: Sequence[tuple[int, JoinedRange]]) -> pa.Table:
+    """The table of ranges that are not all of an output and have no problem, with the rows of each."""
+    rows = [_row(n_rows, each) for n_rows, each in found]
+    columns = [_column([row[name] for row in rows], kind) for name, kind in RANGES.items()]
+    return pa.Table.from_arrays(columns, names=[*RANGES])
+
+
+def _row(n_rows: int, found: JoinedRange) -> dict[str, Any]:
+    within, aside = found.within or _NONE, found.aside
+    assert isinstance(within, JoinedRows), "what has no problem"
+    assert aside is not None, "what is not all of an output"
+    codes = integers(aside.query_codes.astype(np.int64))
+    return {
+        "n_rows": n_rows,
+        "n_joined": within.n_rows,
+        "n_unjudged_queries": within.n_unjudged_queries,
+        "n_tied": within.n_tied,
+        "n_excluded": within.n_excluded,
+        "n_excluded_queries": within.n_excluded_queries,
+        "knows_query": int(found.knows_query),
+        "hits": integers(within.hits.astype(np.int64).ravel()),
+        "retrieved": integers(within.retrieved.ravel()),
+        "aside_query": strings(aside.query_ids).take(codes),
+        "aside_doc": aside.doc_ids,
+        "aside_value": floats(aside.values),
+        "aside_number": integers(found.numbers),
+        "hash": integers(found.queries.view(np.int64)),
+        "aside_hash": integers(found.queries_aside.view(np.int64)),
+    }
+
+
+def _column(cells: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if kind == pa.int64():
+        return integers(np.array(cells, dtype=np.int64))
+    offsets = integers(np.cumsum([0, *map(len, cells)]))
+    return pa.LargeListArray.from_arrays(offsets, concatenate(cells))
+
+
+def ranges_in(table: pa.Table) -> Iterator[tuple[int, JoinedRange]]:
+    """The rows of each range of a table, and what the join found in it."""
+    columns = {name: table.column(name).combine_chunks() for name in RANGES}
+    for row in range(table.num_rows):
+        yield _range({name: _cell(column, row) for name, column in columns.items()})
+
+
+def _cell(column: Any, row: int) -> Any:
+    """A number, or a list as an array."""
+    if pa.types.is_large_list(column.type):
+        begin, end = numpy_of(column.offsets, np.int64)[row : row + 2].tolist()
+        return column.values[begin:end]
+    return int(numpy_of(column, np.int64)[row])
+
+
+def _range(cells: dict[str, Any]) -> tuple[int, JoinedRange]:
+    numbers = {
+        name: numpy_of(cells[name], np.int64) for name in ("hits", "retrieved", "aside_number", "hash", "aside_hash")
+    }
+    within = JoinedRows(
+        numbers["hits"].astype(np.int32).reshape(5, -1),
+        numbers["retrieved"].reshape(2, -1),
+        cells["n_joined"],
+        cells["n_unjudged_queries"],
+        cells["n_tied"],
+        n_excluded=cells["n_excluded"],
+        n_excluded_queries=cells["n_excluded_queries"],
+    )
+    coded = cells["aside_query"].dictionary_encode()
+    chunk = Chunk(numpy_of(coded.indices, np.int32), cells["aside_doc"], numpy_of(cells["aside_value"], np.float64))
+    return cells["n_rows"], JoinedRange(
+        within=within if within.n_rows else None,
+        aside=Rows("", (), coded.dictionary.to_pylist(), (chunk,), row_number),
+        numbers=numbers["aside_number"],
+        queries=numbers["hash"].view(np.uint64),
+        queries_aside=numbers["aside_hash"].view(np.uint64),
+        knows_query=bool(cells["knows_query"]),
+    )
