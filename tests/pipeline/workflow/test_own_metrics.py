@@ -440,16 +440,19 @@ def test_an_imported_module_is_known_by_its_source(tmp_path, monkeypatch):
 
 
 def test_trying_needs_subtopics_only_if_the_metric_does(tmp_path):
-    """The small queries have subtopics for a metric that needs them; strec's own function passes on them."""
+    """The small queries have subtopics for a metric that needs them, and none for one that does not say so."""
     source = """
 def covered(block: JudgedBlock) -> Floats:
     '''Covered.'''
     return (block.subtopic_grades > 0).any(axis=1).mean(axis=0)
 
 own = Metric("own", covered, "Covered", needs=("subtopics",))
+silent = Metric("silent", covered, "Covered")
 """
     write_module(tmp_path, source)
     try_metric(own_metric("own", find_code("clicks:own", tmp_path)), {})
+    with pytest.raises(ValueError, match="NoneType"):
+        try_metric(own_metric("silent", find_code("clicks:silent", tmp_path)), {})
 
 
 # Metrics of installed packages.
