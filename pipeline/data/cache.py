@@ -17,16 +17,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import chain, pairwise
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import SpooledTemporaryFile, TemporaryFile
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import IO, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,21 +38,24 @@ from pyarrow import parquet
 
 from rankledger.metrics.conventions import Ties
 from rankledger.pipeline.data.files import first_line, open_filesystem
-from rankledger.pipeline.support.arrow import floats, integers, numpy_of
+from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Chunk, Content, Rows
-from rankledger.pipeline.types.joined import Hits, Quality
+from rankledger.pipeline.types.inputs import Chunk, Content, Rows, row_number
+from rankledger.pipeline.types.joined import Hits, Quality, hit_columns
 
 __all__ = ["RANGES", "CacheError", "ExclusionsKey", "HitsKey", "JudgmentsKey", "OutputCache", "RangesKey"]
 
-_VERSION = 2  # raised when the layout changes, or what readers and the join make of the same bytes
+_VERSION = 3  # raised when the layout changes, or what readers and the join make of the same bytes
 
 _LISTS = ("judgment_row", "rank", "ties_above", "ties_below")
 _DELTAS = dict.fromkeys(["n_retrieved", *(f"{name}.list.element" for name in _LISTS)], "DELTA_BINARY_PACKED")
 _HITS = {"n_retrieved": pa.int64(), **dict.fromkeys(_LISTS, pa.large_list(pa.int64()))}
-_ROWS = {"query": pa.int64(), "doc_id": pa.string(), "relevance": pa.float64()}
+_ROWS = {"query": pa.int32(), "doc_id": pa.string(), "relevance": pa.float64()}
 _QUALITY = {field.name for field in fields(Quality)}
+_GROUP = 1 << 20  # rows, or hits, that are encoded and decoded at a time
+_SPOOLED = 1 << 24  # bytes of a file that are in memory until all of it is encoded; more are on disk
+_PIECE = 1 << 20  # bytes that are written at a time
 _FAILURES = (OSError, pa.ArrowException)  # of a disk or an object store
 
 RANGES = MappingProxyType(
@@ -62,7 +67,7 @@ RANGES = MappingProxyType(
 )
 """The columns of a table with a row per range."""
 
-_LAYOUTS = (_HITS, _ROWS, {**_ROWS, "subtopic": pa.string()}, {**RANGES})
+_SUBTOPIC_ROWS = {**_ROWS, "subtopic": pa.string()}
 
 
 class CacheError(Exception):
@@ -168,12 +173,13 @@ class _Folder:
         except FileNotFoundError:
             return None
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
         """Write a file whole, or nothing."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial_beside(path) as partial:
-            partial.write_bytes(data)
+            with partial.open("wb") as file:
+                file.writelines(pieces)
             partial.replace(path)
 
     def has_any(self, folder: str) -> bool:
@@ -212,10 +218,11 @@ class _ObjectStore:
         except FileNotFoundError:
             return None
 
-    def write(self, name: str, data: bytes) -> None:
+    def write(self, name: str, pieces: Iterable[bytes]) -> None:
         """Write a file whole, or nothing."""
         with self.filesystem.open_output_stream(f"{self.path}/{name}") as file:
-            file.write(data)
+            for piece in pieces:
+                file.write(piece)
 
     def has_any(self, folder: str) -> bool:
         """Whether a folder holds entries: one request, as stores list a folder by its prefix."""
@@ -227,7 +234,7 @@ class _ObjectStore:
 
     def refuse_unwritable(self) -> None:
         """Check that a file can be written: an empty one, always the same, which stays."""
-        self.write("writable", b"")
+        self.write("writable", [b""])
 
 
 @dataclass(frozen=True)
@@ -298,9 +305,8 @@ class OutputCache:
         Raises:
             CacheError: it is damaged.
         """
-        name = _name_of(key)
-        table = self._read(name, key)
-        return None if table is None else _hits_of(table, self._files.place(name))
+        stored = self._read(key)
+        return None if stored is None else _hits_of(stored)
 
     def write_hits(self, key: HitsKey, hits: Hits) -> None:
         """Keep what a join found.
@@ -308,7 +314,7 @@ class OutputCache:
         Raises:
             CacheError: it cannot be written.
         """
-        self._write(key, _table_of_hits(hits), _DELTAS)
+        self._write(key, {"quality": json.dumps(asdict(hits.quality))}, _HITS, _tables_of_hits(hits), _DELTAS)
 
     def read_ranges(self, key: RangesKey) -> pa.Table | None:
         """What the join found in ranges, a row each, in the columns of `RANGES`; None if there is nothing.
@@ -316,10 +322,8 @@ class OutputCache:
         Raises:
             CacheError: it is damaged.
         """
-        table = self._read(_name_of(key), key)
-        if table is not None and {*table.column_names} != {*RANGES}:
-            raise _damaged(self._files.place(_name_of(key)))
-        return table
+        stored = self._read(key)
+        return None if stored is None else pa.concat_tables(stored.tables(RANGES))
 
     def write_ranges(self, key: RangesKey, table: pa.Table) -> None:
         """Keep what the join found in ranges.
@@ -327,7 +331,7 @@ class OutputCache:
         Raises:
             CacheError: it cannot be written.
         """
-        self._write(key, table)
+        self._write(key, {}, RANGES, [table])
 
     def read_judgments(self, key: JudgmentsKey) -> Rows | None:
         """The judgments that were kept under that key; None if there are none.
@@ -342,9 +346,8 @@ class OutputCache:
         return self._read_rows(_ExcludedKey(judgments, exclusions))
 
     def _read_rows(self, key: JudgmentsKey | _ExcludedKey) -> Rows | None:
-        name = _name_of(key)
-        table = self._read(name, key)
-        return None if table is None else _rows_of(table, self._files.place(name))
+        stored = self._read(key)
+        return None if stored is None else _rows_of(stored)
 
     def write_judgments(self, key: JudgmentsKey, rows: Rows) -> None:
         """Keep judgments, unless they are there.
@@ -360,13 +363,14 @@ class OutputCache:
 
     def _write_rows(self, key: JudgmentsKey | _ExcludedKey, rows: Rows) -> None:
         with contextlib.suppress(CacheError):
-            if self._read(_name_of(key), key) is not None:
+            if self._read(key) is not None:
                 return
-        self._write(key, _table_of_rows(rows))
+        layout = _ROWS if rows.subtopics is None else _SUBTOPIC_ROWS
+        self._write(key, {"query_ids": json.dumps(list(rows.query_ids))}, layout, _tables_of_rows(rows))
 
-    def _read(self, name: str, key: _Key) -> pa.Table | None:
-        """The table that was kept; None if there is none. What is damaged or of another key is refused."""
-        files = self._files
+    def _read(self, key: _Key) -> _Stored | None:
+        """What was kept; None if there is nothing. What is damaged or of another key is refused."""
+        files, name = self._files, _name_of(key)
         place = files.place(name)
         try:
             data = files.read(name)
@@ -374,24 +378,110 @@ class OutputCache:
             raise CacheError(f"{place}: ignored ({first_line(error)})") from None
         if data is None:
             return None
-        table = _parsed(data, place)
-        if (table.schema.metadata or {}).get(b"key") != _text(key).encode():
+        stored = _Stored.of(data, place)
+        if stored.metadata.get(b"key") != _text(key).encode():
             raise CacheError(f"{place}: ignored, as it is of other inputs; it will be rewritten")
         files.note_use(name)
-        return table
+        return stored
 
-    def _write(self, key: _Key, table: pa.Table, encodings: Mapping[str, str] | None = None) -> None:
-        """Write a table whole, or nothing; columns without an encoding of their own are dictionary-coded."""
-        sink = pa.BufferOutputStream()
-        described = table.replace_schema_metadata({**(table.schema.metadata or {}), "key": _text(key)})
-        parquet.write_table(
-            described, sink, compression="zstd", use_dictionary=not encodings, column_encoding=encodings
-        )
-        body = sink.getvalue().to_pybytes()
+    def _write(
+        self,
+        key: _Key,
+        metadata: Mapping[str, str],
+        layout: Mapping[str, pa.DataType],
+        tables: Iterable[pa.Table],
+        encodings: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write tables whole, or nothing; columns without an encoding of their own are dictionary-coded."""
+        schema = pa.schema([*layout.items()], {**metadata, "key": _text(key)})
         try:
-            self._files.write(_name_of(key), _heading(body) + body)
+            with SpooledTemporaryFile(_SPOOLED) as body:
+                hashed = _Hashed(body)
+                with parquet.ParquetWriter(
+                    hashed, schema, compression="zstd", use_dictionary=not encodings, column_encoding=encodings
+                ) as writer:
+                    for table in tables:
+                        writer.write_table(table.cast(schema))
+                body.seek(0)
+                pieces = iter(partial(body.read, _PIECE), b"")
+                self._files.write(_name_of(key), chain([_heading(hashed.sha256.hexdigest())], pieces))
         except _FAILURES as error:
             raise self._unwritable(error) from None
+
+
+class _Hashed(io.RawIOBase):
+    """A file that is written from its beginning to its end.
+
+    Attributes:
+        sha256: of what was written.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.sha256 = hashlib.sha256()
+        self._file = file
+
+    def writable(self) -> bool:
+        """It can be written."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Write all of the bytes."""
+        self.sha256.update(data)
+        self._file.write(data)
+        return len(memoryview(data))
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What a file holds.
+
+    Attributes:
+        file: its Parquet.
+        place: where it is, as messages say it.
+    """
+
+    file: Any
+    place: str
+
+    @classmethod
+    def of(cls, data: bytes, place: str) -> _Stored:
+        """It, if it is not damaged."""
+        end = data.find(b"\n") + 1
+        body = memoryview(data)[end:]
+        if data[:end] != _heading(hashlib.sha256(body).hexdigest()):
+            raise _damaged(place)
+        try:
+            return cls(parquet.ParquetFile(pa.BufferReader(body)), place)
+        except (pa.ArrowException, OSError, UnicodeDecodeError):
+            raise _damaged(place) from None
+
+    @property
+    def metadata(self) -> Mapping[bytes, bytes]:
+        """What is said of its tables."""
+        return self.file.schema_arrow.metadata or {}
+
+    def described(self, name: bytes) -> Any:
+        """What the metadata hold under a name, as JSON."""
+        try:
+            return json.loads(self.metadata[name])
+        except (KeyError, ValueError, RecursionError):
+            raise _damaged(self.place) from None
+
+    def tables(self, *layouts: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
+        """Its tables, a group of rows at a time; they are laid out in one of these ways, whoever wrote them."""
+        schema = self.file.schema_arrow
+        if {field.name: field.type for field in schema} not in layouts or len({*schema.names}) < len(schema):
+            raise _damaged(self.place)
+        for group in range(self.file.num_row_groups):
+            try:
+                table = self.file.read_row_group(group)
+            except (pa.ArrowException, OSError, UnicodeDecodeError):
+                raise _damaged(self.place) from None
+            arrays = [chunk for column in table.columns for chunk in column.chunks]
+            values = [array.values for array in arrays if pa.types.is_large_list(array.type)]
+            if any(array.null_count for array in (*arrays, *values)):
+                raise _damaged(self.place)
+            yield table
 
 
 def _name_of(key: _Key) -> str:
@@ -409,42 +499,12 @@ def _folder_of(judgments: JudgmentsKey, size: int) -> str:
     return f"{_digest(judgments)}/{size}"
 
 
-def _parsed(data: bytes, place: str) -> pa.Table:
-    """The table of a file; one that is damaged is refused, and one that is laid out as none of ours is."""
-    heading, _, body = data.partition(b"\n")
-    table = _table_of(body) if heading + b"\n" == _heading(body) else None
-    if table is None:
-        raise _damaged(place)
-    return table
-
-
-def _table_of(body: bytes) -> pa.Table | None:
-    """The Parquet table; None where it is laid out as none of ours is, whoever wrote it."""
-    try:
-        table = parquet.ParquetFile(pa.BufferReader(body)).read()
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
-        return None
-    types = {field.name: field.type for field in table.schema}
-    arrays = [chunk for column in table.columns for chunk in column.chunks]
-    values = [array.values for array in arrays if pa.types.is_large_list(array.type)]
-    whole = arrays and not any(array.null_count for array in (*arrays, *values))
-    return table if whole and len(types) == table.num_columns and types in _LAYOUTS else None
-
-
-def _described(table: pa.Table, name: bytes, place: str) -> Any:
-    """What the metadata of a table hold under a name, as JSON."""
-    try:
-        return json.loads(table.schema.metadata[name])
-    except (KeyError, ValueError, RecursionError):
-        raise _damaged(place) from None
-
-
 def _damaged(place: str) -> CacheError:
     return CacheError(f"{place}: ignored, as it is damaged or of another version; it will be rewritten")
 
 
-def _heading(body: bytes) -> bytes:
-    return f"rankledger blocks {_VERSION} {hashlib.sha256(body).hexdigest()}\n".encode()
+def _heading(sha256: str) -> bytes:
+    return f"rankledger blocks {_VERSION} {sha256}\n".encode()
 
 
 def _text(key: _Key) -> str:
@@ -455,68 +515,71 @@ def _digest(key: _Key) -> str:
     return hashlib.sha256(_text(key).encode()).hexdigest()[:32]
 
 
-def _table_of_hits(hits: Hits) -> pa.Table:
+def _tables_of_hits(hits: Hits) -> Iterator[pa.Table]:
     """A row per query: the documents retrieved, and a list per column of hits; ranks are next to their ties'."""
-    n_hits = np.bincount(hits.queries, minlength=len(hits.n_retrieved))
-    offsets = integers(np.concatenate([[0], np.cumsum(n_hits)]))
-    columns = (hits.judgment_rows, hits.ranks, hits.ranks - hits.tie_first, hits.tie_last - hits.ranks)
-    lists = [pa.LargeListArray.from_arrays(offsets, integers(values)) for values in columns]
-    table = pa.Table.from_arrays([integers(hits.n_retrieved), *lists], names=["n_retrieved", *_LISTS])
-    return table.replace_schema_metadata({"quality": json.dumps(asdict(hits.quality))})
+    steps = hits.ends // _GROUP
+    cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(steps)]
+    for begin, end in pairwise(cuts):
+        own = slice(int(hits.ends[begin] - hits.n_hits[begin]), int(hits.ends[end - 1]))
+        ranks = hits.ranks[own].astype(np.int64)
+        columns = (hits.judgment_rows[own], ranks, ranks - hits.tie_first[own], hits.tie_last[own] - ranks)
+        offsets = integers(np.concatenate([[0], np.cumsum(hits.n_hits[begin:end])]))
+        lists = [pa.LargeListArray.from_arrays(offsets, integers(values)) for values in columns]
+        yield pa.Table.from_arrays([integers(hits.n_retrieved[begin:end]), *lists], names=[*_HITS])
 
 
-def _hits_of(table: pa.Table, place: str) -> Hits:
-    found = _described(table, b"quality", place)
-    if {*table.column_names} != {*_HITS} or not isinstance(found, dict) or {*found} != _QUALITY:
-        raise _damaged(place)
+def _hits_of(stored: _Stored) -> Hits:
+    found = stored.described(b"quality")
+    if not isinstance(found, dict) or {*found} != _QUALITY:
+        raise _damaged(stored.place)
+    parts = [_hits_in(table, stored.place) for table in stored.tables(_HITS)]
+    if not parts:
+        raise _damaged(stored.place)
+    n_retrieved, n_hits, rows, rank, first, last = map(np.concatenate, zip(*parts, strict=True))
+    return Hits(n_hits, rows, rank, first, last, n_retrieved, Quality(**found))
+
+
+def _hits_in(table: pa.Table, place: str) -> tuple[npt.NDArray[Any], ...]:
     lists = [_combined(table, name) for name in _LISTS]
     sizes = [np.diff(numpy_of(column.offsets, np.int64)) for column in lists]
     if any(not np.array_equal(sizes[0], other) for other in sizes):
         raise _damaged(place)
-    n_hits = sizes[0]
-    rows, ranks, above, below = (numpy_of(column.flatten(), np.int64).astype(np.int32) for column in lists)
-    return Hits(
-        queries=np.repeat(np.arange(len(n_hits), dtype=np.int32), n_hits),
-        judgment_rows=rows,
-        ranks=ranks,
-        tie_first=ranks - above,
-        tie_last=ranks + below,
-        n_retrieved=_integers_of(table, "n_retrieved"),
-        quality=Quality(**found),
-    )
+    rows, ranks, above, below = (numpy_of(column.flatten(), np.int64) for column in lists)
+    return _integers_of(table, "n_retrieved"), sizes[0], *hit_columns(rows, ranks, ranks - above, ranks + below)
 
 
-def _table_of_rows(rows: Rows) -> pa.Table:
+def _tables_of_rows(rows: Rows) -> Iterator[pa.Table]:
     """A row per judgment; queries by their place among the distinct ids, which are metadata."""
-    columns: dict[str, Any] = {
-        "query": integers(rows.query_codes.astype(np.int64)),
-        "doc_id": rows.doc_ids,
-        "relevance": floats(rows.values),
-    }
-    if rows.subtopics is not None:
-        columns["subtopic"] = rows.subtopics
-    table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
-    return table.replace_schema_metadata({"query_ids": json.dumps(list(rows.query_ids))})
+    begin = 0
+    for chunk in rows.chunks:
+        end = begin + len(chunk.values)
+        codes = pa.py_buffer(np.ascontiguousarray(chunk.query_codes, dtype=np.int32))
+        columns = [
+            pa.Int32Array.from_buffers(pa.int32(), end - begin, [None, codes]),
+            chunk.doc_ids,
+            floats(chunk.values),
+        ]
+        if rows.subtopics is not None:
+            columns.append(rows.subtopics[begin:end])
+        yield pa.Table.from_arrays(columns, names=[*_SUBTOPIC_ROWS][: len(columns)])
+        begin = end
 
 
-def _rows_of(table: pa.Table, place: str) -> Rows:
-    query_ids = _described(table, b"query_ids", place)
-    if "query" not in table.column_names or not isinstance(query_ids, list):
-        raise _damaged(place)
-    return Rows(
-        path=place,
-        files=(),
-        query_ids=query_ids,
-        chunks=(
-            Chunk(
-                query_codes=_integers_of(table, "query").astype(np.int32),
-                doc_ids=_combined(table, "doc_id"),
-                values=numpy_of(_combined(table, "relevance"), np.float64),
-            ),
-        ),
-        place=lambda row: f"row {row + 1}",
-        subtopics=_combined(table, "subtopic") if "subtopic" in table.column_names else None,
-    )
+def _rows_of(stored: _Stored) -> Rows:
+    query_ids = stored.described(b"query_ids")
+    tables = [*stored.tables(_ROWS, _SUBTOPIC_ROWS)]
+    if not tables or not isinstance(query_ids, list):
+        raise _damaged(stored.place)
+    chunks = [
+        Chunk(
+            query_codes=numpy_of(_combined(table, "query"), np.int32),
+            doc_ids=_combined(table, "doc_id"),
+            values=numpy_of(_combined(table, "relevance"), np.float64),
+        )
+        for table in tables
+    ]
+    subtopics = [_combined(table, "subtopic") for table in tables if "subtopic" in table.column_names]
+    return Rows(stored.place, (), query_ids, tuple(chunks), row_number, concatenate(subtopics) if subtopics else None)
 
 
 def _combined(table: pa.Table, name: str) -> Any:

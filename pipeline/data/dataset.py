@@ -31,7 +31,7 @@ from rankledger.pipeline.data.exclusions import index_pairs, own_documents
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
-from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments, match, query_indices
+from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments, match
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.ranking import order_rows
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
@@ -153,12 +153,13 @@ class DatasetInput:
         return float(self.catalogue.n_documents) or np.nan
 
 
-def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInput:
+def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path | None = None) -> DatasetInput:
     """A dataset's own files.
 
     Args:
         source: where they are and how to read them.
         conventions: say whether a relevance may be negative.
+        folder: where the documents of many judgments are kept in a temporary file; None for the system's.
 
     Raises:
         InputError: a file is missing or malformed, a judged query is not in the queries table or has no cluster there,
@@ -168,12 +169,13 @@ def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInpu
     if source.kind == "ratings":
         role, rows = "ratings", readers.read_ratings(source.judgments)
     else:
-        role, rows = "judgments", readers.read_judgments(source.judgments, subtopics=source.subtopics)
+        role, rows = "judgments", readers.read_judgments(source.judgments, subtopics=source.subtopics, folder=folder)
     if role == "judgments" and conventions.negative_grades == "error" and rows.values.min() < 0:
         row = int(np.flatnonzero(rows.values < 0)[0])
         raise InputError(f"{rows.path}: relevance {rows.values[row]:g} ({rows.place(row)}) is negative; fix it")
     files, remarks = {role: rows.files}, [*rows.remarks]
     indexed = index_judgments(rows, keep_first=source.keep_first)
+    rows = indexed.rows  # those that were read are let go
     groups = Groups()
     documents = interactions = None
     if source.queries is not None:
@@ -217,7 +219,8 @@ def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> Da
 
 def _unjudged_exclusions(pairs: Rows, judgments: Judgments) -> Iterator[str]:
     """What to say of pairs to exclude whose queries are not judged; if none is, their ids are wrong."""
-    others = [query_id for query_id in pairs.query_ids if query_id not in judgments.places]
+    is_judged = judgments.find(pairs.query_ids) < len(judgments.query_ids)
+    others = [query_id for query_id, judged in zip(pairs.query_ids, is_judged, strict=True) if not judged]
     if len(others) == len(pairs.query_ids):
         theirs = judgments.query_ids.tolist()
         one, other, remedy = likely_cause(others, theirs) or (others[0], theirs[0], "write the ids of both alike")
@@ -273,7 +276,7 @@ def read_output(
     if not allow_no_overlap and not join.knows_query and conventions.missing_queries == "error":
         _refuse_other_rows(ranges, dataset)  # the join's message would say less
     joined = join.joined(output.path, dataset.n_documents, dataset.catalogue if with_catalogue else None)
-    if not allow_no_overlap and joined.hits is not None and not joined.hits.queries.size:
+    if not allow_no_overlap and joined.hits is not None and not joined.hits.ranks.size:
         _refuse_other_rows(ranges, dataset)
         joined = replace(joined, unmatched=_find_unmatched(dataset.judgments, dataset.catalogue, ranges))
     return files, joined
@@ -391,7 +394,7 @@ class SingleQuery:
         excluded = None if self.dataset.excluded is None else index_pairs(judged, [self.dataset.excluded.rows])
         joined = join_ranking(judged, rows, conventions, n_documents=self.dataset.n_documents, excluded=excluded)
         if excluded is not None:
-            out, _ = match(excluded, rows, hash_pairs(rows, query_indices(rows, judged.places)))
+            out, _ = match(excluded, rows, hash_pairs(rows, judged.find(rows.query_ids)))
             rows = rows.without(out)
         retrieved, ties = self._ranked(rows, conventions) if rows.chunks else ((), ())
         return QueryList(
@@ -399,8 +402,8 @@ class SingleQuery:
             max_grade=self.dataset.judgments.max_grade,
             retrieved=retrieved,
             ties=ties,
-            judged=tuple(judged.rows.take_doc_ids(np.arange(len(judged.queries))).to_pylist()),
-            grades=tuple(judged.rows.values.tolist()),
+            judged=tuple(judged.rows.take_doc_ids(np.arange(len(judged.grades))).to_pylist()),
+            grades=tuple(judged.grades.tolist()),
             kept=tuple(judged.kept.tolist()),
             n_excluded=joined.quality.n_excluded or 0,
         )
@@ -638,7 +641,7 @@ def _with_suffix(suffix: str) -> _Rule:
 
 def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
     """The documents of the rows whose query is judged."""
-    places = query_indices(rows, judgments.places)
+    places = judgments.find(rows.query_ids)
     return rows.take_doc_ids(np.flatnonzero(places[rows.query_codes] < len(judgments.query_ids)))
 
 

@@ -20,7 +20,6 @@ from rankledger.pipeline.data.judgments import (
     find_repeats,
     hash_pairs,
     match,
-    query_indices,
     repeat_of,
 )
 from rankledger.pipeline.support.arrow import bools, strings
@@ -40,7 +39,7 @@ def index_pairs(judgments: Judgments, parts: Sequence[Rows]) -> PairIndex | None
     """
     chunks = []
     for rows in parts:
-        places = query_indices(rows, judgments.places)
+        places = judgments.find(rows.query_ids)
         for chunk in rows.chunks:
             queries = places[chunk.query_codes]
             known = queries < len(judgments.query_ids)

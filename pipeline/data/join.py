@@ -15,7 +15,7 @@ for each model, others that it recommends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -33,7 +33,6 @@ from rankledger.pipeline.data.judgments import (
     find_repeats,
     hash_pairs,
     match,
-    query_indices,
     refuse_repeat,
     repeat_of,
 )
@@ -175,38 +174,34 @@ def assemble(
     )
 
 
-def judged_at_10(ranks: npt.NDArray[np.int32], grades: Floats, n_retrieved: Ints) -> float | None:
+def judged_at_10(ranks: npt.NDArray[np.integer], grades: npt.NDArray[np.floating], n_retrieved: Ints) -> float | None:
     """The share of the documents retrieved down to rank 10 that are judged; a negative grade is no judgment."""
     retrieved = np.minimum(n_retrieved, 10).sum()
     judged = grades[ranks <= 10] >= 0
     return float(judged.sum() / retrieved) if retrieved else None
 
 
-def judged_share_by_rank(
-    ranks: npt.NDArray[np.int32], grades: Floats, n_retrieved: Ints
-) -> Iterator[tuple[int, float, int]]:
+def judged_share_by_rank(hits: Sequence[Hits], grades: npt.NDArray[np.floating]) -> Iterator[tuple[int, float, int]]:
     """At each of the ranks that are looked at, the share of the documents there that are judged.
 
     Args:
-        ranks: (H,) those of the judged documents that were retrieved.
-        grades: (H,) their grades, negative ones being no judgment.
-        n_retrieved: (Q,) documents retrieved.
+        hits: what a model retrieved, or each of its replicates.
+        grades: (N,) those of the judgments; a negative one is no judgment.
 
     Yields:
-        The rank, the share, and how many queries retrieve a document there: at least one.
+        The rank, the share, and how many lists have a document there: at least one.
     """
-    judged = ranks[grades >= 0]
+    all_judged = not (grades < 0).any()
+    judged = [own.ranks if all_judged else own.ranks[grades[own.judgment_rows] >= 0] for own in hits]
     for rank in _RANKS:
-        n_queries = int((n_retrieved >= rank).sum())
-        if n_queries:
-            yield rank, int((judged == rank).sum()) / n_queries, n_queries
+        n_lists = sum(int((own.n_retrieved >= rank).sum()) for own in hits)
+        if n_lists:
+            yield rank, sum(int((ranks == rank).sum()) for ranks in judged) / n_lists, n_lists
 
 
 def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float, cells: int | None) -> OnDemand[JudgedBlock]:
     """The queries in their order, cut by cells; a block is several times as large as what it is made of."""
-    n_queries = len(judgments.query_ids)
-    n_hits = np.bincount(hits.queries, minlength=n_queries)
-    n_judgments = np.bincount(judgments.queries[judgments.kept], minlength=n_queries)
+    n_hits, n_judgments = hits.n_hits, judgments.n_judged
     of_hits, of_judgments = ([*spans(n_judgments, sizes, cells)] for sizes in (n_hits, n_judgments))
 
     def block(place: int) -> JudgedBlock:
@@ -227,8 +222,8 @@ def _judged_block(
     n_judgments: Ints,
 ) -> JudgedBlock:
     """The block of a span of queries, with their hits and their rows of judgments."""
-    grades, rows = judgments.rows.values, judgments.by_query[judgment]
-    by_grade = rows[np.lexsort((-grades[rows], judgments.queries[rows]))]
+    grades, rows = judgments.grades, judgments.rows_of(np.arange(span.start, span.stop))
+    by_grade = rows[np.lexsort((-grades[rows], np.repeat(np.arange(len(n_judgments)), n_judgments)))]
     judged_grades = _pad(grades[by_grade], n_judgments, np.nan)
     return JudgedBlock(
         query_ids=judgments.query_ids[span],
@@ -301,28 +296,29 @@ def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | N
     Raises:
         InputError: a pair is predicted twice.
     """
-    places = query_indices(predictions, judgments.places)
+    places = judgments.find(predictions.query_ids)
     hashes = hash_pairs(predictions, places)
     repeats = find_repeats(predictions, hashes)
     if repeats.size:
         repeat = repeat_of(predictions, repeats[0])
         refuse_repeat(predictions.path, repeat, predictions.place, "predicts", "keep one")
-    rows, rating_rows = match(judgments, predictions, hashes)
+    rows, rating_rows = match(judgments.pairs(places), predictions, hashes)
     # Within a query the pairs stand by hash, so that sums do not depend on the order of the files.
-    order = np.lexsort((hash_pairs(predictions, np.zeros_like(places))[rows], judgments.queries[rating_rows]))
+    queries = judgments.queries_of(rating_rows)
+    order = np.lexsort((hash_pairs(predictions, np.zeros_like(places))[rows], queries))
     rows, rating_rows = rows[order], rating_rows[order]
     n_queries = len(judgments.query_ids)
-    n_pairs = np.bincount(judgments.queries[rating_rows], minlength=n_queries)
+    n_pairs = np.bincount(queries, minlength=n_queries)
     blocks = []
     for span, pairs in spans(n_pairs, n_pairs, _cells):
-        ratings = _pad(judgments.rows.values[rating_rows[pairs]], n_pairs[span], np.nan)
+        ratings = _pad(judgments.grades[rating_rows[pairs]], n_pairs[span], np.nan)
         predicted = _pad(predictions.values[rows[pairs]], n_pairs[span], np.nan)
         blocks.append(RatingsBlock(judgments.query_ids[span], ratings, predicted, n_pairs[span].astype(np.float64)))
     quality = Quality(
         n_rows=len(hashes),
         n_unjudged_queries=int((places >= n_queries).sum()),
         n_missing_queries=int((n_pairs == 0).sum()),
-        n_unpaired=len(judgments.kept) + len(hashes) - 2 * len(rows),
+        n_unpaired=int(judgments.n_judged.sum()) + len(hashes) - 2 * len(rows),
     )
     return Joined(judgments.query_ids, judgments.max_grade, tuple(blocks), n_pairs == 0, quality)
 
@@ -350,11 +346,11 @@ def rejoin(
         InputError: a pair was not judged then, so that nobody knows its rank; or a judged query has no output where
             that is an error.
     """
-    places = query_indices(stored, judgments.places)
-    then, now = match(judgments, stored, hash_pairs(stored, places))
+    places = judgments.find(stored.query_ids)
+    then, now = match(judgments.pairs(places), stored, hash_pairs(stored, places))
     n_retrieved = _of_queries(hits.n_retrieved, stored, judgments)
     _refuse_unknown(stored, hits, judgments, now, path)
-    rows = np.full(len(stored.query_codes), -1)
+    rows = np.full(stored.ends[-1], -1)
     rows[then] = now
     kept = np.flatnonzero(rows[hits.judgment_rows] >= 0)
     judgment_rows = rows[hits.judgment_rows[kept]]
@@ -363,11 +359,12 @@ def rejoin(
         hits.quality,
         n_unjudged_queries=n_answered - int((n_retrieved > 0).sum()),
         n_missing_queries=int((n_retrieved == 0).sum()),
-        judged_at_10=judged_at_10(hits.ranks[kept], judgments.rows.values[judgment_rows], n_retrieved),
+        judged_at_10=judged_at_10(hits.ranks[kept], judgments.grades[judgment_rows], n_retrieved),
     )
-    columns = (judgments.queries[judgment_rows], judgment_rows)
+    n_hits = np.bincount(judgments.queries_of(judgment_rows), minlength=len(n_retrieved))
     ranks = (hits.ranks[kept], hits.tie_first[kept], hits.tie_last[kept])
-    return assemble(judgments, Hits(*columns, *ranks, n_retrieved, quality), conventions, n_documents, path=path)
+    found = Hits(n_hits, judgment_rows.astype(np.int32), *ranks, n_retrieved, quality)
+    return assemble(judgments, found, conventions, n_documents, path=path)
 
 
 def _of_queries(counts: Ints, stored: Rows, judgments: Judgments, *, other: int = 0) -> Ints:
@@ -378,12 +375,12 @@ def _of_queries(counts: Ints, stored: Rows, judgments: Judgments, *, other: int 
 
 def _refuse_unknown(stored: Rows, hits: Hits, judgments: Judgments, matched: Ints, path: str) -> None:
     """Refuse judgments of pairs that were not judged then, unless all that their query retrieved was."""
-    n_unjudged = hits.n_retrieved - np.bincount(hits.queries, minlength=len(hits.n_retrieved))
+    n_unjudged = hits.n_retrieved - hits.n_hits
     exhausted = _of_queries(n_unjudged, stored, judgments, other=1) == 0
     new = np.setdiff1d(judgments.kept, matched)
-    new = new[~exhausted[judgments.queries[new]]]
+    new = new[~exhausted[judgments.queries_of(new)]]
     if new.size:
-        query_id = judgments.query_ids[judgments.queries[new[0]]]
+        query_id = judgments.query_ids[judgments.queries_of(new[:1])[0]]
         doc_id = judgments.rows.take_doc_ids(new[:1])[0].as_py()
         pairs = "1 judged pair is" if len(new) == 1 else f"{len(new):,} judged pairs are"
         found = f"{pairs} new, such as query '{shorten(query_id)}', document '{shorten(doc_id)}'"

@@ -8,8 +8,8 @@ Where a query judges a document for several subtopics, its grade for the query a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NoReturn
@@ -24,7 +24,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_threads
-from rankledger.pipeline.types.inputs import Chunk, Rows
+from rankledger.pipeline.types.inputs import MANY_ROWS, Chunk, Rows, StoredChunk
 
 __all__ = [
     "SLICE",
@@ -38,7 +38,6 @@ __all__ = [
     "hash_pairs",
     "index_judgments",
     "match",
-    "query_indices",
     "rating_like_relevance",
     "refuse_repeat",
     "repeat_of",
@@ -63,7 +62,7 @@ def hash_pairs(rows: Rows, queries: npt.NDArray[np.int64]) -> Hashes:
     salts = queries.astype(np.uint64) * _OTHER_ODD
     hashes = np.empty(rows.ends[-1], dtype=np.uint64)
 
-    def fill(chunk: Chunk, end: int) -> None:
+    def fill(chunk: Chunk | StoredChunk, end: int) -> None:
         span = slice(end - len(chunk.values), end)
         np.bitwise_xor(hash_ids(chunk.doc_ids), salts[chunk.query_codes], out=hashes[span])
 
@@ -120,13 +119,13 @@ class Subtopics:
 class _SubtopicRows:
     """The rows of judgments by subtopic, as numbers: 0 is the greatest document and the shortest, least subtopic."""
 
-    values: Floats
-    queries: Ints
+    values: npt.NDArray[np.floating]
+    queries: npt.NDArray[np.int32]
     documents: Ints
     subtopics: Ints
 
     @classmethod
-    def of(cls, rows: Rows, subtopics: pa.StringArray, queries: Ints) -> _SubtopicRows:
+    def of(cls, rows: Rows, subtopics: pa.StringArray, queries: npt.NDArray[np.int32]) -> _SubtopicRows:
         """The rows, each of these subtopics and of these queries."""
         documents = rows.doc_ids.dictionary_encode()
         descending = numpy_of(pc.array_sort_indices(documents.dictionary, order="descending"), np.uint64)
@@ -202,46 +201,130 @@ class PairIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class Judgments(PairIndex):
+class Judgments:
     """Judgments (or ratings) by query and document, ready to be joined with any number of model outputs.
 
+    A row takes 8 bytes beside its document: a dataset may have many of them.
+
     Attributes:
-        rows: as they were read.
-        hashes: of the rows kept, ascending.
-        hashed_rows: the row that each hash is of.
+        rows: as they were read, but for the order of their queries: a row's code is its query's place.
         query_ids: (Q,) the judged queries, in the order of their ids as UTF-8 bytes.
-        queries: each row's place in `query_ids`.
-        kept: the rows that count: all, or the first of each pair.
+        grades: (N,) what stands there; of 32 bits if these hold all of them exactly, else of 64.
+        counted: (N,) whether the row counts; None if all do, else the first of each pair does.
+        queries: (N,) int32, each row's place in `query_ids`; None if the rows of each query stand together.
+        order: (N,) the rows by their queries and then in the order of the file; None likewise.
+        starts: (Q,) where the rows of each query begin in that order.
+        sizes: (Q,) how many it has, those that do not count included.
+        index: all pairs that count; None if they are so many that each part of an output is given its own.
         subtopics: the grades by subtopic, where documents are judged for subtopics.
     """
 
+    rows: Rows
     query_ids: npt.NDArray[np.object_]
-    queries: Ints
-    kept: Ints
+    grades: npt.NDArray[np.floating]
+    counted: Bools | None
+    queries: npt.NDArray[np.int32] | None
+    order: npt.NDArray[np.int32] | None
+    starts: Ints
+    sizes: Ints
+    index: PairIndex | None = None
     subtopics: Subtopics | None = None
+
+    @property
+    def kept(self) -> Ints:
+        """The rows that count, ascending."""
+        return np.arange(len(self.grades)) if self.counted is None else np.flatnonzero(self.counted)
+
+    @property
+    def kept_grades(self) -> npt.NDArray[np.floating]:
+        """The grades of the rows that count."""
+        return self.grades if self.counted is None else self.grades[self.counted]
 
     @property
     def max_grade(self) -> float:
         """The greatest grade; 1 if all are at most 0, so that nothing is divided by 0."""
-        greatest = float(self.rows.values[self.kept].max())
+        greatest = float(self.kept_grades.max())
         return greatest if greatest > 0 else 1.0
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
-        """The place of each judged query in `query_ids`."""
-        return {query_id: place for place, query_id in enumerate(self.query_ids.tolist())}
+    def n_judged(self) -> Ints:
+        """(Q,): the rows of each query that count."""
+        if self.counted is None:
+            return self.sizes
+        return np.bincount(self.queries_of(self.kept), minlength=len(self.query_ids))
 
     @cached_property
-    def by_query(self) -> Ints:
-        """The rows kept, by their queries and then in the order of the file."""
-        queries = self.queries[self.kept]
-        if (queries[1:] >= queries[:-1]).all():
-            return self.kept
-        return self.kept[np.argsort(queries, kind="stable")]
+    def _by_start(self) -> tuple[Ints, Ints]:
+        """The queries in the order of their rows, and where each begins."""
+        queries = np.argsort(self.starts)
+        return queries, self.starts[queries]
+
+    def queries_of(self, rows: npt.NDArray[np.integer]) -> Ints:
+        """The place in `query_ids` of the query of each of these rows."""
+        if self.queries is not None:
+            own: Ints = self.queries[rows].astype(np.int64)
+            return own
+        queries, starts = self._by_start
+        found: Ints = queries[np.searchsorted(starts, rows, side="right") - 1]
+        return found
+
+    def have_any(self, rows: Bools) -> Bools:
+        """(Q,): whether any row of the query is among these, (N,)."""
+        queries, starts = self._by_start
+        found = np.empty(len(queries), dtype=bool)
+        found[queries] = np.logical_or.reduceat(rows if self.order is None else rows[self.order], starts)
+        return found
+
+    def find(self, query_ids: Sequence[str]) -> Ints:
+        """The place of each of these distinct queries among the judged ones; of others numbers beyond them, in order.
+
+        They are looked up by halves: a table of millions of ids would take more memory than the ids.
+        """
+        wanted = np.array(query_ids, dtype=object)
+        places = np.searchsorted(self.query_ids, wanted)
+        places[places == len(self.query_ids)] = 0
+        return np.where(self.query_ids[places] == wanted, places, len(self.query_ids) + np.arange(len(wanted)))
+
+    def rows_of(self, places: Ints) -> Ints:
+        """The rows that count of the queries at these places, query by query and in the order of the file."""
+        sizes = self.sizes[places]
+        within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        at = np.repeat(self.starts[places], sizes) + within
+        rows: Ints = at if self.order is None else self.order[at].astype(np.int64)
+        return rows if self.counted is None else rows[self.counted[rows]]
+
+    def grades_of(self, place: int) -> dict[str, float]:
+        """The grade of each document that the query at a place judges."""
+        rows = self.rows_of(np.array([place]))
+        return dict(zip(self.rows.take_doc_ids(rows).to_pylist(), self.grades[rows].tolist(), strict=True))
+
+    def pairs(self, places: Ints) -> PairIndex | None:
+        """An index in which the pairs of these queries are found; None if none is judged.
+
+        Args:
+            places: distinct ones, as `find` gives them.
+        """
+        if self.index is not None:
+            return self.index
+        numbers = self.rows_of(places[places < len(self.query_ids)])
+        if not numbers.size:
+            return None
+        hashes = self.hashes_of(numbers)
+        order = np.argsort(hashes)
+        return PairIndex(self.rows, hashes[order], numbers[order])
+
+    def hashes_of(self, rows: Ints) -> Hashes:
+        """What `hash_pairs` gives of these rows."""
+        salts = self.queries_of(rows).astype(np.uint64) * _OTHER_ODD
+        return hash_ids(self.rows.take_doc_ids(rows)) ^ salts
 
 
 def index_judgments(
-    rows: Rows, *, keep_first: bool = False, remedy: str = "keep one, or say duplicates: keep_first"
+    rows: Rows,
+    *,
+    keep_first: bool = False,
+    remedy: str = "keep one, or say duplicates: keep_first",
+    _indexed_rows: int = MANY_ROWS,
 ) -> Judgments:
     """Judgments ready to be joined.
 
@@ -253,34 +336,85 @@ def index_judgments(
     Raises:
         InputError: a query judges a document twice, for the same subtopic where there are such.
     """
-    query_ids = sorted(rows.query_ids)  # by code points, which is the order of their UTF-8 bytes
-    places = query_indices(rows, {query_id: place for place, query_id in enumerate(query_ids)})
-    hashes = hash_pairs(rows, places)
-    queries = places[rows.query_codes]
-    by_subtopic = None if rows.subtopics is None else _SubtopicRows.of(rows, rows.subtopics, queries)
-    repeats = by_subtopic.repeats() if by_subtopic else find_repeats(rows, hashes)
+    query_ids = np.array(sorted(rows.query_ids), dtype=object)  # by code points: the order of their UTF-8 bytes
+    rows, grades = _compact(rows, query_ids)
+    queries, order, starts, sizes = _by_query(rows)
+    counted, subtopics = np.ones(len(grades), dtype=bool), None
+    judgments = Judgments(rows, query_ids, grades, None, queries, order, starts, sizes)
+    hashes = hash_pairs(rows, np.arange(len(query_ids))) if len(grades) <= _indexed_rows else None
+    by_subtopic = None if rows.subtopics is None else _SubtopicRows.of(rows, rows.subtopics, rows.query_codes)
+    repeats = by_subtopic.repeats() if by_subtopic else _repeats_of(judgments, hashes, _indexed_rows)
     if repeats.size and not keep_first:
         refuse_repeat(rows.path, repeat_of(rows, repeats[0]), rows.place, "judges", remedy)
-    kept, subtopics = np.delete(np.arange(len(hashes)), repeats[:, 1]), None
+    counted[repeats[:, 1]] = False
     if by_subtopic:
-        kept, subtopics = by_subtopic.gather(kept, len(query_ids))
-    order = kept[np.argsort(hashes[kept])]
-    return Judgments(rows, hashes[order], order, np.array(query_ids, dtype=object), queries, kept, subtopics)
+        kept, subtopics = by_subtopic.gather(np.flatnonzero(counted), len(query_ids))
+        counted[:] = False
+        counted[kept] = True
+    index = None
+    if hashes is not None:
+        numbers = np.flatnonzero(counted)
+        numbers = numbers[np.argsort(hashes[numbers])]
+        index = PairIndex(rows, hashes[numbers], numbers)
+    return replace(judgments, counted=None if counted.all() else counted, index=index, subtopics=subtopics)
 
 
-def query_indices(rows: Rows, known: Mapping[str, int]) -> Ints:
-    """The place of each of the rows' queries among the judged ones; other queries get numbers beyond them."""
-    places = (known.get(query_id, len(known) + code) for code, query_id in enumerate(rows.query_ids))
-    return np.fromiter(places, dtype=np.int64, count=len(rows.query_ids))
+def _compact(rows: Rows, query_ids: npt.NDArray[np.object_]) -> tuple[Rows, npt.NDArray[np.floating]]:
+    """The rows coded by these ids, which are theirs, and all values, in as few bits as hold them."""
+    places = np.searchsorted(query_ids, np.array(rows.query_ids, dtype=object)).astype(np.int32)
+    is_single = all((chunk.values == chunk.values.astype(np.float32)).all() for chunk in rows.chunks)
+    grades: npt.NDArray[np.floating] = np.empty(rows.ends[-1], dtype=np.float32 if is_single else np.float64)
+    chunks, begin = [], 0
+    for chunk, end in zip(rows.chunks, rows.ends, strict=True):
+        grades[begin:end] = chunk.values
+        chunks.append(replace(chunk.recoded(places), values=grades[begin:end]))
+        begin = end
+    return replace(rows, query_ids=query_ids.tolist(), chunks=tuple(chunks)), grades
 
 
-def find_repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = ()) -> Ints:
+def _by_query(rows: Rows) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32] | None, Ints, Ints]:
+    """Each row's query, and the rows by query, both None if those of each stand together; its first row; how many."""
+    n_queries, last, begin = len(rows.query_ids), -1, 0
+    sizes = np.zeros(n_queries, dtype=np.int64)
+    first, ahead = [], []
+    for chunk, end in zip(rows.chunks, rows.ends, strict=True):
+        codes = chunk.query_codes
+        changes = np.flatnonzero(np.diff(codes, prepend=last))
+        first.append(begin + changes)
+        ahead.append(codes[changes])
+        sizes += np.bincount(codes, minlength=n_queries)
+        last, begin = int(codes[-1]), end
+    queries, begins = np.concatenate(ahead), np.concatenate(first)
+    if len(queries) == n_queries:
+        starts = np.empty(n_queries, dtype=np.int64)
+        starts[queries] = begins
+        return None, None, starts, sizes
+    codes = rows.query_codes
+    return codes, np.argsort(codes, kind="stable").astype(np.int32), np.cumsum(sizes) - sizes, sizes
+
+
+def _repeats_of(judgments: Judgments, hashes: Hashes | None, at_a_time: int) -> Ints:
+    """As `find_repeats`; if there is no room for the hashes of all rows, those of some queries at a time."""
+    rows = judgments.rows
+    if hashes is not None:
+        return find_repeats(rows, hashes)
+    found = []
+    steps = np.cumsum(judgments.sizes) // max(1, at_a_time // 8)
+    for places in np.split(np.arange(len(steps)), np.flatnonzero(np.diff(steps)) + 1):
+        numbers = np.sort(judgments.rows_of(places))
+        found.append(numbers[find_repeats(rows, judgments.hashes_of(numbers), numbers=numbers)])
+    repeats = np.concatenate(found)
+    return repeats[np.argsort(repeats[:, 1])]
+
+
+def find_repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = (), numbers: Ints | None = None) -> Ints:
     """(N, 2): rows that name the same query and document as an earlier row, that one first; by the later row.
 
     Args:
         rows: the rows.
         hashes: theirs.
         cuts: where the rows may be cut, from 0 to their number, for no query stands on both sides.
+        numbers: (n,) which of the rows the hashes are of, ascending; None for all. What is found counts these.
     """
     pieces = [hashes[begin:end] for begin, end in pairwise(cuts or (0, len(hashes)))]
     if not any(map_threads(_has_equal, pieces)):
@@ -288,7 +422,8 @@ def find_repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = ()) -> Ints:
     order = np.argsort(hashes, kind="stable")
     same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
     pairs = np.column_stack([order[same], order[same + 1]])
-    pairs = pairs[_same_ids(rows, pairs[:, 0], rows, pairs[:, 1])]
+    named = pairs if numbers is None else numbers[pairs]
+    pairs = pairs[_same_ids(rows, named[:, 0], rows, named[:, 1])]
     return pairs[np.argsort(pairs[:, 1])]
 
 
@@ -344,17 +479,19 @@ def refuse_repeat(path: str, repeat: Repeat, place: Callable[[int], str], verb: 
     raise InputError(f"{path}: {found} ({places}); {remedy}")
 
 
-def match(known: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]:
+def match(known: PairIndex | None, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]:
     """The rows whose pairs are known, such as those that are judged, and the known pair of each.
 
     Args:
-        known: the judgments, or other pairs.
+        known: the judgments, or other pairs; None if there are none.
         rows: at least one row.
-        hashes: theirs, of queries numbered by `query_indices` among the judged ones.
+        hashes: theirs, of queries numbered by `Judgments.find`.
 
     Returns:
         (n,) rows, ascending, and (n,) rows of the pairs that count, such as judgments that were kept.
     """
+    if known is None:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     # Most documents are not known: a small table of the upper bits sorts them out before any search.
     shift, present = known.upper_bits
 
@@ -400,7 +537,7 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
         of the dataset that no grade reaches is named, too.
     """
     unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
-    grades = judgments.rows.values[judgments.kept]
+    grades = judgments.kept_grades
     fractional = bool((grades != np.rint(grades)).any())
     if relevant is not None and grades.max() < relevant:
         return f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rankledger.pipeline.data.judgments import hash_ids
+from rankledger.pipeline.data.stored_documents import temporary_in
 from rankledger.pipeline.support.arrow import floats, integers, numpy_of, strings
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
@@ -37,18 +38,10 @@ def partitioned(ranges: Iterable[Rows], folder: Path | None) -> Iterator[tuple[R
     Raises:
         OSError: a file cannot be written.
     """
-    with _temporary(folder) as temporary:
+    with temporary_in(folder, lambda place: tempfile.TemporaryDirectory(prefix="scattered-", dir=place)) as temporary:
         for path in _write(ranges, Path(temporary)):
             yield _read(path)
             path.unlink()
-
-
-def _temporary(folder: Path | None) -> tempfile.TemporaryDirectory[str]:
-    if folder is not None:
-        with suppress(OSError):  # what may only be read
-            folder.mkdir(parents=True, exist_ok=True)
-            return tempfile.TemporaryDirectory(prefix="scattered-", dir=folder)
-    return tempfile.TemporaryDirectory(prefix="scattered-")
 
 
 def _write(ranges: Iterable[Rows], folder: Path) -> list[Path]:

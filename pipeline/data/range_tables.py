@@ -13,12 +13,13 @@ from rankledger.pipeline.data.cache import RANGES
 from rankledger.pipeline.data.rankings import JoinedRange, JoinedRows
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
+from rankledger.pipeline.types.joined import hit_columns
 
 __all__ = ["ranges_in", "table_of_ranges"]
 
 Ints = npt.NDArray[np.int64]
 
-_NONE = JoinedRows(np.empty((5, 0), np.int32), np.empty((2, 0), np.int64), 0, 0, 0)
+_NONE = JoinedRows(hit_columns(*np.empty((4, 0), np.int64)), np.empty((3, 0), np.int64), 0, 0, 0)
 
 
 def table_of_ranges(found: Sequence[tuple[int, JoinedRange]]) -> pa.Table:
@@ -41,7 +42,7 @@ def _row(n_rows: int, found: JoinedRange) -> dict[str, Any]:
         "n_excluded": within.n_excluded,
         "n_excluded_queries": within.n_excluded_queries,
         "knows_query": int(found.knows_query),
-        "hits": integers(within.hits.astype(np.int64).ravel()),
+        "hits": integers(np.concatenate(within.hits, dtype=np.int64)),
         "retrieved": integers(within.retrieved.ravel()),
         "aside_query": strings(aside.query_ids).take(codes),
         "aside_doc": aside.doc_ids,
@@ -79,8 +80,8 @@ def _range(cells: dict[str, Any]) -> tuple[int, JoinedRange]:
         name: numpy_of(cells[name], np.int64) for name in ("hits", "retrieved", "aside_number", "hash", "aside_hash")
     }
     within = JoinedRows(
-        numbers["hits"].astype(np.int32).reshape(5, -1),
-        numbers["retrieved"].reshape(2, -1),
+        hit_columns(*numbers["hits"].reshape(4, -1)),
+        numbers["retrieved"].reshape(3, -1),
         cells["n_joined"],
         cells["n_unjudged_queries"],
         cells["n_tied"],

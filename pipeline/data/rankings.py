@@ -10,7 +10,7 @@ Whatever the ranges are, the result is the same: ranks are whole numbers, and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,6 @@ from rankledger.pipeline.data.judgments import (
     hash_ids,
     hash_pairs,
     match,
-    query_indices,
     refuse_repeat,
     repeat_of,
 )
@@ -43,8 +42,8 @@ from rankledger.pipeline.data.partitions import partitioned
 from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows, refuse_score
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.support.arrow import concatenate, integers, strings
-from rankledger.pipeline.types.inputs import Rows, row_number
-from rankledger.pipeline.types.joined import Hits, Joined, Quality
+from rankledger.pipeline.types.inputs import Rows, merge_rows, row_number
+from rankledger.pipeline.types.joined import HitColumns, Hits, Joined, Quality, hit_columns
 
 __all__ = ["Depths", "JoinedRange", "JoinedRows", "Problem", "RankingJoin", "join_range", "join_ranking", "join_rows"]
 
@@ -106,9 +105,9 @@ class JoinedRows:
     """What the join finds in some rows of an output that are all the rows of their queries.
 
     Attributes:
-        hits: (5, H) int32, of each judged document the query's place among the judged ones, the row of the judgments,
-            the rank, and the first and the last rank of its group of equal scores.
-        retrieved: (2, q) the places of the judged queries, and how many documents each retrieved.
+        hits: (H,) each, of the judged documents the row of the judgments, the rank, and the first and the last rank of
+            the group of equal scores: of the judged queries in their order here, and by rank.
+        retrieved: (3, q) the places of the judged queries, how many documents each retrieved, and how many judged ones.
         n_rows: rows, those that were left out included.
         n_unjudged_queries: queries that no judgment names.
         n_tied: rows whose score another row of the query has too.
@@ -118,7 +117,7 @@ class JoinedRows:
         n_excluded_queries: queries of these.
     """
 
-    hits: npt.NDArray[np.int32]
+    hits: HitColumns
     retrieved: Ints
     n_rows: int
     n_unjudged_queries: int
@@ -154,7 +153,7 @@ def join_rows(
     odd = beyond_single(rows) if conventions.score_precision == "float32" else None
     if odd is not None:
         return replace(odd, row=int(numbers[odd.row]))
-    places = query_indices(rows, judgments.places)
+    places = judgments.find(rows.query_ids)
     hashes = hash_pairs(rows, places)
     left = Left(rows, numbers, hashes) if excluded is None else leave_out(excluded, rows, numbers, hashes)
     if isinstance(left, Repeat):
@@ -166,13 +165,17 @@ def join_rows(
     repeats = find_repeats(rows, hashes, ordering.cuts(SLICE))
     if repeats.size:
         return repeat_of(rows, repeats[0], numbers)
-    found, judgment_rows = match(judgments, rows, hashes)
+    found, judgment_rows = match(judgments.pairs(places), rows, hashes)
+    codes, ranks = rows.query_codes[found], ordering.ranks(found)
+    keys = (codes.astype(np.int64) << 32) | ranks[0]
+    by_rank = np.argsort(keys) if (keys[1:] < keys[:-1]).any() else slice(None)
     here = rows.counts > 0
     known = here & (places < len(judgments.query_ids))
+    n_hits = np.bincount(codes, minlength=len(places))
     top = partial(_top, ordering, places, hashes, numbers, len(judgments.query_ids))
     return JoinedRows(
-        hits=np.array([judgments.queries[judgment_rows], judgment_rows, *ordering.ranks(found)], dtype=np.int32),
-        retrieved=np.stack([places[known], rows.counts[known]]),
+        hits=hit_columns(*(own[by_rank] for own in (judgment_rows, *ranks))),
+        retrieved=np.stack([places[known], rows.counts[known], n_hits[known]]),
         n_rows=len(hashes) + left.n_excluded,
         n_unjudged_queries=int((here & ~known).sum()),
         n_tied=ordering.n_tied,
@@ -186,8 +189,8 @@ def join_rows(
 def _nothing_left(left: Left, depths: Depths) -> JoinedRows:
     """What the join finds where all rows were left out."""
     return JoinedRows(
-        hits=np.empty((5, 0), dtype=np.int32),
-        retrieved=np.empty((2, 0), dtype=np.int64),
+        hits=hit_columns(*np.empty((4, 0), dtype=np.int64)),
+        retrieved=np.empty((3, 0), dtype=np.int64),
         n_rows=left.n_excluded,
         n_unjudged_queries=0,
         n_tied=0,
@@ -262,7 +265,7 @@ def join_range(
         numbers=beside,
         queries=np.delete(hashes, ends),
         queries_aside=hashes[ends],
-        knows_query=any(query_id in judgments.places for query_id in rows.query_ids),
+        knows_query=bool((judgments.find(rows.query_ids) < len(judgments.query_ids)).any()),
     )
 
 
@@ -305,7 +308,7 @@ class RankingJoin:
 
     def _add(self, rows: Rows, numbers: Ints) -> None:
         """Join rows that are all those of their queries; `numbers` are theirs in the output."""
-        self.knows_query |= any(query_id in self._judgments.places for query_id in rows.query_ids)
+        self.knows_query |= bool((self._judgments.find(rows.query_ids) < len(self._judgments.query_ids)).any())
         self._keep(join_rows(self._judgments, self._excluded, rows, numbers, self._conventions, self._depths))
 
     def _keep(self, joined: JoinedRows | Problem) -> None:
@@ -365,7 +368,7 @@ class RankingJoin:
             return False
         if self._aside:
             rows, numbers = zip(*self._aside, strict=True)
-            self._add(_merged(rows), np.concatenate(numbers))
+            self._add(merge_rows(rows), np.concatenate(numbers))
         return True
 
     def joined(
@@ -389,50 +392,55 @@ class RankingJoin:
         """
         if self._problem:
             _refuse(path, self._problem, self._place)
+        recommended = [found.recommended for found in self._found if found.recommended]
+        compared = [found.compared for found in self._found if found.compared]
         hits = self._hits()
         return replace(
             assemble(self._judgments, hits, self._conventions, n_documents, path=path, _cells=_cells),
-            catalogue=self._recommended(catalogue, hits) if catalogue and self._depths.recommended else None,
-            ranked=self._compared(hits) if self._depths.compared else None,
+            catalogue=self._recommended(recommended, catalogue, hits) if catalogue and recommended else None,
+            ranked=self._compared(compared, hits) if compared else None,
             remarks=self.remarks,
         )
 
     def _hits(self) -> Hits:
-        queries, judgment_rows, ranks, first, last = self._columns()
-        n_retrieved = np.zeros(len(self._judgments.query_ids), dtype=np.int64)
+        """All hits by query and rank. What the parts of the output found is let go, one part after the other."""
+        n_retrieved, n_hits = np.zeros((2, len(self._judgments.query_ids)), dtype=np.int64)
         for found in self._found:
-            n_retrieved[found.retrieved[0]] = found.retrieved[1]
+            places = found.retrieved[0]
+            n_retrieved[places], n_hits[places] = found.retrieved[1:]
+        kinds = [np.result_type(np.uint8, *own) for own in zip(*(found.hits for found in self._found), strict=True)]
+        columns = [np.empty(n_hits.sum(), dtype=kind) for kind in kinds]
+        starts = np.cumsum(n_hits) - n_hits
+        counts = {
+            name: sum(getattr(found, name) for found in self._found)
+            for name in ("n_rows", "n_unjudged_queries", "n_tied", "n_excluded", "n_excluded_queries")
+        }
+        while self._found:
+            found = self._found.pop()
+            places, _, sizes = found.retrieved
+            at = np.repeat(starts[places] - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
+            for column, own in zip(columns, found.hits, strict=True):
+                column[at] = own
+        rows, ranks, tie_first, tie_last = columns
+        grades = self._judgments.grades[rows]
         quality = Quality(
-            n_rows=sum(found.n_rows for found in self._found),
-            n_unjudged_queries=sum(found.n_unjudged_queries for found in self._found),
+            **counts | ({"n_excluded": None} if self._excluded is None else {}),
             n_missing_queries=int((n_retrieved == 0).sum()),
-            judged_at_10=judged_at_10(ranks, self._judgments.rows.values[judgment_rows], n_retrieved),
-            n_tied=sum(found.n_tied for found in self._found),
-            n_excluded=None if self._excluded is None else sum(found.n_excluded for found in self._found),
-            n_excluded_queries=sum(found.n_excluded_queries for found in self._found),
+            judged_at_10=judged_at_10(ranks, grades, n_retrieved),
         )
-        return Hits(queries, judgment_rows, ranks, first, last, n_retrieved, quality)
+        return Hits(n_hits, rows, ranks, tie_first, tie_last, n_retrieved, quality)
 
-    def _columns(self) -> Iterator[npt.NDArray[np.int32]]:
-        """(H,) each, of all hits by query and rank: one column at a time is held twice."""
-        columns = [np.concatenate([found.hits[row] for found in self._found]) for row in (0, 2)]
-        order = np.lexsort((columns[1], columns[0]))
-        del columns
-        for row in range(5):
-            yield np.concatenate([found.hits[row] for found in self._found])[order]
-
-    def _recommended(self, catalogue: Catalogue, hits: Hits) -> CatalogueBlock:
-        top = _Top.concatenated([found.recommended for found in self._found if found.recommended])
+    def _recommended(self, found: Sequence[_Top], catalogue: Catalogue, hits: Hits) -> CatalogueBlock:
+        top = _Top.concatenated(found)
         assert top.doc_ids is not None, "what was asked for"
         block = catalogue.block(top.doc_ids, top.ranks, top.queries, len(hits.n_retrieved))
         grades = np.full(block.codes.shape, np.nan)
         hit = np.flatnonzero(hits.ranks <= min(self._depths.recommended, len(grades)))
-        judgments = self._judgments.rows.values
-        grades[hits.ranks[hit] - 1, hits.queries[hit]] = judgments[hits.judgment_rows[hit]]
+        grades[hits.ranks[hit] - 1, hits.queries[hit]] = self._judgments.grades[hits.judgment_rows[hit]]
         return replace(block, grades=grades)
 
-    def _compared(self, hits: Hits) -> Ranked:
-        top = _Top.concatenated([found.compared for found in self._found if found.compared])
+    def _compared(self, found: Sequence[_Top], hits: Hits) -> Ranked:
+        top = _Top.concatenated(found)
         order = np.argsort(top.hashes)
         n_compared = np.minimum(hits.n_retrieved, self._depths.compared).astype(np.float64)
         return Ranked(top.hashes[order], top.queries[order], top.ranks[order], n_compared)
@@ -532,13 +540,3 @@ def _refuse(path: str, problem: Problem, place: Callable[[int], str]) -> NoRetur
     if isinstance(problem, Repeat):
         refuse_repeat(path, problem, place, "ranks", "keep one")
     refuse_score(path, problem, place)
-
-
-def _merged(parts: Sequence[Rows]) -> Rows:
-    """The rows of all parts, of whose queries some are the same."""
-    codes: dict[str, int] = {}
-    chunks = []
-    for rows in parts:
-        own = np.array([codes.setdefault(query_id, len(codes)) for query_id in rows.query_ids], dtype=np.int32)
-        chunks += [replace(chunk, query_codes=own[chunk.query_codes]) for chunk in rows.chunks]
-    return replace(parts[0], query_ids=list(codes), chunks=tuple(chunks))

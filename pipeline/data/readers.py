@@ -19,6 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
@@ -34,10 +35,21 @@ from rankledger.pipeline.data.formats.json import double, written
 from rankledger.pipeline.data.formats.layouts import RANK, columns_line
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
+from rankledger.pipeline.data.stored_documents import DocumentFile
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_ahead
-from rankledger.pipeline.types.inputs import Chunk, Ids, InMemory, InputFile, Rows, Source, row_number
+from rankledger.pipeline.types.inputs import (
+    MANY_ROWS,
+    Chunk,
+    Ids,
+    InMemory,
+    InputFile,
+    Rows,
+    Source,
+    merge_rows,
+    row_number,
+)
 
 __all__ = [
     "RankingRanges",
@@ -70,19 +82,20 @@ _KINDS = "categories as texts or whole numbers, one or a list of them, or a vect
 T = TypeVar("T")
 
 
-def read_judgments(source: Source | str, *, subtopics: bool = False) -> Rows:
+def read_judgments(source: Source | str, *, subtopics: bool = False, folder: Path | None = None) -> Rows:
     """Relevance judgments: (query_id, doc_id, relevance); in TREC text query, iteration, document, relevance.
 
     Args:
         source: the input, or its path.
         subtopics: whether documents are judged for subtopics: there is a further column `subtopic`, which in TREC text
             stands in the place of the iteration.
+        folder: where the documents of many rows are kept in a temporary file; None for the system's.
 
     Raises:
         InputError: the file is missing, empty or malformed, changed while it was read, is larger or has longer ids than
             it may, or a relevance is not a finite number.
     """
-    return _read_rows(source, _SUBTOPICS if subtopics else _JUDGMENTS)
+    return _read_rows(source, _SUBTOPICS if subtopics else _JUDGMENTS, folder)
 
 
 def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score") -> Rows:
@@ -309,16 +322,31 @@ def _text(part: FilePart, name: str, row: int, cell: object) -> str | None:
     return text if text.strip() else None
 
 
-def _read_rows(source: Source | str, kind: Kind) -> Rows:
-    reading = Reading(source, kind)
-    table = pa.concat_tables(reading.each(lambda _, table: table))
-    rows = replace(
-        _rows(reading.source.path, tuple(reading.files), kind, table, reading.place), remarks=reading.remarks
-    )
-    odd = _odd_value(rows, kind)
+def _read_rows(source: Source | str, kind: Kind, folder: Path | None = None) -> Rows:
+    """All rows; if they are many, their documents are in a file in the folder."""
+    reading = Reading(source, kind, PART_ROWS)
+    path = reading.source.path
+    parts: list[Rows] = []
+    stored, n_rows, odd = None, 0, None
+    for rows in reading.each(lambda _, table: _rows(path, (), kind, table, row_number)):
+        if odd is None and (found := _odd_value(rows, kind)):
+            odd = found._replace(row=n_rows + found.row)
+        n_rows += rows.ends[-1]
+        parts.append(rows)
+        if n_rows > MANY_ROWS:
+            stored = stored or DocumentFile(folder)
+            parts = [_with_documents_in(stored, own) for own in parts]
+    rows = replace(merge_rows(parts), files=tuple(reading.files), place=reading.place, remarks=reading.remarks)
     if odd:
         _refuse_value(rows.path, kind, odd, rows.place)
     return rows
+
+
+def _with_documents_in(file: DocumentFile, rows: Rows) -> Rows:
+    """The rows with their documents in the file, if they are not there already."""
+    n_queries = len(rows.query_ids)
+    chunks = [file.keep(chunk, n_queries) if isinstance(chunk, Chunk) else chunk for chunk in rows.chunks]
+    return replace(rows, chunks=tuple(chunks))
 
 
 def _rows(path: str, files: tuple[InputFile, ...], kind: Kind, table: pa.Table, place: Callable[[int], str]) -> Rows:

@@ -6,21 +6,22 @@ What is not known stays open: the steps before and after a figure that nobody ca
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.joined import Hits
 from rankledger.pipeline.types.manifest import Definition, Description, Environment
 from rankledger.pipeline.types.views import PairedScores, QueryChange, RankedDocument
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from rankledger.pipeline.types.changes import Cause, ChangePart
     from rankledger.pipeline.types.upkeep import ComparedFigures, MovedFigure
 
@@ -89,40 +90,31 @@ class RetrievedRanks:
     """What was kept of one output.
 
     Attributes:
-        judgments: the judgments that it was joined with.
-        kept: the rows of them that count.
+        query_ids: (Q,) the judged queries, ascending.
+        documents: gives the documents of some rows of the judgments that it was joined with.
+        grades: gives the grade of each document that the query at a place judges.
         hits: the judged documents that were retrieved.
     """
 
-    judgments: Rows
-    kept: npt.NDArray[np.int64]
+    query_ids: npt.NDArray[np.object_]
+    documents: Callable[[npt.NDArray[np.int32]], pa.StringArray]
+    grades: Callable[[int], Mapping[str, float]]
     hits: Hits
 
     def ranks(self, query_id: str) -> dict[str, int]:
         """The rank of each judged document that the query retrieved."""
-        place = self._places[query_id]
-        own = slice(*np.searchsorted(self.hits.queries, (place, place + 1)))
-        documents = self.judgments.take_doc_ids(self.hits.judgment_rows[own]).to_pylist()
+        place = self._place(query_id)
+        end = int(self.hits.ends[place])
+        own = slice(end - int(self.hits.n_hits[place]), end)
+        documents = self.documents(self.hits.judgment_rows[own]).to_pylist()
         return dict(zip(documents, self.hits.ranks[own].tolist(), strict=True))
 
     def relevant(self, query_id: str) -> dict[str, float]:
         """The grade of each document of the query that is graded above 0."""
-        code = self._codes[query_id]
-        rows = self.kept[self.judgments.query_codes[self.kept] == code]
-        rows = rows[self.judgments.values[rows] > 0]
-        return dict(
-            zip(self.judgments.take_doc_ids(rows).to_pylist(), self.judgments.values[rows].tolist(), strict=True)
-        )
+        return {name: grade for name, grade in self.grades(self._place(query_id)).items() if grade > 0}
 
-    @cached_property
-    def _codes(self) -> Mapping[str, int]:
-        """Each query's code among the rows."""
-        return {query_id: code for code, query_id in enumerate(self.judgments.query_ids)}
-
-    @cached_property
-    def _places(self) -> Mapping[str, int]:
-        """Each query's place among those of a join, which are in the order of their ids."""
-        return {query_id: place for place, query_id in enumerate(sorted(self.judgments.query_ids))}
+    def _place(self, query_id: str) -> int:
+        return bisect_left(self.query_ids, query_id)
 
 
 def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floats:

@@ -181,7 +181,7 @@ class _Figures:
             made = [(MEAN, 1.0, 1)]
             rows = [one.numerators - pair.factor * other.numerators, one.denominators]
         else:
-            made = [(one.aggregation, 1.0, len(one.added)), (other.aggregation, -pair.factor, len(other.added))]
+            made = [(one.aggregation, 1.0, one.n_sums), (other.aggregation, -pair.factor, other.n_sums)]
             rows = [one.numerators, one.denominators, other.numerators, other.denominators]
         added = np.vstack(rows)
         products = [added[i] * added[j] for i, j in _pairs_of(len(added))]

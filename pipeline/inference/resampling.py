@@ -33,9 +33,11 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.results import Scores
 
 __all__ = [
+    "MANY_CLUSTERS",
     "Contributions",
     "Draws",
     "Indices",
+    "LargeSums",
     "Ratio",
     "ResampledSums",
     "Settings",
@@ -45,11 +47,17 @@ __all__ = [
     "in_chunks",
     "round_to_exact",
     "same_steps",
+    "steps_of",
 ]
 
 T = TypeVar("T")
 
 Clusters: TypeAlias = npt.NDArray[np.int64]
+Where: TypeAlias = slice | npt.NDArray[np.int64]
+"""Which queries or clusters."""
+
+MANY_CLUSTERS = 1 << 17
+"""Clusters beyond which the numbers of a column are made when they are asked for, some at a time: 1 MB of a column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +66,8 @@ class Ratio:
 
     Attributes:
         aggregation: takes the means to the figure.
-        added: (S, Q) what each query adds to the numerators, be it in the slice or not: one row for most measures,
-            several for a figure that is made of several means.
+        make: gives (S, q), what each of some queries adds to the numerators, be it in the slice or not.
+        n_sums: S: one for most measures, several for a figure that is made of several means.
         denominators: (C,) what each cluster adds to the denominator; 0 where it has nothing in the slice.
         bound: what no number of the numerators can exceed, whatever the model; 0 where that is not known.
         queries: (Q,) those of the slice; None for all.
@@ -67,7 +75,8 @@ class Ratio:
     """
 
     aggregation: Aggregation
-    added: Floats
+    make: Callable[[Where], Floats]
+    n_sums: int
     denominators: Floats
     bound: float
     queries: Bools | None = None
@@ -76,10 +85,21 @@ class Ratio:
     @property
     def numerators(self) -> Floats:
         """(S, C): what each cluster adds to the numerators; not kept, for there are as many as models times slices."""
-        added = self.added if self.queries is None else self.added * self.queries
+        added = self._added(slice(None))
         if self.clusters is None:
             return added
         return np.stack([_added_up(row, self.clusters, len(self.denominators)) for row in added])
+
+    def _added(self, queries: Where) -> Floats:
+        return self.make(queries) if self.queries is None else self.make(queries) * self.queries[queries]
+
+    def numerators_at(self, clusters: Where) -> Floats:
+        """(S, c): what some clusters add to the numerators."""
+        return self._added(clusters) if self.clusters is None else self._of_clusters[:, clusters]
+
+    @cached_property
+    def _of_clusters(self) -> Floats:
+        return self.numerators
 
     def figure(self, numerators: Floats, denominators: Floats) -> Floats:
         """The figure that these sums make, (S, …) and (…); NaN where nothing was counted."""
@@ -137,13 +157,25 @@ class Contributions:
 
     Attributes:
         measure: the measure.
-        numerators: (S, Q).
+        make: gives the numerators of some queries, (S, q).
+        n_sums: S.
         denominators: (Q,); 0 where the query does not count.
     """
 
     measure: Measure
-    numerators: Floats
+    make: Callable[[Where], Floats]
+    n_sums: int
     denominators: Floats
+
+    @classmethod
+    def of(cls, measure: Measure, numerators: Floats, denominators: Floats) -> Contributions:
+        """What (S, Q) numerators and (Q,) denominators add."""
+        return cls(measure, lambda queries: numerators[:, queries], len(numerators), denominators)
+
+    @property
+    def numerators(self) -> Floats:
+        """(S, Q)."""
+        return self.make(slice(None))
 
     @property
     def counted(self) -> Bools:
@@ -167,7 +199,7 @@ class Contributions:
         plain = self.measure.aggregation is MEAN and not self.measure.pooled
         bounded = plain and math.isfinite(least) and math.isfinite(greatest)
         bound = largest * max(abs(least), abs(greatest)) if bounded else 0.0
-        return Ratio(self.measure.aggregation, self.numerators, denominators, bound, queries, clusters)
+        return Ratio(self.measure.aggregation, self.make, self.n_sums, denominators, bound, queries, clusters)
 
 
 def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conventions) -> Contributions:
@@ -185,9 +217,16 @@ def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conv
     if conventions.missing_queries == "skip":
         weights = np.where(scores.missing, 0.0, weights)
     means = np.atleast_2d(scores.moments.get(measure, values))
-    numerators, denominators = contributions(measure.aggregation, means, weights, undefined_is_zero=zero)
-    same = np.array_equal(numerators, means)  # then the scores are not held twice
-    return Contributions(measure, means if same else numerators, denominators[0])
+
+    def make(queries: Where) -> tuple[Floats, Floats]:
+        return contributions(measure.aggregation, means[:, queries], weights[queries], undefined_is_zero=zero)
+
+    numerators, denominators = make(slice(None))
+    if np.array_equal(numerators, means):
+        numerators = means  # the scores are not held twice
+    elif numerators.shape[1] > MANY_CLUSTERS:
+        return Contributions(measure, lambda queries: make(queries)[0], len(means), denominators[0])
+    return Contributions.of(measure, numerators, denominators[0])
 
 
 def _added_up(values: Floats, clusters: Clusters, n_clusters: int) -> Floats:
@@ -200,6 +239,8 @@ Counts: TypeAlias = npt.NDArray[np.unsignedinteger]
 _BATCH = 1 << 15  # counts that are made at a time: 256 kB, so that they stay in the cache
 _CHUNK = 1 << 20  # counts of a chunk: 8 MB. A chunk is drawn from a stream of its own, so this is part of every figure.
 _TASK = 4  # chunks of a task
+_TOGETHER = 1 << 25  # counts that are drawn for one product, if they are not kept: 34 MB
+_RANGE = 1 << 16  # clusters whose numbers are rounded and multiplied at a time, where there are many
 _KEPT = 1 << 28  # counts of a dataset that are kept for all of its columns, a byte each; more are drawn for each block
 _PRODUCT = 1 << 20  # sums of parts that are made at a time: 8 MB
 _FEWEST = 32  # clusters of a part: products of fewer are slow
@@ -268,6 +309,12 @@ class SlicedClusters:
         numbers[inside] = parts.ravel() + 1
         return cls(tuple(masks), numbers, members.astype(np.float64))
 
+    def part_by_part(self, inside: Bools) -> tuple[Indices, Indices]:
+        """Those of some clusters, all of them in slices, part by part; and (A,) where each part ends among them."""
+        rows = np.flatnonzero(inside)
+        rows = rows[np.argsort(self.parts[rows], kind="stable")]
+        return rows, np.searchsorted(self.parts[rows], np.arange(1, self.members.shape[1] + 1), side="right")
+
     def greatest(self, columns: Floats) -> Floats:
         """(N, S): the greatest number of each slice in each of N columns, (N, C) numbers from 0 on."""
         by_part = np.zeros((len(columns), self.members.shape[1] + 1))
@@ -293,6 +340,11 @@ class ResampledSums:
     ends: Indices | None = None
     members: Floats = field(default_factory=lambda: np.ones((1, 1)))
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(S, N)."""
+        return len(self.members), self.rounded.shape[1]
+
     @classmethod
     def of(cls, rounded: Floats, counted: Bools, sliced: SlicedClusters | None = None) -> ResampledSums:
         """The columns, (C, N), over slices; without slices over all clusters, though only those counted matter."""
@@ -302,9 +354,7 @@ class ResampledSums:
                 return cls(slice(None), rounded)
             rows = np.flatnonzero(inside)
             return cls(rows, rounded[rows])
-        rows = np.flatnonzero(inside)
-        rows = rows[np.argsort(sliced.parts[rows], kind="stable")]
-        ends = np.searchsorted(sliced.parts[rows], np.arange(1, sliced.members.shape[1] + 1), side="right")
+        rows, ends = sliced.part_by_part(inside)
         return cls(rows, rounded[rows], ends, sliced.members)
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
@@ -326,11 +376,62 @@ class ResampledSums:
         return sums
 
 
+@dataclass(frozen=True, eq=False)
+class LargeSums:
+    """As `ResampledSums`, of so many clusters that their numbers are made and rounded some at a time.
+
+    What they add is exact, so that it may be added up.
+
+    Attributes:
+        numbers: gives (N, c), the numbers of some clusters.
+        steps: (N,) what they are rounded to.
+        rows: the clusters in which any of the columns is not 0, part by part.
+        ends: (A,) where each part ends among them.
+        members: (S, A) 1 where a part is in a slice, else 0.
+    """
+
+    numbers: Callable[[Where], Floats]
+    steps: Floats
+    rows: Indices
+    ends: Indices
+    members: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(S, N)."""
+        return len(self.members), len(self.steps)
+
+    @classmethod
+    def of(
+        cls, numbers: Callable[[Where], Floats], steps: Floats, counted: Bools, sliced: SlicedClusters | None
+    ) -> LargeSums:
+        """The columns over slices; without slices over all clusters, of which only those counted matter."""
+        if sliced is None:
+            rows = np.flatnonzero(counted)
+            return cls(numbers, steps, rows, np.array([len(rows)]), np.ones((1, 1)))
+        return cls(numbers, steps, *sliced.part_by_part(counted & (sliced.parts > 0)), sliced.members)
+
+    def sums(self, weights: npt.NDArray[np.number]) -> Floats:
+        """(S, N, B): the sums of the columns, each cluster taken as often as (B, C) weights say; all are exact."""
+        parts = np.zeros((len(self.ends), len(self.steps), len(weights)))
+        for part, (first, end) in enumerate(pairwise((0, *self.ends.tolist()))):
+            for begin in range(first, end, _RANGE):
+                own = self.rows[begin : min(begin + _RANGE, end)]
+                rounded = _to_steps(self.numbers(own), self.steps)
+                parts[part] += rounded @ weights[:, own].T.astype(np.float64)
+        added: Floats = np.tensordot(self.members, parts, axes=1)
+        return added
+
+
+Sums: TypeAlias = ResampledSums | LargeSums
+
+
 class Draws:
     """B resamples of C clusters, each of which draws C of them with replacement.
 
     Attributes:
         n_resamples: B.
+        are_kept: whether their counts stay in memory for all sums; if not, they are drawn anew for each block.
     """
 
     def __init__(
@@ -344,10 +445,10 @@ class Draws:
             settings: how they are drawn.
         """
         self.n_resamples = settings.resamples
+        self.are_kept = n_clusters * settings.resamples <= _kept
         self._settings = settings
         self._n_clusters, self._stream = n_clusters, stream
         self._chunks = _chunks(n_clusters, stream, settings, _chunk)
-        self._is_kept = n_clusters * settings.resamples <= _kept
 
     @cached_property
     def _counts(self) -> list[Counts]:
@@ -366,11 +467,11 @@ class Draws:
             window = copy(self)
             window._chunks = self._chunks[begin : begin + n_chunks]
             window.n_resamples = sum(size for _, size in window._chunks)
-            if self._is_kept:
+            if self.are_kept:
                 window.__dict__["_counts"] = self._counts[begin : begin + n_chunks]
             yield window
 
-    def sums(self, parts: Sequence[ResampledSums]) -> list[Floats]:
+    def sums(self, parts: Sequence[Sums]) -> list[Floats]:
         """(S, N, 1 + B) of each part: the sums over the clusters, and over each resample of them; all are exact.
 
         Raises:
@@ -378,7 +479,7 @@ class Draws:
         """
         return self.begin(parts)()
 
-    def begin(self, parts: Sequence[ResampledSums]) -> Callable[[], list[Floats]]:
+    def begin(self, parts: Sequence[Sums]) -> Callable[[], list[Floats]]:
         """What gives the `sums`. The workers add them up from now on, whatever the caller does before it asks for them.
 
         Raises:
@@ -386,7 +487,7 @@ class Draws:
         """
         if not parts:
             return list
-        shapes = [(len(part.members), part.rounded.shape[1]) for part in parts]
+        shapes = [part.shape for part in parts]
         self.refuse_too_many(sum(n * m for n, m in shapes))
         chunks = self._each_chunk(parts)
         first = [*islice(chunks, 1)]  # waits for one task; all have begun then
@@ -405,12 +506,14 @@ class Draws:
 
         return finish
 
-    def _each_chunk(self, parts: Sequence[ResampledSums]) -> Iterator[list[Floats]]:
-        if self._is_kept:
+    def _each_chunk(self, parts: Sequence[Sums]) -> Iterator[list[Floats]]:
+        if self.are_kept:
             calls: list[tuple[Any, ...]] = [(parts, counts) for counts in self._counts]
             return _in_tasks("Adding up resamples", _sum_counts, calls, self._settings.workers, _TASK)
-        calls = [(parts, self._n_clusters, *chunk) for chunk in self._chunks]
-        return _in_tasks("Drawing resamples", _sum_drawn, calls, self._settings.workers, _TASK)
+        at_a_time = -(-_TOGETHER // max(1, self._chunks[0][1] * self._n_clusters))
+        groups = [self._chunks[begin : begin + at_a_time] for begin in range(0, len(self._chunks), at_a_time)]
+        calls = [(parts, self._n_clusters, group) for group in groups]
+        return _in_tasks("Drawing resamples", _sum_drawn, calls, self._settings.workers, 1)
 
     def refuse_too_many(self, n_columns: int) -> None:
         """Refuse what memory cannot hold.
@@ -483,15 +586,30 @@ def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = N
     rounded = np.empty((len(columns[0]), len(columns)))
     for own in _some_at_a_time(columns):
         numbers = np.stack([*columns[own]])
-        greatest = np.abs(numbers).max(axis=1, initial=0.0)
-        if bounds is not None:
-            greatest = np.maximum(greatest, bounds[own])
-        exponents = _exponents(greatest, len(rounded)) - 53
-        steps = np.ldexp(1.0, np.maximum(exponents, -1074))[:, np.newaxis]  # 2**-1074: the least double
-        numbers /= steps
-        np.rint(numbers, out=numbers)
-        rounded[:, own] = np.multiply(numbers, steps, out=numbers).T
+        rounded[:, own] = _to_steps(numbers, _steps(numbers, None if bounds is None else bounds[own])).T
     return rounded
+
+
+def steps_of(columns: Sequence[Floats], bounds: Floats) -> Floats:
+    """(N,): the steps that `round_to_exact` rounds these columns to; the arguments are the same."""
+    return np.concatenate([_steps(np.stack(columns[own]), bounds[own]) for own in _some_at_a_time(columns)])
+
+
+def _steps(numbers: Floats, bounds: Floats | None) -> Floats:
+    """(n,): those of some columns, (n, C)."""
+    greatest = np.abs(numbers).max(axis=1, initial=0.0)
+    if bounds is not None:
+        greatest = np.maximum(greatest, bounds)
+    exponents = _exponents(greatest, numbers.shape[1]) - 53
+    steps: Floats = np.ldexp(1.0, np.maximum(exponents, -1074))  # 2**-1074: the least double
+    return steps
+
+
+def _to_steps(numbers: Floats, steps: Floats) -> Floats:
+    """(n, c): the numbers of n columns, rounded to their steps; those that were given are changed."""
+    numbers /= steps[:, np.newaxis]
+    np.rint(numbers, out=numbers)
+    return np.multiply(numbers, steps[:, np.newaxis], out=numbers)
 
 
 def same_steps(columns: Sequence[Floats], bounds: Floats, sliced: SlicedClusters) -> Bools:
@@ -522,12 +640,12 @@ def _exponents(greatest: Floats, n_clusters: int) -> npt.NDArray[np.int32]:
     return exponents
 
 
-def _sum_counts(parts: Sequence[ResampledSums], counts: npt.NDArray[np.number]) -> list[Floats]:
+def _sum_counts(parts: Sequence[Sums], counts: npt.NDArray[np.number]) -> list[Floats]:
     return [part.sums(counts) for part in parts]
 
 
-def _sum_drawn(parts: Sequence[ResampledSums], n_clusters: int, entropy: list[int], n_resamples: int) -> list[Floats]:
-    return _sum_counts(parts, _draw_counts(n_clusters, entropy, n_resamples))
+def _sum_drawn(parts: Sequence[Sums], n_clusters: int, chunks: Sequence[tuple[list[int], int]]) -> list[Floats]:
+    return _sum_counts(parts, np.concatenate([_draw_counts(n_clusters, *chunk) for chunk in chunks]))
 
 
 def _draw_counts(n_clusters: int, entropy: list[int], n_resamples: int) -> Counts:

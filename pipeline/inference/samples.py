@@ -23,17 +23,21 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.replicates import Components, ReplicateEffects, components_of, mean_effects
 from rankledger.pipeline.inference.resampling import (
+    MANY_CLUSTERS,
     Contributions,
     Draws,
+    LargeSums,
     Ratio,
     ResampledSums,
     Settings,
     SlicedClusters,
+    Where,
     contributions_of,
     round_to_exact,
     same_steps,
+    steps_of,
 )
-from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.joined import Groups, OnDemand
 from rankledger.pipeline.types.results import ALL, ModelKey, Scores
 
 __all__ = ["Pair", "Sample", "effective_clusters", "pool"]
@@ -149,7 +153,7 @@ class Sample:
         self._counted: dict[tuple[int, int, str], tuple[int, int]] = {}
         self._denominators: dict[tuple[int, str], Floats] = {}
         self._draw_from(Draws(self.n_clusters, self.dataset, settings))
-        n_kept = sum(len(self.contributions[key].numerators) for key in self._sliced)
+        n_kept = sum(self.contributions[key].n_sums for key in self._sliced)
         self._draws.refuse_too_many(n_kept + max(self._blocks.values(), default=0) // (1 + self.n_resamples))
 
     def _draw_from(self, draws: Draws) -> None:
@@ -174,7 +178,8 @@ class Sample:
         try:
             for block, following in zip_longest(self.blocks, self.blocks[1:]):
                 self._drawn_of(first[block])
-                if following is not None and first[following] not in self._drawn:
+                # Counts that are drawn anew take longer than the caller does; two blocks' numbers take room.
+                if following is not None and self._draws.are_kept and first[following] not in self._drawn:
                     self._coming[following] = self._begin_block(following)
                 yield block
         finally:
@@ -193,10 +198,12 @@ class Sample:
     def _in_blocks(self) -> dict[tuple[Measure, ...], int]:
         """The blocks, and how many sums each has."""
         sizes: dict[Measure, int] = {}
-        least = self.n_clusters * self._settings.together // _NUMBERS  # of a column, whose numbers need room, too
+        # A column's numbers need room, too, unless they are made some at a time.
+        are_held = self.n_clusters <= MANY_CLUSTERS
+        least = self.n_clusters * self._settings.together // _NUMBERS if are_held else 0
         for (model, measure), own in self.contributions.items():
             n_slices = len(self.slices) if (model, measure) in self._sliced else 1
-            size = len(own.numerators) * max(n_slices * (1 + self.n_resamples), least)
+            size = own.n_sums * max(n_slices * (1 + self.n_resamples), least)
             sizes[measure] = sizes.get(measure, 0) + size
         blocks: list[dict[Measure, int]] = []
         for measure, size in sizes.items():
@@ -505,8 +512,15 @@ def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
     """What to resample for a difference: the mean difference of its queries where it is one, else both figures."""
     if not one.is_mean_over(other):
         return one, other
-    apart = one.numerators - factor * other.numerators
-    return (Ratio(one.aggregation, apart, one.denominators, (1 + factor) * one.bound),)
+    bound = (1 + factor) * one.bound
+
+    def apart(clusters: Where) -> Floats:
+        return one.numerators_at(clusters) - factor * other.numerators_at(clusters)
+
+    if len(one.denominators) > MANY_CLUSTERS:
+        return (Ratio(one.aggregation, apart, one.n_sums, one.denominators, bound),)
+    numbers = apart(slice(None))
+    return (Ratio(one.aggregation, lambda clusters: numbers[:, clusters], one.n_sums, one.denominators, bound),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -519,7 +533,7 @@ class _Columns:
 
     ratios: Sequence[Ratio]
     places: Sequence[int]  # where the denominator of each stands among the different ones
-    numbers: Sequence[Floats]  # (N,) of (C,): those of scores are not copied
+    numbers: Sequence[Floats]  # (N,) of (C,)
     bounds: Floats  # (N,)
 
     @classmethod
@@ -534,9 +548,20 @@ class _Columns:
     def _of(cls, ratios: Sequence[Ratio]) -> _Columns:
         distinct: dict[bytes, int] = {}
         places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
-        columns = [*(row for ratio in ratios for row in ratio.numerators), *map(np.frombuffer, distinct)]
-        bounds = [*(ratio.bound for ratio in ratios for _ in ratio.added), *[0.0] * len(distinct)]
-        return cls(ratios, places, columns, np.array(bounds))
+        rows = [(ratio, row) for ratio in ratios for row in range(ratio.n_sums)]
+        weights: list[Floats] = [*map(np.frombuffer, distinct)]
+
+        def column(place: int) -> Floats:
+            if place >= len(rows):
+                return weights[place - len(rows)]
+            ratio, row = rows[place]
+            numbers: Floats = ratio.numerators[row]
+            return numbers
+
+        bounds = np.array([*(ratio.bound for ratio, _ in rows), *[0.0] * len(weights)])
+        if len(ratios[0].denominators) > MANY_CLUSTERS:
+            return cls(ratios, places, OnDemand(column, len(bounds)), bounds)
+        return cls(ratios, places, [*(row for ratio in ratios for row in ratio.numerators), *weights], bounds)
 
     @cached_property
     def _rounded(self) -> Floats:
@@ -545,11 +570,25 @@ class _Columns:
     @property
     def _ends(self) -> npt.NDArray[np.int64]:
         """(R,): where the numerators of each ratio end among the columns."""
-        return np.cumsum([len(ratio.added) for ratio in self.ratios])
+        return np.cumsum([ratio.n_sums for ratio in self.ratios])
 
-    def part(self, sliced: SlicedClusters | None = None) -> ResampledSums:
+    def part(self, sliced: SlicedClusters | None = None) -> ResampledSums | LargeSums:
         """What is to be summed, over slices or over all clusters."""
-        return ResampledSums.of(self._rounded, self.ratios[0].denominators > 0, sliced)
+        counted = self.ratios[0].denominators > 0
+        if len(counted) > MANY_CLUSTERS:
+            return LargeSums.of(self._at, self._steps, counted, sliced)
+        return ResampledSums.of(self._rounded, counted, sliced)
+
+    @cached_property
+    def _steps(self) -> Floats:
+        return steps_of(self.numbers, self.bounds)
+
+    def _at(self, clusters: Where) -> Floats:
+        """(N, c): the numbers of some clusters."""
+        weights = self.numbers[sum(ratio.n_sums for ratio in self.ratios) :]
+        return np.vstack(
+            [*(ratio.numerators_at(clusters) for ratio in self.ratios), *(row[clusters] for row in weights)]
+        )
 
     def share(self, sliced: SlicedClusters) -> Bools:
         """(S, R): whether the sums of a ratio over a slice are those of its numbers over all clusters."""

@@ -105,7 +105,7 @@ class FlippedPair:
     @cached_property
     def is_plain(self) -> bool:
         """Whether T rises with a single sum Σ s·d, which is then taken for it: one mean over the same denominators."""
-        return len(self.ours.added) == 1 and self.ours.has_weights_of(self.theirs)
+        return self.ours.n_sums == 1 and self.ours.has_weights_of(self.theirs)
 
     @cached_property
     def slopes(self) -> Floats:
@@ -239,16 +239,16 @@ class _Columns:
         at = [weights.setdefault(ratio.denominators[rows].tobytes(), len(weights)) for ratio in distinct]
         numerators = [row[rows] for ratio in distinct for row in ratio.numerators]
         columns = [*numerators, *map(np.frombuffer, weights)]
-        bounds = np.array([*(ratio.bound for ratio in distinct for _ in ratio.added), *[0.0] * len(weights)])
+        bounds = np.array([*(ratio.bound for ratio in distinct for _ in range(ratio.n_sums)), *[0.0] * len(weights)])
         self.rounded = np.empty((len(columns[0]), len(columns)))
         self._greatest = np.empty(len(columns))
         for begin in range(0, len(columns), _COLUMNS):
             some, own = np.stack(columns[begin : begin + _COLUMNS]), slice(begin, begin + _COLUMNS)
             self.rounded[:, own] = round_to_exact(some, bounds[own])
             self._greatest[own] = np.maximum(np.abs(some).max(axis=1, initial=0.0), bounds[own])
-        ends = np.cumsum([len(ratio.added) for ratio in distinct])
+        ends = np.cumsum([ratio.n_sums for ratio in distinct])
         self.places: dict[Ratio, Indices] = {
-            ratio: np.append(np.arange(end - len(ratio.added), end), len(numerators) + place)
+            ratio: np.append(np.arange(end - ratio.n_sums, end), len(numerators) + place)
             for ratio, end, place in zip(distinct, ends, at, strict=True)
         }
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 __all__ = ["bools", "concatenate", "floats", "integers", "numpy_of", "repeated", "strings"]
+
+_STRINGS = 1 << 16  # that are encoded at a time: as bytes each takes several times its text
 
 
 def numpy_of(numbers: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -31,9 +34,10 @@ def integers(values: npt.NDArray[np.signedinteger]) -> pa.Int64Array:
     return pa.Int64Array.from_buffers(pa.int64(), len(values), [None, buffer])
 
 
-def floats(values: npt.NDArray[np.float64]) -> pa.DoubleArray:
-    """The floats as Arrow sees them, not copied; NaN stays NaN and is no null."""
-    return pa.DoubleArray.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+def floats(values: npt.NDArray[np.floating]) -> pa.DoubleArray:
+    """The floats as Arrow sees them, not copied if they have 64 bits; NaN stays NaN and is no null."""
+    buffer = pa.py_buffer(np.ascontiguousarray(values, dtype=np.float64))
+    return pa.DoubleArray.from_buffers(pa.float64(), len(values), [None, buffer])
 
 
 def bools(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
@@ -44,9 +48,12 @@ def bools(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
 
 def strings(values: Iterable[str]) -> pa.StringArray:
     """The strings as an Arrow array."""
-    encoded = [value.encode() for value in values]
-    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+    text, ends, left = bytearray(), [np.zeros(1, dtype=np.int32)], iter(values)
+    while encoded := [value.encode() for value in islice(left, _STRINGS)]:
+        ends.append(len(text) + np.cumsum([*map(len, encoded)], dtype=np.int32))
+        text += b"".join(encoded)
+    offsets = np.concatenate(ends)
+    return pa.StringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(bytes(text)))
 
 
 def repeated(value: str, n_rows: int) -> pa.StringArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-__all__ = ["MemoryLimit", "format_bytes", "physical_memory"]
+__all__ = ["MemoryLimit", "format_bytes", "give_back_memory", "physical_memory"]
 
 _SHARE = 0.5  # of the memory that there is: the rest is left to files that the system keeps, and to others
 _UNKNOWN = 150e6  # bytes, about what a process takes once it has read judgments
@@ -74,6 +75,18 @@ def _limits_of_groups(groups: Path, own: Path) -> Iterator[float]:
             for each in (group, *group.parents):
                 with suppress(OSError, ValueError):
                     yield float((groups / each / "memory.max").read_text(encoding="ascii"))
+
+
+def give_back_memory() -> None:
+    """Give back to the system what Arrow and the C library keep for later, though nothing uses it.
+
+    After many rows were read that is hundreds of megabytes, beside which the next stage would take its own.
+    """
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):  # another system, or another C library
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _resident_memory() -> float:

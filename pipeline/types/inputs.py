@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Floats
 from rankledger.metrics.catalogue import Sparse
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMATS",
     "IN_MEMORY",
+    "MANY_ROWS",
     "ArrowStream",
     "Chunk",
     "Content",
@@ -33,6 +33,8 @@ __all__ = [
     "PairDict",
     "Rows",
     "Source",
+    "StoredChunk",
+    "merge_rows",
     "row_number",
     "short_digest",
 ]
@@ -219,6 +221,10 @@ def row_number(row: int) -> str:
     return f"row {row + 1}"
 
 
+MANY_ROWS = 1 << 23
+"""Rows of judgments beyond which their documents are on disk, and no index of all of them is made."""
+
+
 @dataclass(frozen=True, eq=False)
 class Chunk:
     """Some of an input's rows, n of them, as they were parsed.
@@ -226,12 +232,51 @@ class Chunk:
     Attributes:
         query_codes: (n,) int32, each row's place among the input's distinct query ids.
         doc_ids: (n,) Arrow strings.
-        values: (n,) float64, finite: the relevance, score, rating or prediction.
+        values: (n,) finite: the relevance, score, rating or prediction, as it was parsed or in as few bits as hold it.
     """
 
     query_codes: npt.NDArray[np.int32]
     doc_ids: pa.StringArray
-    values: Floats
+    values: npt.NDArray[np.floating]
+
+    def recoded(self, codes: npt.NDArray[np.int32]) -> Chunk:
+        """The same, with other codes in the place of each code."""
+        return replace(self, query_codes=codes[self.query_codes])
+
+
+@dataclass(frozen=True, eq=False)
+class StoredChunk:
+    """Some of an input's rows whose queries and documents are in a temporary file, and are read from it each time.
+
+    Attributes:
+        values: as of `Chunk`.
+        read_codes: reads a number for each row's query.
+        read_documents: reads the documents.
+        codes: the code of each of these numbers.
+    """
+
+    values: npt.NDArray[np.floating]
+    read_codes: Callable[[], npt.NDArray[np.int32]]
+    read_documents: Callable[[], pa.StringArray]
+    codes: npt.NDArray[np.int32]
+
+    @property
+    def query_codes(self) -> npt.NDArray[np.int32]:
+        """As of `Chunk`."""
+        return self.codes[self.read_codes()]
+
+    @property
+    def doc_ids(self) -> pa.StringArray:
+        """Likewise."""
+        return self.read_documents()
+
+    def recoded(self, codes: npt.NDArray[np.int32]) -> StoredChunk:
+        """The same, with other codes in the place of each code."""
+        return replace(self, codes=codes[self.codes])
+
+    def __reduce__(self) -> tuple[type[Chunk], tuple[object, ...]]:
+        """To another process go the documents."""
+        return Chunk, (self.query_codes, self.doc_ids, self.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +299,7 @@ class Rows:
     path: str
     files: tuple[InputFile, ...]
     query_ids: Sequence[str]
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[Chunk | StoredChunk, ...]
     place: Callable[[int], str]
     subtopics: pa.StringArray | None = None
     remarks: tuple[str, ...] = ()
@@ -303,7 +348,7 @@ class Rows:
         return concatenate(taken).take(integers(places))
 
     @cached_property
-    def values(self) -> Floats:
+    def values(self) -> npt.NDArray[np.floating]:
         """(N,): all chunks' values."""
         return np.concatenate([chunk.values for chunk in self.chunks])
 
@@ -350,6 +395,23 @@ class Rows:
         ]
         subtopics = None if self.subtopics is None else self.subtopics[begin:end]
         return replace(self, chunks=tuple(chunks), place=lambda row: self.place(begin + row), subtopics=subtopics)
+
+
+def merge_rows(parts: Sequence[Rows]) -> Rows:
+    """The rows of all parts, one after the other, of whose queries some are the same; the rest is the first part's."""
+    if len(parts) == 1:
+        return parts[0]
+    codes: dict[str, int] = {}
+    chunks: list[Chunk | StoredChunk] = []
+    for rows in parts:
+        own = np.array([codes.setdefault(query_id, len(codes)) for query_id in rows.query_ids], dtype=np.int32)
+        chunks += [chunk.recoded(own) for chunk in rows.chunks]
+    subtopics = [rows.subtopics for rows in parts if rows.subtopics is not None]
+    if subtopics:
+        from rankledger.pipeline.support.arrow import concatenate
+
+        return replace(parts[0], query_ids=list(codes), chunks=tuple(chunks), subtopics=concatenate(subtopics))
+    return replace(parts[0], query_ids=list(codes), chunks=tuple(chunks))
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Groups",
+    "HitColumns",
     "Hits",
     "Joined",
     "OnDemand",
@@ -27,6 +29,7 @@ __all__ = [
     "QueryList",
     "Replicate",
     "Unmatched",
+    "hit_columns",
     "model_of",
 ]
 
@@ -103,29 +106,51 @@ class Quality:
         )
 
 
+Unsigned: TypeAlias = npt.NDArray[np.unsignedinteger]
+HitColumns: TypeAlias = tuple[npt.NDArray[np.int32], Unsigned, Unsigned, Unsigned]
+"""(H,) each: rows of judgments, ranks, and the first and the last rank of equal scores."""
+
+
+def hit_columns(rows: npt.NDArray[np.integer], *ranks: npt.NDArray[np.integer]) -> HitColumns:
+    """The columns of these rows of judgments and three kinds of ranks, which get as few bits as hold them."""
+    kind = np.min_scalar_type(int(ranks[2].max(initial=0)))  # the last rank of a group is the greatest
+    rank, first, last = (own.astype(kind) for own in ranks)
+    return rows.astype(np.int32), rank, first, last
+
+
 @dataclass(frozen=True, eq=False)
 class Hits:
     """The judged documents that a model output retrieved, H of them for Q judged queries, by query and rank.
 
-    All numbers but the last are of 32 bits: there are as many as a model has judged documents.
+    Ranks have as few bits as hold them: there are as many as a model has judged documents.
 
     Attributes:
-        queries: (H,) each one's query by its place among the judged ones, ascending.
-        judgment_rows: (H,) the row of the judgments that names the document.
-        ranks: (H,) 1-based ranks, ascending within a query.
-        tie_first: (H,) the first rank of the document's group of equal scores.
-        tie_last: (H,) the last rank of that group.
+        n_hits: (Q,) judged documents that each query retrieved.
+        judgment_rows: (H,) int32, the row of the judgments that names the document.
+        ranks: (H,) unsigned, 1-based ranks, ascending within a query.
+        tie_first: (H,) unsigned, the first rank of the document's group of equal scores.
+        tie_last: (H,) unsigned, the last rank of that group.
         n_retrieved: (Q,) documents retrieved, judged or not.
         quality: what was found on the way.
     """
 
-    queries: npt.NDArray[np.int32]
+    n_hits: npt.NDArray[np.int64]
     judgment_rows: npt.NDArray[np.int32]
-    ranks: npt.NDArray[np.int32]
-    tie_first: npt.NDArray[np.int32]
-    tie_last: npt.NDArray[np.int32]
+    ranks: Unsigned
+    tie_first: Unsigned
+    tie_last: Unsigned
     n_retrieved: npt.NDArray[np.int64]
     quality: Quality
+
+    @property
+    def queries(self) -> npt.NDArray[np.int32]:
+        """(H,) each one's query by its place among the judged ones, ascending."""
+        return np.repeat(np.arange(len(self.n_hits), dtype=np.int32), self.n_hits)
+
+    @cached_property
+    def ends(self) -> npt.NDArray[np.int64]:
+        """(Q,) where the hits of each query end."""
+        return np.cumsum(self.n_hits)
 
 
 class OnDemand(Sequence[T_co]):

@@ -9,8 +9,6 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
 from rankledger.pipeline.config.schema import Config
@@ -288,9 +286,7 @@ def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:
     assert isinstance(read, DatasetInput), "what has a curve was ranked and judged"
     found = [inputs.joined[own.output].hits for own in scores.replicates or (scores,)]
     hits = [each for each in found if each is not None]
-    grades = np.concatenate([read.judgments.rows.values[each.judgment_rows] for each in hits])
-    ranks, n_retrieved = (np.concatenate([getattr(each, name) for each in hits]) for name in ("ranks", "n_retrieved"))
-    for rank, share, n_lists in judged_share_by_rank(ranks, grades, n_retrieved):
+    for rank, share, n_lists in judged_share_by_rank(hits, read.judgments.grades):
         n_queries = -(-n_lists // len(hits))  # of a family the mean over replicates, rounded up
         yield CurvePoint(scores.dataset, scores.model, "judged", float(rank), share, None, None, n_queries)
 

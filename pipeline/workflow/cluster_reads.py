@@ -207,7 +207,7 @@ class _Output:
             joined = join.joined(self.source.path)
         except InputError:  # which does not say where: whoever reads all of it does
             return None
-        if joined.hits is None or not joined.hits.queries.size:
+        if joined.hits is None or not joined.hits.ranks.size:
             return None
         remarks = (*remarks, *self.reader.keep(self.source, files, joined))
         return ReadElsewhere(files, parsed=True, remarks=remarks)
@@ -312,7 +312,7 @@ def _begin(kept: OutputStore, output: Source, allow_no_overlap: bool, n_rows: in
         return str(error)
     if is_small or remarks:
         return _read(kept, output, (), allow_no_overlap)
-    if hits is not None and (hits.queries.size or allow_no_overlap):
+    if hits is not None and (hits.ranks.size or allow_no_overlap):
         return ReadElsewhere(files, parsed=False, remarks=())
     ranges = RangeReader(output, row_order(kept.conventions), n_rows)
     try:

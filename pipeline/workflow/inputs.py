@@ -32,6 +32,7 @@ from rankledger.pipeline.data.judgments import rating_like_relevance
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_query_ids
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.memory import give_back_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
@@ -155,7 +156,7 @@ def _returns_any(reader: OutputReader, output: Source, documents: pa.StringArray
 def _n_hits(output: Output) -> int | None:
     """The judged documents among those retrieved; None if none are retrieved."""
     hits = output.joined.hits if isinstance(output, ReadOutput) else None
-    return None if hits is None else len(hits.queries)
+    return None if hits is None else len(hits.ranks)
 
 
 def _data_warnings(
@@ -267,6 +268,7 @@ def read_inputs(
         dataset.name: _reader(dataset, conventions, store)
         for dataset in each("Reading judgments", judged, len(judged), "datasets")
     }
+    give_back_memory()
     if record is not None:
         for name, reader in readers.items():
             refuse_other_inputs(record, name, reader.dataset.files)
@@ -292,6 +294,7 @@ def read_inputs(
         task.key: replace(source_of(task.output), path=task.output.path) for task in present
     }
     read |= _refuse_unmatched(read, outputs, readers, workers)
+    give_back_memory()
     inputs = {task.key: _as_recorded(task, read, record) for task in planned.tasks}
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
     joined = {key: output for key, output in evaluated.items() if isinstance(output, ReadOutput)}
@@ -342,7 +345,7 @@ def _as_recorded(task: Task, read: Mapping[OutputKey, Output], record: Record | 
 
 def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCache | None) -> OutputReader:
     """The reader of outputs on the dataset, once its own files are read."""
-    read = read_planned(dataset, conventions)
+    read = read_dataset(dataset_source(dataset), conventions, store.folder if store else None)
     return OutputReader(
         dataset=read,
         conventions=conventions,

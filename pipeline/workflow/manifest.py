@@ -249,10 +249,10 @@ def _n_without_relevant(dataset: DatasetInput | ExternalDataset, relevant: float
     if not isinstance(dataset, DatasetInput) or dataset.kind != "rankings":
         return None
     judgments = dataset.judgments
-    grades = judgments.rows.values[judgments.kept]
-    found = judgments.kept[grades > 0 if relevant is None else grades >= relevant]
-    n_relevant = np.bincount(judgments.queries[found], minlength=len(judgments.query_ids))
-    return int((n_relevant == 0).sum())
+    found = judgments.grades > 0 if relevant is None else judgments.grades >= relevant
+    if judgments.counted is not None:
+        found &= judgments.counted
+    return int((~judgments.have_any(found)).sum())
 
 
 def _depth(joined: Joined | None) -> list[float] | None:

@@ -168,7 +168,7 @@ class OutputReader:
         gone = bool(recorded) and not exists(output)
         files = tuple(recorded) if gone else elsewhere.files if elsewhere else self.described(output)
         hits, remarks = self.find(output, files)
-        if hits is not None and (hits.queries.size or gone or allow_no_overlap):
+        if hits is not None and (hits.ranks.size or gone or allow_no_overlap):
             joined = assemble(
                 self.dataset.judgments, hits, self.conventions, self.dataset.n_documents, path=output.path
             )
@@ -194,7 +194,7 @@ class OutputReader:
         if recorded and not exists(output):
             return True
         hits, _ = self.find(output, self.described(output))
-        return hits is not None and (hits.queries.size > 0 or allow_no_overlap)
+        return hits is not None and (hits.ranks.size > 0 or allow_no_overlap)
 
     def keep_judgments(self) -> tuple[str, ...]:
         """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks.

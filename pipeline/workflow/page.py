@@ -260,7 +260,8 @@ def _current(dataset: str, model: str, inputs: Inputs) -> RetrievedRanks | None:
     read, joined = inputs.datasets[dataset], inputs.joined.get((dataset, model))
     if joined is None or joined.hits is None or not isinstance(read, DatasetInput):
         return None
-    return RetrievedRanks(read.judgments.rows, read.judgments.kept, joined.hits)
+    judged = read.judgments
+    return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits)
 
 
 def _recorded_dataset(path: Path, name: str) -> RecordedDataset:

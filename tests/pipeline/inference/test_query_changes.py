@@ -7,23 +7,24 @@ import pytest
 
 from rankledger.pipeline.inference.changes import RetrievedRanks, most_changed, relevant_documents
 from rankledger.pipeline.support.arrow import strings
-from rankledger.pipeline.types.inputs import Chunk, Rows
 from rankledger.pipeline.types.joined import Hits, Quality
 from rankledger.pipeline.types.views import RankedDocument
 
 
 def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str], int]) -> RetrievedRanks:
     """Judgments (query, document, grade), and the ranks of those that were retrieved."""
-    query_ids = list(dict.fromkeys(query_id for query_id, _, _ in judged))
-    codes = np.array([query_ids.index(query_id) for query_id, _, _ in judged], dtype=np.int32)
-    chunk = Chunk(codes, strings([doc_id for _, doc_id, _ in judged]), np.array([grade for _, _, grade in judged]))
-    rows = [row for row, (query_id, doc_id, _) in enumerate(judged) if (query_id, doc_id) in ranks]
-    found = np.array([ranks[judged[row][:2]] for row in rows], dtype=np.int64)
-    places = np.array([sorted(query_ids).index(judged[row][0]) for row in rows], dtype=np.int64)
+    query_ids = sorted({query_id for query_id, _, _ in judged})
+    grades = [{name: grade for query_id, name, grade in judged if query_id == own} for own in query_ids]
+    rows = [row for row, pair in enumerate(judged) if pair[:2] in ranks]
+    rows.sort(key=lambda row: (judged[row][0], ranks[judged[row][:2]]))
+    found = np.array([ranks[judged[row][:2]] for row in rows], dtype=np.uint8)
+    n_hits = np.array([sum(judged[row][0] == query_id for row in rows) for query_id in query_ids])
     counts = np.full(len(query_ids), 9)
-    hits = Hits(places, np.array(rows, dtype=np.int64), found, found, found, counts, Quality(0, 0, 0))
-    table = Rows("judged.tsv", (), query_ids, (chunk,), lambda row: f"row {row + 1}")
-    return RetrievedRanks(table, np.arange(len(judged)), hits)
+    hits = Hits(n_hits, np.array(rows, dtype=np.int32), found, found, found, counts, Quality(0, 0, 0))
+    documents = strings([name for _, name, _ in judged])
+    return RetrievedRanks(
+        np.array(query_ids, dtype=object), lambda rows: documents.take(rows), grades.__getitem__, hits
+    )
 
 
 def test_the_greatest_changes_come_first_whichever_way():

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from rankledger.metrics.aggregation import origins
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.resampling import contributions_of
+from rankledger.pipeline.inference.resampling import Contributions, contributions_of
 from rankledger.pipeline.types.results import Scores
 from tests.support.blocks import random_ratings, ratings_block
 
@@ -61,17 +59,15 @@ def test_a_slice_is_the_figure_of_its_queries_alone(name):
     """The other queries at 0 make the figure that the slice's queries make without them."""
     everything = contributions(name)
     queries = np.arange(40) % 3 == 1
-    alone = dataclasses.replace(
-        everything, numerators=everything.numerators[:, queries], denominators=everything.denominators[queries]
-    )
+    own = everything.numerators[:, queries], everything.denominators[queries]
+    alone = Contributions.of(everything.measure, *own)
 
     assert everything.ratio(queries, None).estimate == pytest.approx(alone.ratio(None, None).estimate, rel=1e-13)
 
 
 def test_a_cluster_adds_what_its_queries_add_together():
     """Scores 1, 2, 3 and 4 in clusters 0, 1, 0, 1 add 4 and 6, two queries each."""
-    four = contributions("ap")
-    four = dataclasses.replace(four, numerators=np.array([[1.0, 2, 3, 4]]), denominators=np.ones(4))
+    four = Contributions.of(Measure.parse("ap"), np.array([[1.0, 2, 3, 4]]), np.ones(4))
 
     ratio = four.ratio(None, np.array([0, 1, 0, 1]))
 
@@ -83,7 +79,7 @@ def test_a_cluster_adds_what_its_queries_add_together():
 def test_a_perfect_prediction_has_no_influence():
     """Where every error is 0 the root mean square is 0 and no user moves it: 0, not undefined."""
     perfect = contributions("rmse")
-    ratio = dataclasses.replace(perfect, numerators=perfect.numerators * 0).ratio(None, None)
+    ratio = Contributions.of(perfect.measure, perfect.numerators * 0, perfect.denominators).ratio(None, None)
 
     assert ratio.estimate == 0
     assert not ratio.influence.any()

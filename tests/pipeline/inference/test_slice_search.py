@@ -303,7 +303,7 @@ def test_false_findings_stay_below_the_level():
 def contributions(scores, measure="rr", defined=None):
     """What queries with these scores add to the mean of a measure."""
     counted = np.ones(len(scores)) if defined is None else np.array(defined, float)
-    return Contributions(Measure.parse(measure), np.array([scores]) * counted, counted)
+    return Contributions.of(Measure.parse(measure), np.array([scores]) * counted, counted)
 
 
 INTERNET = Groups(columns={"family": ["internet"] * 59 + ["files"] * 241})
