@@ -183,7 +183,7 @@ def _of_tool(
     chosen = [
         (row, sample)
         for row, sample in enumerate(samples)
-        if all(str(sample.labels[label]) == text for label, text in select.items())
+        if all(label in sample.labels and str(sample.labels[label]) == text for label, text in select.items())
     ]
     names = {name for _, sample in chosen for name in sample.scores}
     cells, failed = [], []
@@ -375,22 +375,26 @@ def _remarks(path: str, read: Sequence[_ScoreFile]) -> Iterator[str]:
 def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
     """Refuse results of several tasks, models or the like, of which one is to be selected; and none at all."""
     tools = [file.part.format for file in read if file.part.format.samples]
-    labels = dict.fromkeys(label for file in read for label in file.labels)
     if tools and not any(file.n_rows for file in read):
         raise InputError(f"{output.path}: no samples{_selected(output.select)}; fix `select`, or the path")
-    for label in labels:
-        found = dict.fromkeys(text for file in read for text in file.labels.get(label, ()))
-        if len(found) > 1:
-            listed = [shorten(text) for text in [*found][:5]]
-            if label in {tool.repeats for tool in tools}:
-                remedy = (
-                    f'{{{label}: "{{replicate}}"}} beside the path and replicates: [{", ".join(listed)}] to the model'
-                )
-                remedy = f"add select: {remedy}"
-            else:
-                remedy = f"add select: {{{label}: {json.dumps(listed[0], ensure_ascii=False)}}} beside the path"
-            more = ", …" if len(found) > len(listed) else ""
-            raise InputError(f"{output.path}: results of {len(found)} {label}s ({', '.join(listed)}{more}); {remedy}")
+    mixed: dict[str, list[str]] = {}
+    for label in dict.fromkeys(label for file in read for label in file.labels):
+        texts = dict.fromkeys(text for file in read for text in file.labels.get(label, ()))
+        if len(texts) > 1:
+            mixed[label] = list(texts)
+    if mixed:
+        found = ", and ".join(f"{len(texts)} {label}s ({_listed(texts)})" for label, texts in mixed.items())
+        repeats = next((label for label in mixed if label in {tool.repeats for tool in tools}), "")
+        chosen = {label: "{replicate}" if label == repeats else texts[0] for label, texts in mixed.items()}
+        select = ", ".join(f"{label}: {json.dumps(text, ensure_ascii=False)}" for label, text in chosen.items())
+        remedy = f"add select: {{{select}}} beside the path"
+        if repeats:
+            remedy += f" and replicates: [{', '.join(mixed[repeats])}] to the model"
+        raise InputError(f"{output.path}: results of {found}; {remedy}")
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join([*map(shorten, texts[:5]), *(["…"] if len(texts) > 5 else [])])
 
 
 def _selected(select: Mapping[str, str]) -> str:

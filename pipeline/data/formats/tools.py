@@ -10,6 +10,7 @@ import json
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -18,7 +19,7 @@ import pyarrow as pa
 from rankledger.pipeline.data.formats.common import FilePart, Format, Sample
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW"]
+__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW", "PROMPTFOO"]
 
 _ZIP = b"PK\x03\x04"
 _ZSTD = 93  # the method of a zip member that Python's own module cannot read before 3.14
@@ -205,21 +206,69 @@ def _mlflow(part: FilePart) -> Iterator[Sample]:
 MLFLOW = _tool("mlflow", _mlflow, lambda begin: bool(re.match(rb'\s*\{\s*"columns":\s*\[', begin)))
 
 
+_PROMPTFOO_ERROR = 2  # the `failureReason` of a result without an answer
+
+
+def _promptfoo(part: FilePart) -> Iterator[Sample]:
+    """The results of `promptfoo eval -o`: one for each test, prompt, provider and repeat.
+
+    Repeats are not numbered in the file: the results of one test come as often as it was repeated, in their order.
+    """
+    results = _get(part, _get(part, _document(part, part.data), "results", dict), "results", list)
+    number_of: dict[str, int] = {}
+    n_before: Counter[tuple[str, int]] = Counter()
+    for result in sorted(results, key=lambda result: _get(part, result, "testIdx", int)):
+        test = _get(part, result, "testCase", dict)
+        text = json.dumps([result.get("vars"), test], sort_keys=True)
+        number = number_of.setdefault(text, len(number_of))
+        column = text, _get(part, result, "promptIdx", int)
+        n_before[column] += 1
+        provider = _get(part, result, "provider", dict)
+        labels = {
+            "provider": provider.get("label") or _get(part, provider, "id", str),
+            "prompt": _get(part, _get(part, result, "prompt", dict), "label", str),
+            "repeat": n_before[column],
+        }
+        ids = {"query_id": number, **_fields("vars", result.get("vars")), **_fields("metadata", test.get("metadata"))}
+        ids |= {"description": test["description"]} if test.get("description") else {}
+        scores = {"score": result.get("score"), "pass": _number(result.get("success"))}
+        scores |= {"latency_ms": result.get("latencyMs"), "cost": result.get("cost")}
+        for name, value in (result.get("namedScores") or {}).items():
+            scores[f"named.{name}" if name in scores else name] = _number(value)
+        yield Sample(ids, labels, scores, result.get("failureReason") == _PROMPTFOO_ERROR)
+
+
+PROMPTFOO = _tool(
+    "promptfoo",
+    _promptfoo,
+    lambda begin: bool(re.match(rb'\s*\{\s*"evalId":\s*(null|"[^"]*"),\s*"results":\s*\{', begin)),
+    repeats="repeat",
+)
+
+
 def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
-    """The lines of instances, by version 0.3.0 of the schema; one for each sample and figure that it is part of."""
+    """The lines of instances, by version 0.3.0 of the schema; one for each sample and figure that it is part of.
+
+    A sample with an error has a score, for the schema wants one, and converters write 0.
+    """
     for line in _lines(part):
         scored = _get(part, line, "evaluation", dict)
+        metadata = line.get("metadata") or {}
         labels = {"model": _get(part, line, "model_id", str), "evaluation": _get(part, line, "evaluation_name", str)}
         if line.get("evaluation_result_id") is not None:
             labels["result"] = str(line["evaluation_result_id"])
-        ids = {"query_id": _get(part, line, "sample_id", str), "sample_hash": line.get("sample_hash")}
+        if isinstance(metadata, dict) and "epoch" in metadata:
+            labels["epoch"] = str(metadata["epoch"])
+        ids = {"query_id": _get(part, line, "sample_id", str), **_fields("metadata", metadata)}
+        ids |= {"sample_hash": line["sample_hash"]} if line.get("sample_hash") else {}
         scores = {name: _number(scored.get(name)) for name in ("score", "is_correct")}
         details = line.get("performance") or {}
-        yield Sample(ids, labels, {**scores, "latency_ms": details.get("latency_ms")})
+        yield Sample(ids, labels, {**scores, "latency_ms": details.get("latency_ms")}, bool(line.get("error")))
 
 
 EVERY_EVAL_EVER = _tool(
     "every_eval_ever",
     _every_eval_ever,
     lambda begin: bool(re.match(rb'\s*\{\s*"schema_version":\s*"[^"]*",\s*"evaluation_id":', begin)),
+    repeats="epoch",
 )
