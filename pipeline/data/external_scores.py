@@ -25,12 +25,11 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.dataset import group_queries
 from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing_unreadable
-from rankledger.pipeline.data.formats import FORMATS
+from rankledger.pipeline.data.formats import tool_of
 from rankledger.pipeline.data.formats.common import (
     LONGEST_ID,
     PAGE,
     FilePart,
-    Format,
     Kind,
     Sample,
     refuse_id,
@@ -51,6 +50,7 @@ __all__ = [
     "external_dataset",
     "read_external_metrics",
     "read_external_scores",
+    "read_samples",
     "score_names",
 ]
 
@@ -144,7 +144,7 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
         (part,) = file_parts(file, contents, _SCORES, source)
         description = contents.describe()
         if not source.format:
-            part = replace(part, format=_recognised(part) or part.format)
+            part = replace(part, format=tool_of(bytes(part.data[:PAGE])) or part.format)
         if part.format.samples:
             return _of_tool(part, part.format.samples(part), source.select, wanted, description)
         if source.select:
@@ -163,12 +163,6 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
     if not n_rows:
         raise InputError(f"{part.path}: no rows; write the file again")
     return _ScoreFile(description, cells, names, n_rows, part)
-
-
-def _recognised(part: FilePart) -> Format | None:
-    """The tool whose results begin as the file does, if any."""
-    begin = bytes(part.data[:PAGE])
-    return next((tool for tool in FORMATS.values() if tool.is_recognised and tool.is_recognised(begin)), None)
 
 
 def _of_tool(
@@ -203,7 +197,9 @@ def _of_tool(
 def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
     name = part.name("query_id")
     if name not in sample.ids:
-        meant = likely(name, sample.ids) or "; map it with columns: {query_id: …}"
+        same = [found for found in sample.ids if found.endswith(".query_id")]
+        meant = likely(name, sample.ids) if name != "query_id" else ""
+        meant = meant or f"; map it with columns: {{query_id: {same[0] if same else '…'}}}"
         raise InputError(f"{part.path}: no '{shorten(name)}' among {shorten(', '.join(sample.ids))}{meant}")
     return _id(part, row, sample.ids[name])
 
@@ -404,6 +400,16 @@ def _selected(select: Mapping[str, str]) -> str:
 def score_names(source: Source) -> list[str]:
     """The names of all scores in a model's file, in the order of their letters. Errors are those of the reader."""
     return sorted({name for file in each_file(source) for name in _read(file, source, []).names})
+
+
+def read_samples(source: Source) -> list[Sample]:
+    """All samples of a tool's results, whose format the source names. Errors are those of the reader."""
+    samples: list[Sample] = []
+    for file in each_file(source):
+        with refusing_unreadable(file.path), file.contents() as contents:
+            (part,) = file_parts(file, contents, _SCORES, source)
+            samples += part.format.samples(part) if part.format.samples else ()
+    return samples
 
 
 def _refuse_repeat(path: str, cells: Sequence[_Cell]) -> None:

@@ -162,10 +162,12 @@ def _member(part: FilePart, archive: zipfile.ZipFile, name: str) -> bytes:
     return contents
 
 
-_INSPECT_BEGINNING = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"\w+",\s*"eval":\s*\{')
-INSPECT = _tool(
-    "inspect", _inspect, lambda begin: begin.startswith(_ZIP) or bool(_INSPECT_BEGINNING.match(begin)), repeats="epoch"
+_INSPECT_BEGINNING = re.compile(
+    rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"\w+",\s*"eval":\s*\{'
+    rb"|PK\x03\x04.{26}(_journal/|samples/|(header|summaries|reductions)\.json)",  # the first name in a zip
+    re.DOTALL,
 )
+INSPECT = _tool("inspect", _inspect, lambda begin: bool(_INSPECT_BEGINNING.match(begin)), repeats="epoch")
 
 
 _LM_EVAL_NAME = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[^/]*)?\.jsonl(\.gz|\.zst)?")

@@ -231,7 +231,10 @@ def test_the_table_of_mlflow_genai_evaluate():
     found = scores(read(table, "right", "length", columns={"query_id": "request.query_id"}))
 
     np.testing.assert_array_equal([found[query_id] for query_id in ("q1", "q2", "q3")], [[1, 1], [1, 8], [NAN, 1]])
-    assert "no 'query_id' among request.query_id, trace_id" in refusal(table, "right")
+    assert refusal(table, "right") == (
+        "genai.json: no 'query_id' among request.query_id, trace_id, state, request_time, execution_duration, "
+        "response; map it with columns: {query_id: request.query_id}"
+    )
 
 
 PROMPTFOO = GOLDEN / "promptfoo"
