@@ -12,7 +12,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pyarrow as pa
 
@@ -93,6 +93,11 @@ def _get(part: FilePart, holder: object, key: str, type_: type | tuple[type, ...
     return found
 
 
+def _object(part: FilePart, holder: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The object under a key that the tool may leave out or set to null."""
+    return {} if holder.get(key) is None else cast(dict[str, Any], _get(part, holder, key, dict))
+
+
 def _number(value: object, words: Mapping[str, float] | None = None) -> object:
     """True and false, and words that mean a number, as that number; anything else as it is."""
     if isinstance(value, bool):
@@ -123,7 +128,7 @@ def _inspect(part: FilePart) -> Iterator[Sample]:
     labels = {"task": _get(part, spec, "task", str), "model": _get(part, spec, "model", str)}
     for sample in samples:
         ids = {"query_id": _get(part, sample, "id", (str, int))}
-        scores = dict(_inspect_scores(sample.get("scores") or {}))
+        scores = dict(_inspect_scores(_object(part, sample, "scores")))
         failed = not scores and bool(sample.get("error"))
         yield Sample(ids, {**labels, "epoch": _get(part, sample, "epoch", int)}, scores, failed)
 
@@ -190,8 +195,8 @@ LM_EVAL = _tool("lm_eval", _lm_eval, lambda begin: bool(re.match(rb'\s*\{\s*"doc
 def _mlflow(part: FilePart) -> Iterator[Sample]:
     """The rows of a results table; a score is a column such as `toxicity/v1/score` or `right/value`."""
     table = _document(part, part.data)
-    columns = _get(part, table, "columns", list)
-    named = {column: str(column).partition("/")[0] for column in columns if re.search("/(score|value)$", str(column))}
+    columns = [str(name) for name in _get(part, table, "columns", list)]
+    named = {column: column.partition("/")[0] for column in columns if re.search("/(score|value)$", column)}
     for name in named.values():
         if [*named.values()].count(name) > 1:
             _refuse(part, f"several columns of the score '{shorten(name)}'")
@@ -200,7 +205,7 @@ def _mlflow(part: FilePart) -> Iterator[Sample]:
             _refuse(part, f"a row without the {len(columns)} columns")
         row = dict(zip(columns, cells, strict=True))
         ids = _fields("request", row.get("request"))
-        ids |= {str(name): value for name, value in row.items() if name not in named and type(value) in (str, int)}
+        ids |= {name: value for name, value in row.items() if name not in named and type(value) in (str, int)}
         scores = {name: _number(row[column]) for column, name in named.items()}
         yield Sample(ids, {}, scores, row.get("state") == "ERROR")
 
@@ -221,7 +226,7 @@ def _promptfoo(part: FilePart) -> Iterator[Sample]:
     n_before: Counter[tuple[str, int]] = Counter()
     for result in sorted(results, key=lambda result: _get(part, result, "testIdx", int)):
         test = _get(part, result, "testCase", dict)
-        text = json.dumps([result.get("vars"), test], sort_keys=True)
+        text = json.dumps(test, sort_keys=True)
         number = number_of.setdefault(text, len(number_of))
         column = text, _get(part, result, "promptIdx", int)
         n_before[column] += 1
@@ -231,11 +236,11 @@ def _promptfoo(part: FilePart) -> Iterator[Sample]:
             "prompt": _get(part, _get(part, result, "prompt", dict), "label", str),
             "repeat": n_before[column],
         }
-        ids = {"query_id": number, **_fields("vars", result.get("vars")), **_fields("metadata", test.get("metadata"))}
+        ids = {"query_id": number, **_fields("vars", test.get("vars")), **_fields("metadata", test.get("metadata"))}
         ids |= {"description": test["description"]} if test.get("description") else {}
         scores = {"score": result.get("score"), "pass": _number(result.get("success"))}
         scores |= {"latency_ms": result.get("latencyMs"), "cost": result.get("cost")}
-        for name, value in (result.get("namedScores") or {}).items():
+        for name, value in _object(part, result, "namedScores").items():
             scores[f"named.{name}" if name in scores else name] = _number(value)
         yield Sample(ids, labels, scores, result.get("failureReason") == _PROMPTFOO_ERROR)
 
@@ -255,17 +260,17 @@ def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
     """
     for line in _lines(part):
         scored = _get(part, line, "evaluation", dict)
-        metadata = line.get("metadata") or {}
+        metadata = _object(part, line, "metadata")
         labels = {"model": _get(part, line, "model_id", str), "evaluation": _get(part, line, "evaluation_name", str)}
         if line.get("evaluation_result_id") is not None:
             labels["result"] = str(line["evaluation_result_id"])
-        if isinstance(metadata, dict) and "epoch" in metadata:
+        if "epoch" in metadata:
             labels["epoch"] = str(metadata["epoch"])
         ids = {"query_id": _get(part, line, "sample_id", str), **_fields("metadata", metadata)}
         ids |= {"sample_hash": line["sample_hash"]} if line.get("sample_hash") else {}
         scores = {name: _number(scored.get(name)) for name in ("score", "is_correct")}
-        details = line.get("performance") or {}
-        yield Sample(ids, labels, {**scores, "latency_ms": details.get("latency_ms")}, bool(line.get("error")))
+        scores["latency_ms"] = _object(part, line, "performance").get("latency_ms")
+        yield Sample(ids, labels, scores, bool(line.get("error")))
 
 
 EVERY_EVAL_EVER = _tool(

@@ -285,7 +285,8 @@ def test_results_of_promptfoo_may_stand_in_any_order_and_name_scores_as_we_do(tm
     """Tests run at once end in any order; a metric that is called `score` is `named.score`, beside promptfoo's own."""
     made = json.loads((PROMPTFOO / "repeats.json").read_text())
     made["results"]["results"].reverse()
-    for result in made["results"]["results"]:
+    for number, result in enumerate(made["results"]["results"]):
+        result["vars"]["stored"] = number  # as `storeOutputAs` does: what one repeat said is no part of the test
         result["namedScores"]["score"] = result["namedScores"].pop("right")
     path = tmp_path / "results.json"
     path.write_text(json.dumps(made))
