@@ -214,6 +214,7 @@ MLFLOW = _tool("mlflow", _mlflow, lambda begin: bool(re.match(rb'\s*\{\s*"column
 
 
 _PROMPTFOO_ERROR = 2  # the `failureReason` of a result without an answer
+_LABEL = 80  # characters of a prompt's label; a longer one is the prompt itself
 
 
 def _promptfoo(part: FilePart) -> Iterator[Sample]:
@@ -222,27 +223,37 @@ def _promptfoo(part: FilePart) -> Iterator[Sample]:
     Repeats are not numbered in the file: the results of one test come as often as it was repeated, in their order.
     """
     results = _get(part, _get(part, _document(part, part.data), "results", dict), "results", list)
-    number_of: dict[str, int] = {}
-    n_before: Counter[tuple[str, int]] = Counter()
-    for result in sorted(results, key=lambda result: _get(part, result, "testIdx", int)):
-        test = _get(part, result, "testCase", dict)
-        text = json.dumps(test, sort_keys=True)
-        number = number_of.setdefault(text, len(number_of))
-        column = text, _get(part, result, "promptIdx", int)
-        n_before[column] += 1
+    number_of_test: dict[str, int] = {}
+    number_of_prompt: dict[str, int] = {}
+    n_before: Counter[tuple[int, int]] = Counter()
+    for result in sorted(results, key=lambda each: [_get(part, each, name, int) for name in ("testIdx", "promptIdx")]):
+        test = json.dumps(_get(part, result, "testCase", dict), sort_keys=True)
+        number = number_of_test.setdefault(test, len(number_of_test))
+        prompt = _get(part, _get(part, result, "prompt", dict), "label", str)
+        number_of_prompt.setdefault(prompt, 1 + len(number_of_prompt))
         provider = _get(part, result, "provider", dict)
+        n_before[number, result["promptIdx"]] += 1
         labels = {
             "provider": provider.get("label") or _get(part, provider, "id", str),
-            "prompt": _get(part, _get(part, result, "prompt", dict), "label", str),
-            "repeat": n_before[column],
+            "prompt": number_of_prompt[prompt] if len(prompt) > _LABEL or "\n" in prompt else prompt,
+            "repeat": n_before[number, result["promptIdx"]],
         }
-        ids = {"query_id": number, **_fields("vars", test.get("vars")), **_fields("metadata", test.get("metadata"))}
-        ids |= {"description": test["description"]} if test.get("description") else {}
-        scores = {"score": result.get("score"), "pass": _number(result.get("success"))}
-        scores |= {"latency_ms": result.get("latencyMs"), "cost": result.get("cost")}
-        for name, value in _object(part, result, "namedScores").items():
-            scores[f"named.{name}" if name in scores else name] = _number(value)
-        yield Sample(ids, labels, scores, result.get("failureReason") == _PROMPTFOO_ERROR)
+        failed = result.get("failureReason") == _PROMPTFOO_ERROR
+        yield Sample(_promptfoo_ids(number, result["testCase"]), labels, _promptfoo_scores(part, result), failed)
+
+
+def _promptfoo_ids(number: int, test: Mapping[str, Any]) -> dict[str, object]:
+    """What may name the query of a test."""
+    ids = {"query_id": number, **_fields("vars", test.get("vars")), **_fields("metadata", test.get("metadata"))}
+    return ids | ({"description": test["description"]} if test.get("description") else {})
+
+
+def _promptfoo_scores(part: FilePart, result: Mapping[str, Any]) -> dict[str, object]:
+    """The scores that each result has, and those that its assertions name."""
+    scores = {"score": result.get("score"), "pass": _number(result.get("success"))}
+    scores |= {"latency_ms": result.get("latencyMs"), "cost": result.get("cost")}
+    named = _object(part, result, "namedScores")
+    return scores | {f"named.{name}" if name in scores else name: _number(value) for name, value in named.items()}
 
 
 PROMPTFOO = _tool(

@@ -312,6 +312,17 @@ def instance(sample: str, score: float, **others: Any) -> str:
     return json.dumps(line | others) + "\n"
 
 
+def test_a_long_prompt_of_promptfoo_without_a_label_has_a_number(tmp_path):
+    """Its text stands there for its label, which no config could name: the second prompt is 2."""
+    text = (PROMPTFOO / "repeats.json").read_text()
+    path = tmp_path / "results.json"
+    path.write_text(text.replace('"label": "polite"', '"label": "You are polite.\\nPlease: {{question}}"'))
+
+    select = {"prompt": "2", "repeat": "1"}
+    assert scores(read(path, "right", select=select)) == {"0": [1], "1": [1]}
+    assert "results of 2 prompts (plain, 2), and 2 repeats" in refusal(path, "right")
+
+
 EVERY_EVAL_EVER = GOLDEN / "every_eval_ever"
 
 
