@@ -13,9 +13,7 @@ __all__ = ["export", "schema", "trec_eval"]
 
 @click.command(short_help="Write figures and scores in the schema of Every Eval Ever.")
 @click.argument("reference", default="last")
-@click.option(
-    "--output", metavar="DIR", type=click.Path(), default=".", help="Folder to write into; by default this one."
-)
+@click.option("--output", metavar="DIR", type=click.Path(), required=True, help="Folder to write into.")
 @options.name
 @options.runs_dir
 @options.records

@@ -18,8 +18,8 @@ __all__ = ["export"]
 
 
 def export(
-    reference: str = "last",
-    folder: str | Path = ".",
+    reference: str,
+    folder: str | Path,
     *,
     name: str | None = None,
     runs_dir: str | Path = "runs",

@@ -22,6 +22,6 @@ def test_the_files_are_printed(run_cli, tmp_path):
     assert {path.parent for path in files} == {Path("shared/data") / "generated" / "unknown" / "bm25"}
     assert all(path.is_file() for path in files)
 
-    code, out, err = run_cli("export", "20260101T000000Z-web-00000000")
+    code, out, err = run_cli("export", "20260101T000000Z-web-00000000", "--output", "shared")
     assert (code, out) == (2, "")
     assert err.startswith("20260101T000000Z-web-00000000: record not found, neither at that path nor in ")

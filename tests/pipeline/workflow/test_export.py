@@ -81,7 +81,7 @@ def scores(path: Path, **options: Any) -> dict[str, float]:
 def test_what_is_written_is_read_again_with_equal_scores():
     """Both scores of each model; a sample that failed has no line, and replicates are epochs."""
     evaluated(SUMS)
-    written = logs(export(folder="out"))
+    written = logs(export("last", "out"))
 
     originals = {"small": "small.json", "org/large": "large.eval", "twice": "twice.eval"}
     for model, name in originals.items():
@@ -96,7 +96,7 @@ def test_what_is_written_is_read_again_with_equal_scores():
 def test_the_figures_are_those_of_the_summary():
     """Right of four: 2; with its interval, counts and direction. A score is correct if it is the best of its range."""
     evaluation = evaluated(SUMS)
-    log, lines, _ = logs(export(folder="out"))["small"]
+    log, lines, _ = logs(export("last", "out"))["small"]
 
     first, second = log["evaluation_results"]
     line = next(line for line in evaluation.estimates if (line.model, line.measure) == ("small", "includes"))
@@ -125,7 +125,7 @@ INSTANCE = {
 def test_the_files_are_linked_as_the_schema_wants():
     """Its required keys, and no others; the folder by evaluation, developer and model; one UUID; digest and rows."""
     evaluated(SUMS)
-    written = logs(export(folder="out"))
+    written = logs(export("last", "out"))
 
     assert {model: log["model_info"]["id"] for model, (log, _, _) in written.items()} == {
         "small": "unknown/small",
@@ -151,7 +151,7 @@ def test_the_files_are_linked_as_the_schema_wants():
 
 def test_a_query_without_output_and_a_figure_without_scores(ranked):
     """By trec_eval's rule q3 scores 0, which its line says; coverage is one figure of all queries: 1 of 3 documents."""
-    log, lines, samples = logs(export(folder="out"))["bm25"]
+    log, lines, samples = logs(export("last", "out"))["bm25"]
 
     figures = {result["evaluation_result_id"]: result["score_details"]["score"] for result in log["evaluation_results"]}
     assert figures == {"web/rr": 0.5, "web/item_coverage@1": pytest.approx(1 / 3)}
@@ -162,7 +162,7 @@ def test_a_query_without_output_and_a_figure_without_scores(ranked):
 
 def test_the_same_record_gives_the_same_bytes_wherever_it_is(ranked):
     """Twice, once by its path; a model's name chooses no folder outside."""
-    files = export(folder="out")
+    files = export("last", "out")
     contents = [path.read_bytes() for path in files]
 
     again = export(str(ranked.record), "other")
