@@ -125,7 +125,7 @@ class _ScoreFile(NamedTuple):
         names: the scores that are in it.
         n_rows: its rows; of another tool's results those that are selected.
         part: it as it was read.
-        labels: of another tool's results, the distinct values of each label.
+        labels: of another tool's results, the distinct values of each label among the rows, or, without any, among all.
         failed: likewise, the queries of samples that failed.
     """
 
@@ -188,7 +188,7 @@ def _of_tool(
         else:
             cells += [_Cell(part, row, query_id, name, sample.scores.get(name)) for name in wanted if name in names]
     labels: dict[str, dict[str, None]] = {}
-    for _, sample in chosen:
+    for sample in [sample for _, sample in chosen] or samples:
         for label, value in sample.labels.items():
             labels.setdefault(label, {})[str(value)] = None
     return _ScoreFile(description, cells, names, len(chosen), part, labels, failed)
@@ -371,13 +371,12 @@ def _remarks(path: str, read: Sequence[_ScoreFile]) -> Iterator[str]:
 def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
     """Refuse results of several tasks, models or the like, of which one is to be selected; and none at all."""
     tools = [file.part.format for file in read if file.part.format.samples]
+    labels = _labels_among(read)
     if tools and not any(file.n_rows for file in read):
-        raise InputError(f"{output.path}: no samples{_selected(output.select)}; fix `select`, or the path")
-    mixed: dict[str, list[str]] = {}
-    for label in dict.fromkeys(label for file in read for label in file.labels):
-        texts = dict.fromkeys(text for file in read for text in file.labels.get(label, ()))
-        if len(texts) > 1:
-            mixed[label] = list(texts)
+        there = "; ".join(f"{label}s: {_listed(labels[label])}" for label in output.select if label in labels)
+        selected = f"{_selected(output.select)} ({there})" if there else ""
+        raise InputError(f"{output.path}: no samples{selected}; fix `select`, or the path")
+    mixed = {label: texts for label, texts in labels.items() if len(texts) > 1}
     if mixed:
         found = ", and ".join(f"{len(texts)} {label}s ({_listed(texts)})" for label, texts in mixed.items())
         repeats = next((label for label in mixed if label in {tool.repeats for tool in tools}), "")
@@ -387,6 +386,15 @@ def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
         if repeats:
             remedy += f" and replicates: [{', '.join(mixed[repeats])}] to the model"
         raise InputError(f"{output.path}: results of {found}; {remedy}")
+
+
+def _labels_among(read: Sequence[_ScoreFile]) -> dict[str, list[str]]:
+    """The distinct values of each label among the rows of all files; if there are no rows, among all samples."""
+    labels: dict[str, dict[str, None]] = {}
+    for file in [file for file in read if file.n_rows] or read:
+        for label, texts in file.labels.items():
+            labels.setdefault(label, {}).update(dict.fromkeys(texts))
+    return {label: [*texts] for label, texts in labels.items()}
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -427,12 +435,13 @@ def _refuse_repeat(path: str, cells: Sequence[_Cell]) -> None:
 
 def _value(cell: _Cell, least: float, greatest: float) -> float:
     """The score, NaN for an empty cell; what is no finite number or outside the range is refused."""
+    remedy = "name another score" if cell.part.format.samples else "fix it, or leave the cell empty"
     try:
         number = _number(cell.value, typed=cell.part.format.typed)
     except ValueError:
-        raise _wrong(cell, "is not a number", "fix it, or leave the cell empty") from None
+        raise _wrong(cell, "is not a number", remedy) from None
     if np.isinf(number):
-        raise _wrong(cell, "is not a finite number", "fix it, or leave the cell empty")
+        raise _wrong(cell, "is not a finite number", remedy)
     if number < least or number > greatest:
         raise _wrong(cell, f"is outside {least:g} to {greatest:g}", "fix it, or the range in the config")
     return number

@@ -102,7 +102,7 @@ def test_several_logs_are_one_input_if_one_model_is_selected():
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({"select": {"epoch": "3"}}, "small.json: no samples of epoch 3; fix `select`, or the path"),
+        ({"select": {"epoch": "3"}}, "small.json: no samples of epoch 3 (epochs: 1); fix `select`, or the path"),
         (
             {"select": {"epochs": "1"}},
             "small.json: no 'epochs' to select by among task, model, epoch; did you mean 'epoch'?",
@@ -125,6 +125,17 @@ def test_a_score_that_the_log_does_not_have_is_named():
 def log(**changes: Any) -> dict[str, Any]:
     """The JSON log with other keys."""
     return json.loads(SMALL.read_text()) | changes
+
+
+def test_a_score_that_is_a_word_is_refused(tmp_path):
+    """A scorer may give any text: what it means as a number nobody but its author knows."""
+    path = tmp_path / "log.json"
+    samples = log()["samples"]
+    samples[1]["scores"]["close"]["value"] = "B+"
+    path.write_text(json.dumps(log(samples=samples)))
+
+    assert refusal(path, "close") == "log.json: close 'B+' of query '2' (sample 2) is not a number; name another score"
+    assert scores(read(path, "includes")) == scores(read(SMALL, "includes"))
 
 
 @pytest.mark.parametrize(
