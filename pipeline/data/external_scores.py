@@ -173,7 +173,9 @@ def _of_tool(
         known = dict.fromkeys(name for sample in samples for name in sample.labels)
         if samples and label not in known:
             meant = likely(label, known) or "; fix `select`"
-            raise InputError(f"{part.path}: no '{shorten(label)}' to select by among {', '.join(known)}{meant}")
+            raise InputError(
+                f"{part.path}: `select`: no label '{shorten(label)}' among {', '.join(known) or 'nothing'}{meant}"
+            )
     chosen = [
         (row, sample)
         for row, sample in enumerate(samples)

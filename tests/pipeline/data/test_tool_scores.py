@@ -105,7 +105,7 @@ def test_several_logs_are_one_input_if_one_model_is_selected():
         ({"select": {"epoch": "3"}}, "small.json: no samples of epoch 3 (epochs: 1); fix `select`, or the path"),
         (
             {"select": {"epochs": "1"}},
-            "small.json: no 'epochs' to select by among task, model, epoch; did you mean 'epoch'?",
+            "small.json: `select`: no label 'epochs' among task, model, epoch; did you mean 'epoch'?",
         ),
         ({"columns": {"query_id": "uuid"}}, "small.json: no 'uuid' among query_id; map it with columns: {query_id: …}"),
     ],
