@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.evaluate import evaluate, validate
     from rankledger.pipeline.workflow.evaluation import Evaluation
     from rankledger.pipeline.workflow.explain import explain
+    from rankledger.pipeline.workflow.export import export
     from rankledger.pipeline.workflow.history import history
     from rankledger.pipeline.workflow.nightly import nightly
     from rankledger.pipeline.workflow.plan import plan
@@ -61,6 +62,7 @@ __all__ = [
     "compare",
     "evaluate",
     "explain",
+    "export",
     "find",
     "from_terms",
     "history",
@@ -96,6 +98,7 @@ _MODULES = {
     "pipeline.workflow.evaluate": ("evaluate", "validate"),
     "pipeline.workflow.evaluation": ("Evaluation",),
     "pipeline.workflow.explain": ("explain",),
+    "pipeline.workflow.export": ("export",),
     "pipeline.workflow.history": ("history",),
     "pipeline.workflow.nightly": ("nightly",),
     "pipeline.workflow.plan": ("plan",),

@@ -1,12 +1,40 @@
-"""Reference commands: trec_eval and schema."""
+"""Commands for other tools: export, trec_eval and schema."""
 
 from __future__ import annotations
 
 import click
 
-from rankledger.pipeline.cli.terminal import print_bytes, print_json
+import rankledger
+from rankledger.pipeline.cli import options
+from rankledger.pipeline.cli.terminal import print_bytes, print_json, print_lines
 
-__all__ = ["schema", "trec_eval"]
+__all__ = ["export", "schema", "trec_eval"]
+
+
+@click.command(short_help="Write figures and scores in the schema of Every Eval Ever.")
+@click.argument("reference", default="last")
+@click.option("--output", metavar="DIR", type=click.Path(), required=True, help="Folder to write into.")
+@options.name
+@options.runs_dir
+@options.records
+@options.tracking_uri
+@options.quiet
+def export(
+    reference: str, output: str, name: str | None, runs_dir: str, records: str | None, tracking_uri: str | None
+) -> None:
+    """Write an evaluation in the schema of Every Eval Ever 0.3.0, and print the paths of the files.
+
+    REFERENCE (by default `last`) is one of those in `rankledger show --help`. Each model has a file of figures with
+    their intervals, and one of its scores, query by query.
+
+    \b
+    Example:
+        rankledger export last --name nightly --output shared
+    """
+    files = rankledger.export(
+        reference, output, name=name, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
+    )
+    print_lines(*map(str, files))
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:

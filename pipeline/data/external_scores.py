@@ -25,12 +25,11 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.dataset import group_queries
 from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing_unreadable
-from rankledger.pipeline.data.formats import FORMATS
+from rankledger.pipeline.data.formats import tool_of
 from rankledger.pipeline.data.formats.common import (
     LONGEST_ID,
     PAGE,
     FilePart,
-    Format,
     Kind,
     Sample,
     refuse_id,
@@ -51,6 +50,7 @@ __all__ = [
     "external_dataset",
     "read_external_metrics",
     "read_external_scores",
+    "read_samples",
     "score_names",
 ]
 
@@ -125,7 +125,7 @@ class _ScoreFile(NamedTuple):
         names: the scores that are in it.
         n_rows: its rows; of another tool's results those that are selected.
         part: it as it was read.
-        labels: of another tool's results, the distinct values of each label.
+        labels: of another tool's results, the distinct values of each label among the rows, or, without any, among all.
         failed: likewise, the queries of samples that failed.
     """
 
@@ -144,7 +144,7 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
         (part,) = file_parts(file, contents, _SCORES, source)
         description = contents.describe()
         if not source.format:
-            part = replace(part, format=_recognised(part) or part.format)
+            part = replace(part, format=tool_of(bytes(part.data[:PAGE])) or part.format)
         if part.format.samples:
             return _of_tool(part, part.format.samples(part), source.select, wanted, description)
         if source.select:
@@ -165,12 +165,6 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
     return _ScoreFile(description, cells, names, n_rows, part)
 
 
-def _recognised(part: FilePart) -> Format | None:
-    """The tool whose results begin as the file does, if any."""
-    begin = bytes(part.data[:PAGE])
-    return next((tool for tool in FORMATS.values() if tool.is_recognised and tool.is_recognised(begin)), None)
-
-
 def _of_tool(
     part: FilePart, samples: Sequence[Sample], select: Mapping[str, str], wanted: Sequence[str], description: InputFile
 ) -> _ScoreFile:
@@ -179,11 +173,13 @@ def _of_tool(
         known = dict.fromkeys(name for sample in samples for name in sample.labels)
         if samples and label not in known:
             meant = likely(label, known) or "; fix `select`"
-            raise InputError(f"{part.path}: no '{shorten(label)}' to select by among {', '.join(known)}{meant}")
+            raise InputError(
+                f"{part.path}: `select`: no label '{shorten(label)}' among {', '.join(known) or 'nothing'}{meant}"
+            )
     chosen = [
         (row, sample)
         for row, sample in enumerate(samples)
-        if all(str(sample.labels[label]) == text for label, text in select.items())
+        if all(label in sample.labels and str(sample.labels[label]) == text for label, text in select.items())
     ]
     names = {name for _, sample in chosen for name in sample.scores}
     cells, failed = [], []
@@ -194,7 +190,7 @@ def _of_tool(
         else:
             cells += [_Cell(part, row, query_id, name, sample.scores.get(name)) for name in wanted if name in names]
     labels: dict[str, dict[str, None]] = {}
-    for _, sample in chosen:
+    for sample in [sample for _, sample in chosen] or samples:
         for label, value in sample.labels.items():
             labels.setdefault(label, {})[str(value)] = None
     return _ScoreFile(description, cells, names, len(chosen), part, labels, failed)
@@ -203,7 +199,9 @@ def _of_tool(
 def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
     name = part.name("query_id")
     if name not in sample.ids:
-        meant = likely(name, sample.ids) or "; map it with columns: {query_id: …}"
+        same = [found for found in sample.ids if found.endswith(".query_id")]
+        meant = likely(name, sample.ids) if name != "query_id" else ""
+        meant = meant or f"; map it with columns: {{query_id: {same[0] if same else '…'}}}"
         raise InputError(f"{part.path}: no '{shorten(name)}' among {shorten(', '.join(sample.ids))}{meant}")
     return _id(part, row, sample.ids[name])
 
@@ -375,22 +373,34 @@ def _remarks(path: str, read: Sequence[_ScoreFile]) -> Iterator[str]:
 def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
     """Refuse results of several tasks, models or the like, of which one is to be selected; and none at all."""
     tools = [file.part.format for file in read if file.part.format.samples]
-    labels = dict.fromkeys(label for file in read for label in file.labels)
+    labels = _labels_among(read)
     if tools and not any(file.n_rows for file in read):
-        raise InputError(f"{output.path}: no samples{_selected(output.select)}; fix `select`, or the path")
-    for label in labels:
-        found = dict.fromkeys(text for file in read for text in file.labels.get(label, ()))
-        if len(found) > 1:
-            listed = [shorten(text) for text in [*found][:5]]
-            if label in {tool.repeats for tool in tools}:
-                remedy = (
-                    f'{{{label}: "{{replicate}}"}} beside the path and replicates: [{", ".join(listed)}] to the model'
-                )
-                remedy = f"add select: {remedy}"
-            else:
-                remedy = f"add select: {{{label}: {json.dumps(listed[0], ensure_ascii=False)}}} beside the path"
-            more = ", …" if len(found) > len(listed) else ""
-            raise InputError(f"{output.path}: results of {len(found)} {label}s ({', '.join(listed)}{more}); {remedy}")
+        there = "; ".join(f"{label}s: {_listed(labels[label])}" for label in output.select if label in labels)
+        selected = f"{_selected(output.select)} ({there})" if there else ""
+        raise InputError(f"{output.path}: no samples{selected}; fix `select`, or the path")
+    mixed = {label: texts for label, texts in labels.items() if len(texts) > 1}
+    if mixed:
+        found = ", and ".join(f"{len(texts)} {label}s ({_listed(texts)})" for label, texts in mixed.items())
+        repeats = next((label for label in mixed if label in {tool.repeats for tool in tools}), "")
+        chosen = {label: "{replicate}" if label == repeats else texts[0] for label, texts in mixed.items()}
+        select = ", ".join(f"{label}: {json.dumps(text, ensure_ascii=False)}" for label, text in chosen.items())
+        remedy = f"add select: {{{select}}} beside the path"
+        if repeats:
+            remedy += f" and replicates: [{', '.join(mixed[repeats])}] to the model"
+        raise InputError(f"{output.path}: results of {found}; {remedy}")
+
+
+def _labels_among(read: Sequence[_ScoreFile]) -> dict[str, list[str]]:
+    """The distinct values of each label among the rows of all files; if there are no rows, among all samples."""
+    labels: dict[str, dict[str, None]] = {}
+    for file in [file for file in read if file.n_rows] or read:
+        for label, texts in file.labels.items():
+            labels.setdefault(label, {}).update(dict.fromkeys(texts))
+    return {label: [*texts] for label, texts in labels.items()}
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return ", ".join([*map(shorten, texts[:5]), *(["…"] if len(texts) > 5 else [])])
 
 
 def _selected(select: Mapping[str, str]) -> str:
@@ -400,6 +410,16 @@ def _selected(select: Mapping[str, str]) -> str:
 def score_names(source: Source) -> list[str]:
     """The names of all scores in a model's file, in the order of their letters. Errors are those of the reader."""
     return sorted({name for file in each_file(source) for name in _read(file, source, []).names})
+
+
+def read_samples(source: Source) -> list[Sample]:
+    """All samples of a tool's results, whose format the source names. Errors are those of the reader."""
+    samples: list[Sample] = []
+    for file in each_file(source):
+        with refusing_unreadable(file.path), file.contents() as contents:
+            (part,) = file_parts(file, contents, _SCORES, source)
+            samples += part.format.samples(part) if part.format.samples else ()
+    return samples
 
 
 def _refuse_repeat(path: str, cells: Sequence[_Cell]) -> None:
@@ -417,12 +437,13 @@ def _refuse_repeat(path: str, cells: Sequence[_Cell]) -> None:
 
 def _value(cell: _Cell, least: float, greatest: float) -> float:
     """The score, NaN for an empty cell; what is no finite number or outside the range is refused."""
+    remedy = "name another score" if cell.part.format.samples else "fix it, or leave the cell empty"
     try:
         number = _number(cell.value, typed=cell.part.format.typed)
     except ValueError:
-        raise _wrong(cell, "is not a number", "fix it, or leave the cell empty") from None
+        raise _wrong(cell, "is not a number", remedy) from None
     if np.isinf(number):
-        raise _wrong(cell, "is not a finite number", "fix it, or leave the cell empty")
+        raise _wrong(cell, "is not a finite number", remedy)
     if number < least or number > greatest:
         raise _wrong(cell, f"is outside {least:g} to {greatest:g}", "fix it, or the range in the config")
     return number

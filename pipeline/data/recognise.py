@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -17,14 +17,18 @@ import numpy.typing as npt
 
 from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.external_scores import read_external_scores, score_names
+from rankledger.pipeline.data.external_scores import read_external_scores, read_samples, score_names
 from rankledger.pipeline.data.files import StoredFile, files_there, suffixes
-from rankledger.pipeline.data.formats import format_of
+from rankledger.pipeline.data.formats import format_of, tool_of
+from rankledger.pipeline.data.formats.common import Format, Sample
 from rankledger.pipeline.data.judgments import hash_pairs
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Ids, Rows, Source
 
-__all__ = ["Recognised", "Role", "recognise", "shared_pairs"]
+__all__ = ["REPLICATE", "Recognised", "Role", "recognise", "shared_pairs"]
+
+REPLICATE = "{replicate}"
+"""What stands for each replicate in a selection."""
 
 Role: TypeAlias = Literal[
     "judgments", "rankings", "ratings", "predictions", "scores", "interactions", "queries", "documents"
@@ -39,11 +43,12 @@ _PAIRS: Mapping[Role, Callable[[Source], Rows]] = {
 _ROWS = 10_000  # of a ranking: enough to know it by
 _MOST_GRADES = 20  # distinct whole numbers, beyond which they are scores
 _TEXT = 1 << 13  # bytes at the beginning of a file that must hold no NUL if it is text
+_MODELS = ("model", "provider", "prompt")  # labels that tell models apart; others tell datasets apart
 
 
 @dataclass(frozen=True, eq=False)
 class Recognised:
-    """A file, and what it was taken for.
+    """A file, or those samples of a tool's results that are of one model, and what they were taken for.
 
     Attributes:
         path: the file's.
@@ -52,6 +57,11 @@ class Recognised:
         rows: of judgments, ratings, predictions and interactions all rows, of rankings the first ones.
         ids: of tables of queries or documents their ids.
         scores: the names of the scores, if there are any.
+        tool: of a tool's results, its name as a format.
+        select: likewise, what to select where the file holds several outputs.
+        replicates: likewise, the replicates of the model; none if it has one output.
+        model: likewise, what the file calls the model; empty if it does not.
+        dataset: likewise, the task and the like that the scores are of.
     """
 
     path: str
@@ -60,6 +70,17 @@ class Recognised:
     rows: Rows | None = None
     ids: Ids | None = None
     scores: tuple[str, ...] = ()
+    tool: str = ""
+    select: Mapping[str, str] = field(default_factory=dict)
+    replicates: tuple[str, ...] = ()
+    model: str = ""
+    dataset: str = ""
+
+    @property
+    def name(self) -> str:
+        """The path, and what is selected."""
+        chosen = ", ".join(f"{label} {text}" for label, text in self.select.items() if text != REPLICATE)
+        return f"{self.path} ({chosen})" if chosen else self.path
 
 
 def recognise(folder: Path, skip: Callable[[Path], bool]) -> list[Recognised]:
@@ -73,13 +94,86 @@ def recognise(folder: Path, skip: Callable[[Path], bool]) -> list[Recognised]:
         InputError: the folder cannot be read, or holds more than 10,000 files.
     """
     files = [file for file in files_there(str(folder)) if not skip(Path(file.path))]
-    return [_recognised(file) for file in files]
+    return [found for file in files for found in _of_file(file)]
 
 
-def _recognised(file: StoredFile) -> Recognised:
+def _of_file(file: StoredFile) -> list[Recognised]:
+    begin = _first_bytes(file)
+    if tool := tool_of(begin):
+        try:
+            return list(_outputs(file.path, tool))
+        except InputError as error:
+            return [Recognised(file.path, None, error.lines[0], tool=tool.name)]
+    return [_recognised(file, begin)]
+
+
+def _first_bytes(file: StoredFile) -> bytes:
+    """The beginning of a file, uncompressed; nothing of one that cannot be read, which is left to the readers."""
+    beginning = bytearray(_TEXT)
+    with suppress(InputError), file.contents() as contents:
+        n_read = contents.readinto(memoryview(beginning))
+        return bytes(beginning[:n_read])
+    return b""
+
+
+def _outputs(path: str, tool: Format) -> Iterator[Recognised]:
+    """The outputs in a tool's results: one for each model, prompt, task and the like; repeated answers are replicates.
+
+    Raises:
+        InputError: the results are not complete, or an output is refused.
+    """
+    samples = read_samples(Source(path, tool.name))
+    if not samples:
+        raise InputError(f"{path}: no samples")
+    labels = dict.fromkeys(label for sample in samples for label in sample.labels if label != tool.repeats)
+    mixed = [label for label in labels if len({str(sample.labels.get(label)) for sample in samples}) > 1]
+    groups: dict[tuple[str, ...], list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(tuple(str(sample.labels.get(label)) for label in mixed), []).append(sample)
+    for texts, own in groups.items():
+        yield _output(path, tool, dict(zip(mixed, texts, strict=True)), own)
+
+
+def _output(path: str, tool: Format, select: Mapping[str, str], samples: Sequence[Sample]) -> Recognised:
+    names = tuple(dict.fromkeys(name for sample in samples for name in sample.scores if _is_score(name, samples)))
+    repeats = dict.fromkeys(str(sample.labels[tool.repeats]) for sample in samples if tool.repeats in sample.labels)
+    replicates = tuple(repeats) if len(repeats) > 1 else ()
+    chosen = dict(select) | ({tool.repeats: REPLICATE} if replicates else {})
+    for replicate in replicates or ("",):
+        source = Source(
+            path, tool.name, select={key: text.replace(REPLICATE, replicate) for key, text in chosen.items()}
+        )
+        output = read_external_scores(source, [external_measure(name) for name in names])
+    queries = f"{len(output.query_ids) + len(output.failed):,} queries"
+    several = f", {len(replicates)} {tool.repeats}s" if replicates else ""
+    labels = {label: str(text) for label, text in samples[0].labels.items()}
+    if tool.name == "lm_eval":  # which has a folder for each model
+        labels["model"] = Path(path).absolute().parent.name
+    return Recognised(
+        path,
+        "scores",
+        f"{tool.name}: scores of {queries}{several}: {', '.join(names)}",
+        scores=names,
+        tool=tool.name,
+        select=chosen,
+        replicates=replicates,
+        model="-".join(
+            labels[label] for label in _MODELS if label in labels and (label != "prompt" or label in select)
+        ),
+        dataset=", ".join(text for label, text in labels.items() if label not in (*_MODELS, tool.repeats)),
+    )
+
+
+def _is_score(name: str, samples: Sequence[Sample]) -> bool:
+    """Whether all that stands under the name is numbers."""
+    values = [sample.scores.get(name) for sample in samples]
+    return any(value is not None for value in values) and all(isinstance(value, int | float | None) for value in values)
+
+
+def _recognised(file: StoredFile, begin: bytes) -> Recognised:
     source = Source(file.path)
     is_table = format_of(file.suffix) != "trec"
-    if not is_table and not _is_text(file):
+    if not is_table and b"\0" in begin and not suffixes(file.name)[1]:
         return Recognised(file.path, None)
     if not is_table:
         with suppress(InputError):
@@ -101,15 +195,6 @@ def _recognised(file: StoredFile) -> Recognised:
         with suppress(InputError):
             return attempt(source, is_table)
     return Recognised(file.path, None, refusals[0] if is_table else "")
-
-
-def _is_text(file: StoredFile) -> bool:
-    """Whether the beginning holds no NUL; a file that cannot be read is left to the readers."""
-    beginning = bytearray(_TEXT)
-    with suppress(InputError), file.contents() as contents:
-        contents.readinto(memoryview(beginning)[: min(_TEXT, contents.size)])
-        return b"\0" not in beginning[: min(_TEXT, contents.size)] or bool(suffixes(file.name)[1])
-    return True
 
 
 def _beginning(source: Source) -> Rows:

@@ -50,6 +50,7 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "inspect": "tools:INSPECT",
         "lm_eval": "tools:LM_EVAL",
         "mlflow": "tools:MLFLOW",
+        "promptfoo": "tools:PROMPTFOO",
         "every_eval_ever": "tools:EVERY_EVAL_EVER",
     }
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -14,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
-from rankledger.pipeline.data.recognise import Recognised, Role, recognise, shared_pairs
+from rankledger.pipeline.data.recognise import REPLICATE, Recognised, Role, recognise, shared_pairs
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Rows
@@ -31,6 +32,8 @@ _DEEP = 100  # documents of a ranking, from which recall at that depth says some
 _RELEVANT = 0.8  # of the greatest rating: 4 of 5 stars
 _PLAIN = re.compile(r"[A-Za-z_][\w./@-]*", re.ASCII)
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off"}  # that YAML 1.1 takes for something else
+_LOWER = ("cost", "latency_ms")  # scores that tools write, of which less is better
+_LONGEST = 80  # characters of a model's name
 _LISTED = 20  # files in a refusal
 
 _WRITE = {  # what to write so that a file has a place
@@ -122,7 +125,7 @@ def _others(files: Sequence[Recognised]) -> tuple[str, ...]:
 def _lines(draft: _Draft, files: Sequence[Recognised]) -> Iterator[tuple[str, str, str]]:
     for file in files:
         if file.role or file.reason:
-            yield file.path, draft.used.get(file.path, "not used"), draft.unused.get(file.path, file.reason)
+            yield file.name, draft.used.get(file.name, "not used"), draft.unused.get(file.name, file.reason)
 
 
 # ---- which files belong together
@@ -148,7 +151,7 @@ def _drafted(folder: Path, files: Sequence[Recognised]) -> _Draft:
     else:
         raise InputError(*_nothing(folder, files))
     for model, output in draft.outputs.items():
-        draft.used[output.path] = f"model {model}"
+        draft.used[output.name] = f"model {model}"
     return draft
 
 
@@ -215,14 +218,21 @@ def _of_ratings(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draf
 
 
 def _of_scores(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft:
-    """A dataset of the scores that most files have."""
-    files = of["scores"]
+    """A dataset of the scores that most files have, of the task that most are of."""
+    tasks = Counter(file.dataset for file in of["scores"])
+    task = max(tasks, key=lambda name: tasks[name])
+    files = [file for file in of["scores"] if file.dataset == task]
+    for file in of["scores"]:
+        if file.dataset != task:
+            measured = f"the models are measured on {task or 'scores without a task'}"
+            draft.unused[file.name] = f"scores of {file.dataset or 'no task'}; {measured}"
     sets = [frozenset(file.scores) for file in files]
     common = max(sets, key=lambda names: (sum(names <= other for other in sets), len(names)))
     fitting = [file for file in files if common <= set(file.scores)]
     names = [name for name in fitting[0].scores if name in common]
-    scores = ", ".join(f"{_text(name)}: higher" for name in names)
-    draft.dataset.append(("scores", f"{{{scores}}}", "write lower where less is better, neither where neither is"))
+    draft.dataset.append(
+        ("scores", f"{{{_scores(names)}}}", "write lower where less is better, neither where neither is")
+    )
     for file in of.get("queries", ()):
         known = {query_id for output in fitting for query_id in _ids(output)}
         if known <= _ids(file):
@@ -232,6 +242,11 @@ def _of_scores(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft
     return draft
 
 
+def _scores(names: Sequence[str]) -> str:
+    """Scores and their directions in YAML."""
+    return ", ".join(f"{_text(name)}: {'lower' if name in _LOWER else 'higher'}" for name in names)
+
+
 def _choose(draft: _Draft, candidates: Sequence[Recognised], outputs: Sequence[Recognised]) -> Recognised:
     """Of several files of judgments or ratings the one that the outputs are for: with most pairs that these have."""
     shared = list(shared_pairs([_rows(file) for file in candidates], [_rows(file) for file in outputs]))
@@ -239,7 +254,7 @@ def _choose(draft: _Draft, candidates: Sequence[Recognised], outputs: Sequence[R
     for file, n_shared in zip(candidates, shared, strict=True):
         if file is not candidates[best]:
             chosen = f"{candidates[best].path}, of which they have {shared[best]:,}"
-            draft.unused[file.path] = f"{file.role}, but the outputs have {n_shared:,} of its pairs; chosen: {chosen}"
+            draft.unused[file.name] = f"{file.role}, but the outputs have {n_shared:,} of its pairs; chosen: {chosen}"
     return candidates[best]
 
 
@@ -248,7 +263,7 @@ def _is_training(file: Recognised) -> bool:
 
 
 def _place(draft: _Draft, key: str, file: Recognised, value: str) -> None:
-    draft.used[file.path] = key
+    draft.used[file.name] = key
     draft.dataset.append((key, value, file.reason))
 
 
@@ -257,7 +272,7 @@ def _add_tables(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised
     for file in (*of.get("queries", ()), *of.get("scores", ())):
         n_missing = len(set(rows.query_ids) - _ids(file))
         if file.ids is None or n_missing:
-            draft.unused[file.path] = f"{file.role} without {n_missing:,} of the judged queries"
+            draft.unused[file.name] = f"{file.role} without {n_missing:,} of the judged queries"
         elif "queries" not in draft.used.values():
             _place(draft, "queries", file, _path(file.path))
     judged = set(rows.doc_ids.unique().to_pylist())
@@ -268,7 +283,7 @@ def _add_tables(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised
 
 def _add_interactions(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised]]) -> None:
     """What the same queries consumed before: the largest file that shares queries with the judgments and no pair."""
-    left = [file for role in ("interactions", "ratings") for file in of.get(role, ()) if file.path not in draft.used]
+    left = [file for role in ("interactions", "ratings") for file in of.get(role, ()) if file.name not in draft.used]
     before = [
         file
         for file, shared in zip(left, shared_pairs([_rows(file) for file in left], [rows]), strict=True)
@@ -276,19 +291,18 @@ def _add_interactions(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Reco
     ]
     if before:
         chosen = max(before, key=lambda file: len(_rows(file).values))
-        draft.unused.pop(chosen.path, None)
+        draft.unused.pop(chosen.name, None)
         _place(draft, "interactions", chosen, _path(chosen.path))
 
 
 def _named(outputs: Sequence[Recognised]) -> dict[str, Recognised]:
-    """The outputs by the names of their files without endings; where two are alike, with their folders."""
-    short = {output.path: _stem(PurePosixPath(output.path).name) for output in outputs}
-    names = list(short.values())
-    return {
-        name if names.count(name) == 1 else output.path.replace("/", "-"): output
-        for output in outputs
-        for name in [short[output.path]]
-    }
+    """The outputs by what their files call the model, or by the files' own names; where two are alike, with folders."""
+    names = [" ".join(output.model.split())[:_LONGEST] or _stem(PurePosixPath(output.path).name) for output in outputs]
+    named: dict[str, Recognised] = {}
+    for name, output in zip(names, outputs, strict=True):
+        model = name if names.count(name) == 1 else output.path.replace("/", "-")
+        named[model if model not in named else f"{model}-{len(named)}"] = output
+    return named
 
 
 def _stem(name: str) -> str:
@@ -327,8 +341,8 @@ def _validated(path: Path, draft: _Draft, files: Sequence[Recognised]) -> _Draft
 
 def _leave_out(draft: _Draft, failure: Failure) -> None:
     output = draft.outputs.pop(failure.model)
-    draft.unused[output.path] = failure.reason
-    del draft.used[output.path]
+    draft.unused[output.name] = failure.reason
+    del draft.used[output.name]
 
 
 def _written(draft: _Draft, files: Sequence[Recognised]) -> str:
@@ -356,7 +370,20 @@ def _model_lines(draft: _Draft) -> Iterator[str]:
     yield "# What each model returned. Beside `outputs` you may record `params: {k1: 0.9}` and `owner: search-team`."
     yield "models:"
     for model, output in draft.outputs.items():
-        yield f"  {_text(model)}: {{outputs: {_path(output.path)}}}"
+        listed = ", ".join(text if text.isdecimal() else _text(text) for text in output.replicates)
+        replicates = f", replicates: [{listed}]" if listed else ""
+        yield f"  {_text(model)}: {{outputs: {_outputs(output)}{replicates}}}"
+
+
+def _outputs(output: Recognised) -> str:
+    """A model's `outputs` in YAML."""
+    if not output.tool:
+        return _path(output.path)
+    select = ", ".join(
+        f"{label}: {json.dumps(text) if text == REPLICATE else _path(text)}" for label, text in output.select.items()
+    )
+    selected = f", select: {{{select}}}" if select else ""
+    return f"{{path: {_path(output.path)}, format: {output.tool}{selected}}}"
 
 
 def _suite_lines(draft: _Draft) -> Iterator[str]:
@@ -405,13 +432,13 @@ def _unplaced(draft: _Draft, files: Sequence[Recognised]) -> list[str]:
     """A comment on the files that have no place, and what to write to give them one."""
     lines = []
     for file in files:
-        if file.path in draft.used or not (file.role or file.reason):
+        if file.name in draft.used or not (file.role or file.reason):
             continue
-        lines.append(f"# {_line(file.path)}: {_line(draft.unused.get(file.path, file.reason))}")
+        lines.append(f"# {_line(file.name)}: {_line(draft.unused.get(file.name, file.reason))}")
         if file.role:
-            scores = ", ".join(f"{_text(name)}: higher" for name in file.scores)
-            lines.append(f"#   to use it, write {_WRITE[file.role].format(path=_path(file.path), scores=scores)}")
-        else:
+            write = _WRITE[file.role].format(path=_outputs(file), scores=_scores(file.scores))
+            lines.append(f"#   to use it, write {write}")
+        elif not file.tool:
             lines.append("#   to use it, map its columns, such as")
             lines.append(f"#   outputs: {{path: {_path(file.path)}, columns: {{query_id: …, doc_id: …, score: …}}}}")
     return ["\n".join(["# Files that have no place above:", *lines])] if lines else []

@@ -19,7 +19,7 @@ from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
-from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores
+from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores, score_names
 from rankledger.pipeline.types.inputs import Content, DatasetSource, Rows, Source
 from rankledger.pipeline.workflow.trec_eval import trec_eval
 from tests.fuzz.cases import Case, Target
@@ -185,6 +185,28 @@ def _read_scores(path: str, variant: str) -> object:
     return read_external_scores(Source(path), _MEASURES)
 
 
+_TOOLS = {  # a score that each tool's files have, and what to select
+    "inspect": ("close", {}),
+    "lm_eval": ("exact_match", {"filter": "strict"}),
+    "mlflow": ("length", {}),
+    "promptfoo": ("brief", {"provider": "small"}),
+    "every_eval_ever": ("score", {}),
+}
+
+
+def _tool_seeds() -> list[Case]:
+    """The results that each tool wrote, as they are."""
+    folder = Path(__file__).parents[1] / "golden" / "scores"
+    files = sorted(file for tool in _TOOLS for file in (folder / tool).iterdir() if file.name != "genai.json")
+    return [Case(f"{file.parent.name}/{file.name}", file.read_bytes()) for file in files]
+
+
+def _read_tool(path: str, variant: str) -> object:
+    name, select = _TOOLS[variant]
+    score_names(Source(path))  # of whatever tool it is then taken for
+    return read_external_scores(Source(path, variant, select=select), [external_measure(name)])
+
+
 def _run_trec_eval(path: str, variant: str) -> object:
     Path("qrels").write_bytes("".join(_TREC["judgments"].format(*row.values()) for row in _rows(_JUDGED)).encode())
     qrels, ranking = (path, "ranking") if variant == "qrels" else ("qrels", path)
@@ -289,6 +311,7 @@ TARGETS = (
         _reading(_read_scores),
         tokens=_TOKENS,
     ),
+    Target("tool-scores", _tool_seeds, _reading(_read_tool), tokens=(b"score", b"epoch", b"error", b"metadata")),
     Target("extra", _extra_seeds, _reading(lambda path, _: read_external_metrics(path))),
     Target("trec-eval", _trec_seeds, _reading(_run_trec_eval), tokens=_TOKENS, share=5),
     Target("output-cache", _cache_seeds, _read_cache, _prepare_cache, refusals=(CacheError,), share=5),

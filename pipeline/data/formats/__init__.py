@@ -14,7 +14,7 @@ import pyarrow as pa
 from rankledger.pipeline.data.formats.common import FilePart, Format, odd_id, refuse_id
 from rankledger.pipeline.types import inputs
 
-__all__ = ["FORMATS", "format_of", "parse"]
+__all__ = ["FORMATS", "format_of", "parse", "tool_of"]
 
 FORMATS: Mapping[str, Format] = {name: resolve_name(f"{__name__}.{place}") for name, place in inputs.FORMATS.items()}
 _BY_SUFFIX = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
@@ -23,6 +23,11 @@ _BY_SUFFIX = {suffix: name for name, known in FORMATS.items() for suffix in know
 def format_of(suffix: str) -> str:
     """The format of files whose names end so; an unknown ending means TREC text."""
     return _BY_SUFFIX.get(suffix, "trec")
+
+
+def tool_of(begin: bytes) -> Format | None:
+    """The tool whose results begin so, if any."""
+    return next((tool for tool in FORMATS.values() if tool.is_recognised and tool.is_recognised(begin)), None)
 
 
 def parse(part: FilePart) -> pa.Table:

@@ -10,15 +10,16 @@ import json
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pyarrow as pa
 
 from rankledger.pipeline.data.formats.common import FilePart, Format, Sample
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW"]
+__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW", "PROMPTFOO"]
 
 _ZIP = b"PK\x03\x04"
 _ZSTD = 93  # the method of a zip member that Python's own module cannot read before 3.14
@@ -92,6 +93,11 @@ def _get(part: FilePart, holder: object, key: str, type_: type | tuple[type, ...
     return found
 
 
+def _object(part: FilePart, holder: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """The object under a key that the tool may leave out or set to null."""
+    return {} if holder.get(key) is None else cast(dict[str, Any], _get(part, holder, key, dict))
+
+
 def _number(value: object, words: Mapping[str, float] | None = None) -> object:
     """True and false, and words that mean a number, as that number; anything else as it is."""
     if isinstance(value, bool):
@@ -122,7 +128,7 @@ def _inspect(part: FilePart) -> Iterator[Sample]:
     labels = {"task": _get(part, spec, "task", str), "model": _get(part, spec, "model", str)}
     for sample in samples:
         ids = {"query_id": _get(part, sample, "id", (str, int))}
-        scores = dict(_inspect_scores(sample.get("scores") or {}))
+        scores = dict(_inspect_scores(_object(part, sample, "scores")))
         failed = not scores and bool(sample.get("error"))
         yield Sample(ids, {**labels, "epoch": _get(part, sample, "epoch", int)}, scores, failed)
 
@@ -161,10 +167,12 @@ def _member(part: FilePart, archive: zipfile.ZipFile, name: str) -> bytes:
     return contents
 
 
-_INSPECT_BEGINNING = re.compile(rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"\w+",\s*"eval":\s*\{')
-INSPECT = _tool(
-    "inspect", _inspect, lambda begin: begin.startswith(_ZIP) or bool(_INSPECT_BEGINNING.match(begin)), repeats="epoch"
+_INSPECT_BEGINNING = re.compile(
+    rb'\s*\{\s*"version":\s*\d+,\s*"status":\s*"\w+",\s*"eval":\s*\{'
+    rb"|PK\x03\x04.{26}(_journal/|samples/|(header|summaries|reductions)\.json)",  # the first name in a zip
+    re.DOTALL,
 )
+INSPECT = _tool("inspect", _inspect, lambda begin: bool(_INSPECT_BEGINNING.match(begin)), repeats="epoch")
 
 
 _LM_EVAL_NAME = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[^/]*)?\.jsonl(\.gz|\.zst)?")
@@ -187,8 +195,8 @@ LM_EVAL = _tool("lm_eval", _lm_eval, lambda begin: bool(re.match(rb'\s*\{\s*"doc
 def _mlflow(part: FilePart) -> Iterator[Sample]:
     """The rows of a results table; a score is a column such as `toxicity/v1/score` or `right/value`."""
     table = _document(part, part.data)
-    columns = _get(part, table, "columns", list)
-    named = {column: str(column).partition("/")[0] for column in columns if re.search("/(score|value)$", str(column))}
+    columns = [str(name) for name in _get(part, table, "columns", list)]
+    named = {column: column.partition("/")[0] for column in columns if re.search("/(score|value)$", column)}
     for name in named.values():
         if [*named.values()].count(name) > 1:
             _refuse(part, f"several columns of the score '{shorten(name)}'")
@@ -197,7 +205,7 @@ def _mlflow(part: FilePart) -> Iterator[Sample]:
             _refuse(part, f"a row without the {len(columns)} columns")
         row = dict(zip(columns, cells, strict=True))
         ids = _fields("request", row.get("request"))
-        ids |= {str(name): value for name, value in row.items() if name not in named and type(value) in (str, int)}
+        ids |= {name: value for name, value in row.items() if name not in named and type(value) in (str, int)}
         scores = {name: _number(row[column]) for column, name in named.items()}
         yield Sample(ids, {}, scores, row.get("state") == "ERROR")
 
@@ -205,21 +213,80 @@ def _mlflow(part: FilePart) -> Iterator[Sample]:
 MLFLOW = _tool("mlflow", _mlflow, lambda begin: bool(re.match(rb'\s*\{\s*"columns":\s*\[', begin)))
 
 
+_PROMPTFOO_ERROR = 2  # the `failureReason` of a result without an answer
+_LABEL = 80  # characters of a prompt's label; a longer one is the prompt itself
+
+
+def _promptfoo(part: FilePart) -> Iterator[Sample]:
+    """The results of `promptfoo eval -o`: one for each test, prompt, provider and repeat.
+
+    Repeats are not numbered in the file: the results of one test come as often as it was repeated, in their order.
+    """
+    results = _get(part, _get(part, _document(part, part.data), "results", dict), "results", list)
+    number_of_test: dict[str, int] = {}
+    number_of_prompt: dict[str, int] = {}
+    n_before: Counter[tuple[int, int]] = Counter()
+    for result in sorted(results, key=lambda each: [_get(part, each, name, int) for name in ("testIdx", "promptIdx")]):
+        test = json.dumps(_get(part, result, "testCase", dict), sort_keys=True)
+        number = number_of_test.setdefault(test, len(number_of_test))
+        prompt = _get(part, _get(part, result, "prompt", dict), "label", str)
+        number_of_prompt.setdefault(prompt, 1 + len(number_of_prompt))
+        provider = _get(part, result, "provider", dict)
+        n_before[number, result["promptIdx"]] += 1
+        labels = {
+            "provider": provider.get("label") or _get(part, provider, "id", str),
+            "prompt": number_of_prompt[prompt] if len(prompt) > _LABEL or "\n" in prompt else prompt,
+            "repeat": n_before[number, result["promptIdx"]],
+        }
+        failed = result.get("failureReason") == _PROMPTFOO_ERROR
+        yield Sample(_promptfoo_ids(number, result["testCase"]), labels, _promptfoo_scores(part, result), failed)
+
+
+def _promptfoo_ids(number: int, test: Mapping[str, Any]) -> dict[str, object]:
+    """What may name the query of a test."""
+    ids = {"query_id": number, **_fields("vars", test.get("vars")), **_fields("metadata", test.get("metadata"))}
+    return ids | ({"description": test["description"]} if test.get("description") else {})
+
+
+def _promptfoo_scores(part: FilePart, result: Mapping[str, Any]) -> dict[str, object]:
+    """The scores that each result has, and those that its assertions name."""
+    scores = {"score": result.get("score"), "pass": _number(result.get("success"))}
+    scores |= {"latency_ms": result.get("latencyMs"), "cost": result.get("cost")}
+    named = _object(part, result, "namedScores")
+    return scores | {f"named.{name}" if name in scores else name: _number(value) for name, value in named.items()}
+
+
+PROMPTFOO = _tool(
+    "promptfoo",
+    _promptfoo,
+    lambda begin: bool(re.match(rb'\s*\{\s*"evalId":\s*(null|"[^"]*"),\s*"results":\s*\{', begin)),
+    repeats="repeat",
+)
+
+
 def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
-    """The lines of instances, by version 0.3.0 of the schema; one for each sample and figure that it is part of."""
+    """The lines of instances, by version 0.3.0 of the schema; one for each sample and figure that it is part of.
+
+    A sample with an error has a score, for the schema wants one, and converters write 0.
+    """
     for line in _lines(part):
         scored = _get(part, line, "evaluation", dict)
+        metadata = _object(part, line, "metadata")
         labels = {"model": _get(part, line, "model_id", str), "evaluation": _get(part, line, "evaluation_name", str)}
         if line.get("evaluation_result_id") is not None:
             labels["result"] = str(line["evaluation_result_id"])
-        ids = {"query_id": _get(part, line, "sample_id", str), "sample_hash": line.get("sample_hash")}
+        if "epoch" in metadata:
+            labels["epoch"] = str(metadata["epoch"])
+        ids = {"query_id": _get(part, line, "sample_id", str), **_fields("metadata", metadata)}
+        ids |= {"sample_hash": line["sample_hash"]} if line.get("sample_hash") else {}
         scores = {name: _number(scored.get(name)) for name in ("score", "is_correct")}
-        details = line.get("performance") or {}
-        yield Sample(ids, labels, {**scores, "latency_ms": details.get("latency_ms")})
+        scores["latency_ms"] = _object(part, line, "performance").get("latency_ms")
+        yield Sample(ids, labels, scores, bool(line.get("error")))
 
 
 EVERY_EVAL_EVER = _tool(
     "every_eval_ever",
     _every_eval_ever,
     lambda begin: bool(re.match(rb'\s*\{\s*"schema_version":\s*"[^"]*",\s*"evaluation_id":', begin)),
+    repeats="epoch",
 )

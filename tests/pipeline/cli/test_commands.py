@@ -35,7 +35,7 @@ RUN = "from rankledger.pipeline.cli.app import main; main()"
 WEB = search_collection(40, n_queries=15)
 COMMANDS = [
     *("demo", "init", "evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
-    *("history", "list", "show", "report", "find", "nightly", "sync", "reproduce", "verify", "prune", "plan"),
+    *("history", "list", "show", "report", "find", "nightly", "sync", "export", "reproduce", "verify", "prune", "plan"),
 ]
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

@@ -264,7 +264,7 @@ LOGGED_URI = "write models:/NAME/VERSION, models:/NAME@ALIAS or models:/m-…"
 EXTRA = "`extra` is one JSON object of numbers; write only its path"
 FORMAT = (
     "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl', 'json', 'parquet', 'inspect', 'lm_eval', "
-    "'mlflow' or 'every_eval_ever'"
+    "'mlflow', 'promptfoo' or 'every_eval_ever'"
 )
 TIES = (
     "conventions.ties: found 'random'; write 'doc_id_desc', 'doc_id_asc', 'input_order', 'rank_column', 'optimistic', "

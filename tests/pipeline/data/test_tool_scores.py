@@ -102,10 +102,10 @@ def test_several_logs_are_one_input_if_one_model_is_selected():
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({"select": {"epoch": "3"}}, "small.json: no samples of epoch 3; fix `select`, or the path"),
+        ({"select": {"epoch": "3"}}, "small.json: no samples of epoch 3 (epochs: 1); fix `select`, or the path"),
         (
             {"select": {"epochs": "1"}},
-            "small.json: no 'epochs' to select by among task, model, epoch; did you mean 'epoch'?",
+            "small.json: `select`: no label 'epochs' among task, model, epoch; did you mean 'epoch'?",
         ),
         ({"columns": {"query_id": "uuid"}}, "small.json: no 'uuid' among query_id; map it with columns: {query_id: …}"),
     ],
@@ -125,6 +125,17 @@ def test_a_score_that_the_log_does_not_have_is_named():
 def log(**changes: Any) -> dict[str, Any]:
     """The JSON log with other keys."""
     return json.loads(SMALL.read_text()) | changes
+
+
+def test_a_score_that_is_a_word_is_refused(tmp_path):
+    """A scorer may give any text: what it means as a number nobody but its author knows."""
+    path = tmp_path / "log.json"
+    samples = log()["samples"]
+    samples[1]["scores"]["close"]["value"] = "B+"
+    path.write_text(json.dumps(log(samples=samples)))
+
+    assert refusal(path, "close") == "log.json: close 'B+' of query '2' (sample 2) is not a number; name another score"
+    assert scores(read(path, "includes")) == scores(read(SMALL, "includes"))
 
 
 @pytest.mark.parametrize(
@@ -231,7 +242,68 @@ def test_the_table_of_mlflow_genai_evaluate():
     found = scores(read(table, "right", "length", columns={"query_id": "request.query_id"}))
 
     np.testing.assert_array_equal([found[query_id] for query_id in ("q1", "q2", "q3")], [[1, 1], [1, 8], [NAN, 1]])
-    assert "no 'query_id' among request.query_id, trace_id" in refusal(table, "right")
+    assert refusal(table, "right") == (
+        "genai.json: no 'query_id' among request.query_id, trace_id, state, request_time, execution_duration, "
+        "response; map it with columns: {query_id: request.query_id}"
+    )
+
+
+PROMPTFOO = GOLDEN / "promptfoo"
+
+
+def test_results_of_promptfoo():
+    """Two asserted scores, of which `score` is the mean; `7 please` has eight letters, and 7 is wrong of 3 + 3."""
+    path = PROMPTFOO / "models.json"
+
+    small = scores(read(path, "right", "brief", "score", "pass", select={"provider": "small"}))
+    assert small == {"0": [1, 1, 1, 1], "1": [1, 1, 1, 1], "2": [0, 1 / 8, 1 / 16, 0]}
+    large = read(path, "right", "brief", "score", "pass", select={"provider": "large"})
+    assert scores(large) == {"0": [1, 1 / 8, 9 / 16, 1], "1": [1, 1, 1, 1]}
+    assert large.failed == ("2",)  # the provider raised an error: no answer, not a score of 0
+    assert small.keys() == scores(read(path, "cost", "latency_ms", select={"provider": "small"})).keys()
+    assert refusal(path, "right") == (
+        'models.json: results of 2 providers (small, large); add select: {provider: "small"} beside the path'
+    )
+
+
+def test_a_query_of_promptfoo_is_named_by_a_variable():
+    """What the test was made of names it; the first test also has metadata and a description."""
+    path, select = PROMPTFOO / "models.json", {"provider": "small"}
+
+    found = read(path, "right", select=select, columns={"query_id": "vars.question"})
+    assert found.query_ids == ("1 + 1?", "2 + 2?", "3 + 3?")
+    assert refusal(path, "right", select=select, columns={"query_id": "vars.questions"}) == (
+        "models.json: no 'vars.questions' among query_id, vars.question, metadata.topic, description; "
+        "did you mean 'vars.question'?"
+    )
+
+
+def test_repeats_of_promptfoo_are_replicates():
+    """`--repeat 2` of two tests and two prompts: test 0 was first answered 2, then 3; both repeats are of query 0."""
+    path = PROMPTFOO / "repeats.json"
+
+    by_repeat = [
+        scores(read(path, "right", "brief", select={"prompt": "polite", "repeat": repeat})) for repeat in ("1", "2")
+    ]
+    assert by_repeat == [{"0": [1, 1 / 8], "1": [1, 1 / 8]}, {"0": [0, 1 / 8], "1": [1, 1 / 8]}]
+    assert refusal(path, "right") == (
+        "repeats.json: results of 2 prompts (plain, polite), and 2 repeats (1, 2); "
+        'add select: {prompt: "plain", repeat: "{replicate}"} beside the path and replicates: [1, 2] to the model'
+    )
+
+
+def test_results_of_promptfoo_may_stand_in_any_order_and_name_scores_as_we_do(tmp_path):
+    """Tests run at once end in any order; a metric that is called `score` is `named.score`, beside promptfoo's own."""
+    made = json.loads((PROMPTFOO / "repeats.json").read_text())
+    made["results"]["results"].reverse()
+    for number, result in enumerate(made["results"]["results"]):
+        result["vars"]["stored"] = number  # as `storeOutputAs` does: what one repeat said is no part of the test
+        result["namedScores"]["score"] = result["namedScores"].pop("right")
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(made))
+
+    found = scores(read(path, "named.score", "score", select={"prompt": "plain", "repeat": "2"}))
+    assert found == {"0": [0, 0.5], "1": [1, 1]}
 
 
 def instance(sample: str, score: float, **others: Any) -> str:
@@ -251,6 +323,41 @@ def instance(sample: str, score: float, **others: Any) -> str:
     return json.dumps(line | others) + "\n"
 
 
+def test_a_long_prompt_of_promptfoo_without_a_label_has_a_number(tmp_path):
+    """Its text stands there for its label, which no config could name: the second prompt is 2."""
+    text = (PROMPTFOO / "repeats.json").read_text()
+    path = tmp_path / "results.json"
+    path.write_text(text.replace('"label": "polite"', '"label": "You are polite.\\nPlease: {{question}}"'))
+
+    select = {"prompt": "2", "repeat": "1"}
+    assert scores(read(path, "right", select=select)) == {"0": [1], "1": [1]}
+    assert "results of 2 prompts (plain, 2), and 2 repeats" in refusal(path, "right")
+
+
+EVERY_EVAL_EVER = GOLDEN / "every_eval_ever"
+
+
+def test_instances_that_converters_of_every_eval_ever_wrote():
+    """Of the logs above: filters are evaluations, a sample with an error failed, an epoch is in the metadata."""
+    written = next(LM_EVAL.glob("samples_written_*"))
+    converted = EVERY_EVAL_EVER / "lm_eval_written_samples.jsonl"
+    for name in ("strict", "letters"):
+        select = {"evaluation": f"written/{name}"}
+        assert scores(read(converted, "score", select=select)) == scores(
+            read(written, "exact_match", select={"filter": name})
+        )
+    large = read(EVERY_EVAL_EVER / "inspect_large_samples.jsonl", "score")  # of the first scorer, `includes`
+    assert scores(large) == scores(read(LARGE, "includes"))
+    assert large.failed == ("last",)  # its score in the file is 0
+    twice = EVERY_EVAL_EVER / "inspect_twice_samples.jsonl"
+    both = [scores(read(TWICE, "includes", select={"epoch": epoch})) for epoch in "12"]
+    means = {query_id: [(first + both[1][query_id][0]) / 2] for query_id, (first,) in both[0].items()}
+    assert [scores(read(twice, "score", select={"epoch": epoch})) for epoch in "12"] == [means, means]
+    assert 'add select: {epoch: "{replicate}"} beside the path and replicates: [1, 2]' in refusal(twice, "score")
+    hashed = read(converted, "score", select=select, columns={"query_id": "metadata.doc_hash"})
+    assert {len(query_id) for query_id in hashed.query_ids} == {64}
+
+
 def test_instances_of_every_eval_ever(tmp_path):
     """Written by hand from the schema's version 0.3.0: a score and whether it is correct; figures are told apart."""
     path = tmp_path / "small_samples.jsonl"
@@ -260,6 +367,8 @@ def test_instances_of_every_eval_ever(tmp_path):
     np.testing.assert_array_equal([found["a"], found["b"]], [[0.75, 1, 12], [0.25, 0, NAN]])
     path.write_text("".join(instance("a", 1, evaluation_result_id=name) for name in ("f1", "em")))
     assert "results of 2 results (f1, em)" in refusal(path, "score")
+    assert scores(read(path, "score", select={"result": "em"})) == {"a": [1]}
+    path.write_text(instance("a", 1, evaluation_result_id="em") + instance("b", 1))  # which is of no result
     assert scores(read(path, "score", select={"result": "em"})) == {"a": [1]}
 
 
@@ -275,6 +384,8 @@ def test_instances_of_every_eval_ever(tmp_path):
             '{"columns": ["a/v1/score", "a/v2/score"], "data": []}',
             "a.txt: several columns of the score 'a'; write the file again with mlflow, or fix `format`",
         ),
+        ("promptfoo", '{"results": []}', "a.txt: no 'results' where promptfoo writes one; write the file again with"),
+        ("promptfoo", '{"results": {"results": [3]}}', "a.txt: no 'testIdx' where promptfoo writes one"),
         ("every_eval_ever", "{}\n", "a.txt: no 'evaluation' where every_eval_ever writes one"),
         ("every_eval_ever", "", "a.txt: no samples; fix `select`, or the path"),
     ],

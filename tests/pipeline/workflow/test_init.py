@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
+import zipfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -145,6 +148,75 @@ def test_scores_of_another_tool(tmp_path):
     assert "suites" not in config_of(found)
     assert "write lower where less is better" in found.path.read_text()
     runs(found)
+
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "scores"
+
+
+def models_of_tool(folder: Path, tool: str) -> tuple[FirstConfig, dict[str, Any]]:
+    """A config for the sample files of a tool, and its models."""
+    shutil.copytree(GOLDEN / tool, folder / "logs")
+    with zipfile.ZipFile(folder / "model.pt", "w") as other:
+        other.writestr("archive/data.pkl", b"no log of any tool")
+    found = init(folder)
+    runs(found)
+    return found, config_of(found)["models"]
+
+
+def test_logs_of_inspect(tmp_path):
+    """Zips and JSON, called as their models; epochs are replicates; the scores are those of all logs."""
+    found, models = models_of_tool(tmp_path, "inspect")
+
+    assert models == {
+        "mockllm/large": {"outputs": {"path": "logs/large.eval", "format": "inspect"}},
+        "mockllm/small": {"outputs": {"path": "logs/small.json", "format": "inspect"}},
+        "mockllm/twice": {
+            "outputs": {"path": "logs/twice.eval", "format": "inspect", "select": {"epoch": "{replicate}"}},
+            "replicates": [1, 2],
+        },
+    }
+    assert found.others == ("model.pt",)
+    assert list(dataset_of(found)["scores"]) == ["includes", "close", "style.brief", "style.polite"]
+
+
+def test_results_of_promptfoo(tmp_path):
+    """One file has several models: providers, and prompts where there are several; of cost and time less is better."""
+    found, models = models_of_tool(tmp_path, "promptfoo")
+
+    assert {name: model["outputs"]["select"] for name, model in models.items()} == {
+        "small": {"provider": "small"},
+        "large": {"provider": "large"},
+        "twice-plain": {"prompt": "plain", "repeat": "{replicate}"},
+        "twice-polite": {"prompt": "polite", "repeat": "{replicate}"},
+    }
+    directions = dataset_of(found)["scores"]
+    assert [name for name, direction in directions.items() if direction == "lower"] == ["latency_ms", "cost"]
+    assert {path for path, _, _ in found.files} == {
+        *("logs/models.json (provider small)", "logs/models.json (provider large)"),
+        *("logs/repeats.json (prompt plain)", "logs/repeats.json (prompt polite)"),
+    }
+
+
+def test_samples_of_two_tasks_are_not_of_one_dataset(tmp_path):
+    """The ids of both begin at 0: one task is taken, called as its folder, and the other stands at the end."""
+    found, models = models_of_tool(tmp_path, "lm_eval")
+
+    (choice,) = (tmp_path / "logs").glob("samples_choice_*")
+    assert models == {"logs": {"outputs": {"path": f"logs/{choice.name}", "format": "lm_eval"}}}
+    assert "(filter strict): scores of written, strict; the models are measured on choice, none" in (
+        found.path.read_text()
+    )
+    assert "select: {filter: letters}" in found.path.read_text()
+
+
+def test_a_log_that_is_refused_says_what_its_tool_needs(tmp_path):
+    """MLflow's other table names its queries in the inputs: the line to add is that of the reader of this tool."""
+    found, models = models_of_tool(tmp_path, "mlflow")
+
+    assert list(models) == ["eval_results_table"]
+    (reason,) = [reason for path, _, reason in found.files if path == "logs/genai.json"]
+    assert reason.endswith("map it with columns: {query_id: request.query_id}")
+    assert "doc_id: …" not in found.path.read_text()
 
 
 def test_scores_as_trec_eval_prints_them(tmp_path):
