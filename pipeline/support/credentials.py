@@ -15,6 +15,8 @@ _TOKENS = re.compile(
 
 _NAMED = ("ssh", "hdfs", "abfs", "abfss")  # schemes whose lone word before the @ is a user's or a container's name
 
+_NOBODY = ("", "anonymous")  # the latter in a URL of Google Storage
+
 
 def without_credentials(text: str, uri: str = "") -> str:
     """The text without `user:password@` in any URI, and without what a query says of a token, a secret or a password.
@@ -38,7 +40,7 @@ def has_credentials(text: str) -> bool:
             return True
         for found in _CREDENTIALS.finditer(written):
             user, colon, password = found.group()[len("://") : -1].partition(":")
-            if password if colon else user and not written[: found.start()].endswith(_NAMED):
+            if password if colon else user not in _NOBODY and not written[: found.start()].endswith(_NAMED):
                 return True
     return False
 

@@ -67,6 +67,7 @@ def test_a_token_in_a_query_is_not_shown():
     [
         "http://ann:s3cret@mlflow.example",
         "s3://s3cret@bucket/records",
+        "gs://s3cret@bucket/records",
         "https://mlflow.example/?api_key=s3cret",
         "abfs://account.dfs.core.windows.net/records?tenant_id=t&client_secret=s3cret",
         "https://host/bm25.tsv?X-Amz-Signature=s3cret",
@@ -88,6 +89,7 @@ def test_credentials_are_found_wherever_a_uri_has_them(uri):
         "s3://bucket/a%3Ab/c%40d.tsv",
         "s3://tokens/secret/*.tsv",
         "abfss://container@account.dfs.core.windows.net/records",
+        "gs://anonymous@bucket/records",
         "git+ssh://git@example.com/models.git",
     ],
 )
