@@ -127,8 +127,11 @@ def test_the_record_is_that_of_one_process(cluster, folder):
     assert unlike(spread, alone) == []
 
 
-def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(cluster, folder, monkeypatch):
-    """In its process neither parsing nor hashing of outputs is called; a call and a result take a few kilobytes."""
+@pytest.mark.parametrize("n_rows", [20, 1_000_000])
+def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(cluster, folder, monkeypatch, n_rows):
+    """In its process neither parsing nor hashing of outputs is called; a call and a result take a few kilobytes, of
+    whole outputs and of ranges."""
+    monkeypatch.setattr(cluster_reads, "PART_ROWS", n_rows)
     sizes: list[int] = []
     submit, result = distributed.Client.submit, distributed.Future.result
 
@@ -150,7 +153,7 @@ def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(clus
     monkeypatch.setattr(inputs, "plan_reading", refused)  # memory for none: all workers take outputs from the cache
 
     assert evaluated(written(folder, *MODELS), cluster.address).failures == ()
-    assert len(sizes) == 2 * len(MODELS)
+    assert (len(sizes) == 2 * len(MODELS)) == (n_rows == 1_000_000)
     assert max(sizes) < 10_000
 
 
@@ -223,6 +226,22 @@ def test_a_worker_that_is_killed_in_a_range_is_made_up_for(cluster, folder, monk
     assert not (folder / "mortal").exists()
     lost = "workers lost while outputs were read: 1; what they had begun was read again by others"
     assert spread.warnings[1:] == (lost,)
+    assert unlike(spread, evaluated(config)) == []
+
+
+def test_a_slow_worker_is_waited_for_while_the_other_one_reads_on(lonely, folder, monkeypatch):
+    """It waits 0.2 s before each file that it opens, so that the other one does most ranges; neither counts as lost, and the
+    record is that of one process."""
+    monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
+    config = written(folder, "bm25")
+    with lonely.worker(environment={"SLOW": "0.2"}), lonely.worker():
+        lonely.wait_for_workers(2)
+        spread = evaluated(config, lonely.address, runs="spread")
+        slow, quick = sorted(tasks_of_workers(lonely).values())
+
+    assert slow >= 1
+    assert quick > slow
+    assert len(spread.warnings) == 1  # how many outputs were read
     assert unlike(spread, evaluated(config)) == []
 
 
