@@ -230,8 +230,8 @@ def test_a_worker_that_is_killed_in_a_range_is_made_up_for(cluster, folder, monk
 
 
 def test_a_slow_worker_is_waited_for_while_the_other_one_reads_on(lonely, folder, monkeypatch):
-    """It waits 0.2 s before each file that it opens, so that the other one does most ranges; neither counts as lost, and the
-    record is that of one process."""
+    """It waits 0.2 s before each file that it opens, so that the other one does most ranges; neither counts as lost,
+    and the record is that of one process."""
     monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
     config = written(folder, "bm25")
     with lonely.worker(environment={"SLOW": "0.2"}), lonely.worker():

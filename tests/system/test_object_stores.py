@@ -12,6 +12,7 @@ import pyarrow.fs
 import pytest
 
 import rankledger
+from rankledger.pipeline.data import digests
 from rankledger.pipeline.data.files import find_files, open_filesystem
 from rankledger.pipeline.record.store import Remote, open_records
 from rankledger.pipeline.types.results import Evaluation
@@ -37,7 +38,7 @@ def url(server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
 
 def put(url: str, data: bytes) -> None:
     _, filesystem, path = open_filesystem(url)
-    with filesystem.open_output_stream(path) as file:
+    with filesystem.open_output_stream(path, compression=None) as file:  # or it would compress what ends in .gz
         file.write(data)
 
 
@@ -50,9 +51,12 @@ def entries(cache: str) -> list[str]:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    return write_config(
-        tmp_path, {"web": search_collection(20, n_queries=12)}, {"search": ["ndcg@10", "ap"]}, report=False
-    )
+    return written(tmp_path, ".txt")
+
+
+def written(folder: Path, ending: str) -> Path:
+    data = {"web": search_collection(20, n_queries=12)}
+    return write_config(folder, data, {"search": ["ndcg@10", "ap"]}, ending=ending, report=False)
 
 
 def evaluate(config: Path, machine: str, cache: str, records: str | None = None) -> Evaluation:
@@ -68,8 +72,10 @@ def outcome(evaluation: Evaluation) -> tuple[set[bool], list[bytes]]:
     return {output["parsed"] for output in outputs}, files
 
 
-def test_two_machines_share_inputs_cache_and_records(config, url, tmp_path):
+@pytest.mark.parametrize("ending", [".txt", ".jsonl", ".parquet", ".tsv.gz"])
+def test_two_machines_share_inputs_cache_and_records(url, tmp_path, ending):
     """What one has read the other does not parse; both give the figures of files, and see each other's records."""
+    config = written(tmp_path, ending)
     for file in (tmp_path / "web").iterdir():
         put(url(f"web/{file.name}"), file.read_bytes())
     remote = tmp_path / "remote.yaml"
@@ -97,6 +103,18 @@ def test_folders_and_patterns_are_found(url):
 
     assert names("parts") == ["a.tsv", "b.tsv", "c.txt", "deeper/d.tsv"]
     assert names("parts/*.tsv") == ["a.tsv", "b.tsv"]
+
+
+def test_ranges_of_a_large_file_are_hashed_at_once(url, tmp_path, monkeypatch):
+    """Its digest is that of the same bytes on this machine, as if it were larger than 4 GiB."""
+    monkeypatch.setattr(digests, "_LARGEST", 1_000)
+    monkeypatch.setattr(digests, "_RANGE", 1_500)
+    here = tmp_path / "large.tsv"
+    here.write_bytes(bytes(range(256)) * 40)
+    put(url("large.tsv"), here.read_bytes())
+
+    (file,), (local,) = find_files(url("large.tsv")), find_files(str(here))
+    assert file.describe().ranges_sha256 == local.describe().ranges_sha256 != ""
 
 
 def test_of_eight_writers_one_is_first_and_what_was_seen_is_replaced(url):
