@@ -38,6 +38,8 @@ def test_a_uri_is_shown_without_user_and_password(written, shown):
         "s3://bucket/outputs@night/bm25.tsv",
         "s3://bucket/a:b/c@d.tsv",
         "sqlite:////runs/mlflow.db",
+        "abfs://eval@ledger.dfs.core.windows.net/web",
+        "gs://anonymous@eval/web",
         "ann@example.org asks: http://mlflow.example?",
     ],
 )
