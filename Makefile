@@ -53,7 +53,7 @@ test: $(EQUIPPED) ## Check lint, formatting and types, and run all tests.
 	$(BIN)/mypy
 	$(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist worksteal
 
-test-system: $(SERVED) ## Run tests/system: real servers (PostgreSQL, S3, MLflow), faults, kills. Installs what it needs.
+test-system: $(SERVED) ## Run tests/system: real servers (PostgreSQL, object stores, MLflow), faults, kills. Installs what it needs.
 	tests/system/install.sh
 	$(BIN)/pytest tests/system --numprocesses 3 --dist loadfile --no-loadscope-reorder
 

@@ -200,7 +200,7 @@ class _Folder:
 
 @dataclass(frozen=True)
 class _ObjectStore:
-    """A folder in an object store, where a file can be seen once it is whole."""
+    """A folder in an object store, where a file can be seen once it is whole; in Azure's, empty until then."""
 
     scheme: str
     filesystem: Any
@@ -211,10 +211,10 @@ class _ObjectStore:
         return f"{self.scheme}{self.path}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None if there is none."""
+        """What a file holds; None if there is none, or it is being written."""
         try:
             with self.filesystem.open_input_file(f"{self.path}/{name}") as file:
-                return bytes(file.read())
+                return bytes(file.read()) or None
         except FileNotFoundError:
             return None
 

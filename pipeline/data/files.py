@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, NoReturn, TypeVar
@@ -55,6 +56,7 @@ __all__ = [
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _PIECE = 1 << 22  # bytes that are read or uncompressed at a time
 _RATIO = 200  # of the bytes uncompressed to those stored: text reaches 20, tables of numbers 50, zeros 1,000
+_GOOGLE_PATIENCE = timedelta(seconds=60)
 _MOST_PARTS = 10_000  # files and folders below the folder of one input; `/` or a home folder holds more
 _SPECIAL = {
     stat.S_IFIFO: "a named pipe (FIFO)",
@@ -457,25 +459,40 @@ def open_filesystem(path: str) -> tuple[str, Any, str]:
         filesystem, name = pa.fs.FileSystem.from_uri(path)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path}: {first_line(error)}; fix the URL") from None
-    # By its URL, Arrow asks a server that does not answer thirty times, for 100 s; a copy asks three times.
-    return scheme + separator, copy.copy(filesystem) if filesystem.type_name == "s3" else filesystem, name
+    return scheme + separator, _configured(filesystem), name
+
+
+def _configured(filesystem: Any) -> Any:
+    """The filesystem of a URL, with what its URL does not say: how long to ask, and the key of an Azure account."""
+    if filesystem.type_name == "s3":  # by its URL, Arrow asks a server that does not answer thirty times, for 100 s
+        return copy.copy(filesystem)  # three times
+    if filesystem.type_name == "gcs":  # by its URL, Arrow asks for a quarter of an hour
+        build, (options,) = filesystem.__reduce__()
+        return build({**options, "retry_time_limit": options["retry_time_limit"] or _GOOGLE_PATIENCE})
+    if filesystem.type_name == "abfs" and (key := os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")):
+        build, (options,) = filesystem.__reduce__()
+        return build({**options, "account_key": key})
+    return filesystem
 
 
 def _files_below(filesystem: Any, folder: str) -> list[str]:
     """The files in a folder and its subfolders; names that begin with `_` or `.` are left out, with all below them."""
     folders, files = [folder], list[str]()
     n_found = 0
+    is_flat = filesystem.type_name == "gcs"  # where Arrow lists no subfolders, but all that is below a folder
     while folders:
-        entries = filesystem.get_file_info(pa.fs.FileSelector(folders.pop(), allow_not_found=True))
+        selector = pa.fs.FileSelector(folders.pop(), allow_not_found=True, recursive=is_flat)
+        entries = filesystem.get_file_info(selector)
         n_found += len(entries)
         if n_found > _MOST_PARTS:
             raise InputError(f"{folder}: holds more than {_MOST_PARTS:,} files; name the folder of one input")
         for info in entries:
-            if info.base_name[:1] in ("_", "."):
+            names = info.path.removeprefix(folder).split("/") if is_flat else [info.base_name]
+            if any(name.startswith(("_", ".")) for name in names):
                 continue
             if info.type == pa.fs.FileType.Unknown:
                 _refuse_special(info.path, os.stat(info.path).st_mode)  # noqa: PTH116
-            elif info.type == pa.fs.FileType.Directory:
+            elif info.type == pa.fs.FileType.Directory and not is_flat:
                 folders.append(info.path)
             elif info.type == pa.fs.FileType.File:
                 files.append(info.path)

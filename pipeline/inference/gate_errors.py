@@ -65,18 +65,15 @@ def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
     ]
     if not errors:
         return ""
-    noun = "gates" if len(gates) > 1 else "gate"
-    verb = "use intervals" if len(errors) > 1 else "uses an interval"
+    which = f"{len(errors)} of {len(gates)} gates use intervals" if len(gates) > 1 else "the gate uses an interval"
     most = min(1.0, math.fsum(errors))
-    said = (
-        f"{len(errors)} of {len(gates)} {noun} {verb} and can fail by chance, a false alarm: if every model is exactly "
-        f"at its limits, this happens in at most {_percent(most)} of nights"
-    )
+    often = f"a gate fails by chance in at most {_percent(most)} of nights"
+    said = f"false alarms: {which}; with every model exactly at its limits, {often}"
     if len(errors) == 1 or any(gate.n_sharing > 1 for gate in gates):
         return said
     independent = _percent(1 - math.prod(1 - error for error in errors))
-    lower = f"set gates_error_rate: per_night to lower this to {_percent(most / len(errors))}"
-    return f"{said}, and in {independent} if the gates err independently; {lower}"
+    lower = f"gates_error_rate: per_night lowers this to {_percent(most / len(errors))}"
+    return f"{said} ({independent} if gates err independently); {lower}"
 
 
 def _percent(share: float) -> str:

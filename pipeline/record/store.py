@@ -47,14 +47,16 @@ class Remote:
         """Know where it is; nothing is asked of it yet.
 
         Args:
-            url: the folder's; `region` and `endpoint_override` in its query say which server, as in Arrow's URLs.
+            url: the folder's; `region`, `endpoint_override` and, of Azure, `blob_storage_authority` in its query say
+                which server, as in Arrow's URLs.
 
         Raises:
             InputError: the URL holds credentials, no store is known by it, or obstore is not installed.
         """
         if has_credentials(url):
             raise InputError(
-                "the URL of the records contains credentials; set them in the environment (AWS_ACCESS_KEY_ID …)"
+                "the URL of the records contains credentials; set them in the environment (AWS_ACCESS_KEY_ID, "
+                "GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_KEY …)"
             )
         self.url = url
         try:
@@ -124,7 +126,10 @@ class Remote:
                 current = self._store.get(name)
                 if bytes(current.bytes()) != seen:
                     return False
-                self._store.put(name, data, mode={"e_tag": current.meta["e_tag"]})
+                version: Any = {"e_tag": current.meta["e_tag"]}
+                if current.meta["version"] is not None:  # which Google Storage compares
+                    version["version"] = current.meta["version"]
+                self._store.put(name, data, mode=version)
             except (FileNotFoundError, PreconditionError):
                 return False
             return True
@@ -157,11 +162,20 @@ def _object_store(url: str) -> ObjectStore:
     parts = urlsplit(url)
     if parts.scheme == "file":
         return LocalStore(unquote(parts.path), mkdir=True, automatic_cleanup=True)
-    query = dict(parse_qsl(parts.query))
-    config: Any = {"region": query["region"]} if "region" in query else {}
-    if endpoint := query.get("endpoint_override"):
-        config["endpoint"] = endpoint if "://" in endpoint else f"{query.get('scheme', 'https')}://{endpoint}"
+    config: Any = _server(parts.scheme, parts.hostname or "", dict(parse_qsl(parts.query)))
     return from_url(urlunsplit(parts._replace(query="")), client_options=_CLIENT, retry_config=_RETRIES, **config)
+
+
+def _server(scheme: str, host: str, query: Mapping[str, str]) -> dict[str, str]:
+    """What the query of a URL, as Arrow reads it, says of the server, as obstore calls it."""
+    server = {"region": query["region"]} if "region" in query else {}
+    if address := query.get("blob_storage_authority"):  # of Azure, or of its emulator
+        account, protocol = host.partition(".")[0], "http" if query.get("enable_tls") in ("false", "0") else "https"
+        server["endpoint"] = f"{protocol}://{address}/{account}"
+    elif address := query.get("endpoint_override"):
+        key = "base_url" if scheme in ("gs", "gcs") else "endpoint"
+        server[key] = address if "://" in address else f"{query.get('scheme', 'https')}://{address}"
+    return server
 
 
 def _first_line(error: BaseException) -> str:

@@ -15,6 +15,8 @@ _TOKENS = re.compile(
 
 _NAMED = ("ssh", "hdfs", "abfs", "abfss")  # schemes whose lone word before the @ is a user's or a container's name
 
+_NOBODY = "://anonymous@"  # of Google Storage
+
 
 def without_credentials(text: str, uri: str = "") -> str:
     """The text without `user:password@` in any URI, and without what a query says of a token, a secret or a password.
@@ -25,7 +27,7 @@ def without_credentials(text: str, uri: str = "") -> str:
     """
     for secret in (uri, uri.rstrip("/")):
         text = text.replace(secret, public_uri(secret))
-    return _TOKENS.sub(r"\1", _CREDENTIALS.sub("://", text))
+    return _TOKENS.sub(r"\1", _CREDENTIALS.sub(lambda found: found[0] if _is_name(found) else "://", text))
 
 
 def has_credentials(text: str) -> bool:
@@ -37,10 +39,15 @@ def has_credentials(text: str) -> bool:
         if _TOKENS.search(written):
             return True
         for found in _CREDENTIALS.finditer(written):
-            user, colon, password = found.group()[len("://") : -1].partition(":")
-            if password if colon else user and not written[: found.start()].endswith(_NAMED):
+            user, colon, password = found[0][len("://") : -1].partition(":")
+            if password if colon else user and not _is_name(found):
                 return True
     return False
+
+
+def _is_name(found: re.Match[str]) -> bool:
+    """Whether what stands before an `@` is a lone word that is no secret."""
+    return found[0] == _NOBODY or (":" not in found[0][1:] and found.string[: found.start()].endswith(_NAMED))
 
 
 def public_uri(uri: str) -> str:

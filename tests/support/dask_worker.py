@@ -4,7 +4,7 @@ Dask loads this file into the worker. An input `held.txt` is opened once there i
 `held.txt.opened` holds the worker's process id. `deadly.txt` kills the process, and `deadly.txt.killed` has a byte for
 each time. If there is a file `mortal` in the folder that holds the runs folder, the first process that writes what it
 found in a range into the cache deletes it and is killed. With LACKS_PACKAGE in its environment, the worker cannot
-import this package.
+import this package; with SLOW it opens nothing in a folder `web` without waiting that many seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+_DELAY = float(os.environ.get("SLOW", "0"))
+
 
 def _behave(event: str, arguments: tuple[Any, ...]) -> None:
     name = str(arguments[0]) if event == "open" else ""
@@ -24,6 +26,8 @@ def _behave(event: str, arguments: tuple[Any, ...]) -> None:
         with suppress(FileNotFoundError):
             (Path(name).parents[4] / "mortal").unlink()
             os.kill(os.getpid(), signal.SIGKILL)
+    if _DELAY and "web" in Path(name).parts:
+        time.sleep(_DELAY)
     if name.endswith("deadly.txt"):
         with Path(f"{name}.killed").open("a") as killed:
             killed.write("x")

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["S3", "PostgreSQL", "free_port", "mlflow_server", "postgresql", "s3_server"]
+__all__ = ["S3", "PostgreSQL", "free_port", "mlflow_server", "postgresql", "s3_server", "wait_for_server"]
 
 _POSTGRESQL = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
 _PASSWORD = "s3cret9"
@@ -66,7 +66,7 @@ def mlflow_server(
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(command, cwd=folder, env=variables, stdout=log, stderr=log, start_new_session=True)
     try:
-        _wait(process, folder / "server.log", lambda: _answers(f"http://127.0.0.1:{port}/health"))
+        wait_for_server(process, folder / "server.log", lambda: _answers(f"http://127.0.0.1:{port}/health"))
         yield f"http://127.0.0.1:{port}"
     finally:
         os.killpg(process.pid, signal.SIGTERM)  # its own session: the server and its worker
@@ -82,7 +82,10 @@ def _answers(url: str) -> bool:
         return True
 
 
-def _wait(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool], seconds: float = 300) -> None:
+def wait_for_server(
+    process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool], seconds: float = 300
+) -> None:
+    """Wait until a server that was started is ready; it must not end before."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         assert process.poll() is None, f"the server ended:\n{log.read_text()[-2000:]}"
@@ -154,7 +157,7 @@ def postgresql() -> Iterator[PostgreSQL]:
             process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True, **who)
         cluster = PostgreSQL(port, folder / "log")
         try:
-            _wait(process, cluster.log, lambda: _takes_questions(cluster))
+            wait_for_server(process, cluster.log, lambda: _takes_questions(cluster))
             yield cluster
         finally:
             process.send_signal(signal.SIGINT)  # fast shutdown: sessions are ended

@@ -5,6 +5,7 @@ What comes of an evaluation is the same bytes as of one process, or one clear er
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -12,7 +13,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -21,6 +22,7 @@ from typing import Any
 
 import distributed
 import pytest
+import yaml
 from pyarrow.fs import copy_files
 
 import rankledger
@@ -28,7 +30,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow import cluster_reads, inputs, outputs
 from tests.support.dask_cluster import DaskCluster, dask_cluster
-from tests.support.generated_data import search_collection, write_config
+from tests.support.generated_data import rows, search_collection, write_config
 from tests.support.same_records import NOT_COMPARED, differences
 from tests.system.kills import start
 
@@ -125,8 +127,11 @@ def test_the_record_is_that_of_one_process(cluster, folder):
     assert unlike(spread, alone) == []
 
 
-def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(cluster, folder, monkeypatch):
-    """In its process neither parsing nor hashing of outputs is called; a call and a result take a few kilobytes."""
+@pytest.mark.parametrize("n_rows", [20, 1_000_000])
+def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(cluster, folder, monkeypatch, n_rows):
+    """In its process neither parsing nor hashing of outputs is called; a call and a result take a few kilobytes, of
+    whole outputs and of ranges."""
+    monkeypatch.setattr(cluster_reads, "PART_ROWS", n_rows)
     sizes: list[int] = []
     submit, result = distributed.Client.submit, distributed.Future.result
 
@@ -148,7 +153,7 @@ def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(clus
     monkeypatch.setattr(inputs, "plan_reading", refused)  # memory for none: all workers take outputs from the cache
 
     assert evaluated(written(folder, *MODELS), cluster.address).failures == ()
-    assert len(sizes) == 2 * len(MODELS)
+    assert (len(sizes) == 2 * len(MODELS)) == (n_rows == 1_000_000)
     assert max(sizes) < 10_000
 
 
@@ -175,6 +180,42 @@ def test_one_large_output_is_read_by_both_workers(cluster, folder, monkeypatch):
     assert unlike(spread, evaluated(config)) == []
 
 
+def test_files_of_other_tools_and_excluded_documents_are_read_in_ranges(cluster, folder, monkeypatch):
+    """Judgments of BEIR, a run of ranx and one of MS MARCO, without the first document of each query and the one that
+    is the query: record and remarks are those of one process."""
+    monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
+    web = search_collection(30, 20, MODELS)
+    lists = {model: {query: {query: 1e6, **found} for query, found in web.outputs[model].items()} for model in MODELS}
+    first = {query: max(found, key=found.__getitem__) for query, found in web.outputs["bm25"].items()}
+    ranked = [(query, doc, rank) for query, found in lists["dense"].items() for rank, doc in enumerate(found, 1)]
+    write_rows(folder / "qrels.tsv", [("query-id", "corpus-id", "score"), *rows(web.judged)])
+    write_rows(folder / "bm25.tsv", [("q_id", "doc_id", "score"), *rows(lists["bm25"])])
+    write_rows(folder / "dense.tsv", ranked)
+    write_rows(folder / "excluded.tsv", [("query_id", "doc_id"), *first.items()])
+    config = folder / "config.yaml"
+    dataset = {"judgments": "qrels.tsv", "exclude": "excluded.tsv", "exclude_self": True}
+    models = {model: {"outputs": f"{model}.tsv"} for model in MODELS}
+    text = {"name": "other-tools", "datasets": {"web": dataset}, "models": models, "suites": {"search": ["ndcg@10"]}}
+    config.write_text(yaml.safe_dump({**text, "report": False}))
+
+    spread, alone = evaluated(config, cluster.address, runs="spread"), evaluated(config)
+
+    assert unlike(spread, alone) == []
+    assert [*folder.glob("spread/cache/**/*.ranges")]
+    assert [line for line in spread.warnings if "Dask cluster" not in line] == [*alone.warnings]
+    for taken_for in ("read as files of BEIR: ", "read as files of ranx: ", "read by rank: "):
+        assert taken_for in "".join(alone.warnings)
+    outputs = json.loads((spread.record / "manifest.json").read_text(encoding="utf-8"))["outputs"]
+    for output in outputs:
+        found = {query: docs for query, docs in lists[output["model"]].items() if query in web.judged}
+        n_first = sum(first.get(query) in docs for query, docs in found.items())
+        assert output["quality"]["n_excluded"] == len(found) + n_first
+
+
+def write_rows(path: Path, found: Iterable[tuple[object, ...]]) -> None:
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in found), encoding="utf-8")
+
+
 def test_a_worker_that_is_killed_in_a_range_is_made_up_for(cluster, folder, monkeypatch):
     """It is killed as it writes what it found; another one reads that range, and the record is that of one process."""
     monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
@@ -185,6 +226,22 @@ def test_a_worker_that_is_killed_in_a_range_is_made_up_for(cluster, folder, monk
     assert not (folder / "mortal").exists()
     lost = "workers lost while outputs were read: 1; what they had begun was read again by others"
     assert spread.warnings[1:] == (lost,)
+    assert unlike(spread, evaluated(config)) == []
+
+
+def test_a_slow_worker_is_waited_for_while_the_other_one_reads_on(lonely, folder, monkeypatch):
+    """It waits 0.2 s before each file that it opens, so that the other one does most ranges; neither counts as lost,
+    and the record is that of one process."""
+    monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
+    config = written(folder, "bm25")
+    with lonely.worker(environment={"SLOW": "0.2"}), lonely.worker():
+        lonely.wait_for_workers(2)
+        spread = evaluated(config, lonely.address, runs="spread")
+        slow, quick = sorted(tasks_of_workers(lonely).values())
+
+    assert slow >= 1
+    assert quick > slow
+    assert len(spread.warnings) == 1  # how many outputs were read
     assert unlike(spread, evaluated(config)) == []
 
 

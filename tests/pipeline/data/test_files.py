@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -136,6 +137,27 @@ def test_a_url_of_an_unknown_scheme_is_refused():
 
     assert message.startswith("nosuch://bucket/a.tsv: ")
     assert message.endswith("; fix the URL")
+
+
+def test_google_storage_is_asked_for_a_minute():
+    """Arrow's own limit is a quarter of an hour; a URL may name another one."""
+    google = "gs://anonymous@eval/web?endpoint_override=127.0.0.1:1"
+
+    for url, seconds in ((google, 60), (f"{google}&retry_limit_seconds=7", 7)):
+        (options,) = files.open_filesystem(url)[1].__reduce__()[1]
+        assert (options["retry_time_limit"], options["endpoint_override"]) == (timedelta(0, seconds), "127.0.0.1:1")
+
+
+def test_the_key_of_an_azure_account_is_taken_from_the_environment(monkeypatch):
+    """No URL of Arrow's can hold it; the server that the URL names stays."""
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "bm9ib2R5")
+    server = {"blob_storage_authority": "127.0.0.1:1", "dfs_storage_authority": "127.0.0.1:2"}
+    query = "&".join(f"{name}={value}" for name, value in server.items())
+
+    found = files.open_filesystem(f"abfs://eval@ledger.dfs.core.windows.net/web?{query}")
+
+    expected = pyarrow.fs.AzureFileSystem(account_name="ledger", account_key="bm9ib2R5", **server)
+    assert found == ("abfs://", expected, "eval/web")
 
 
 def test_a_file_url_is_the_file(tmp_path):

@@ -92,13 +92,12 @@ def test_the_false_alarms_of_twenty_gates():
     counting = [PlannedGate("g", "complete", (), max_missing=0.01)] * 2
 
     assert false_alarm_rate([no_drop()] * 20 + counting, 0.95) == (
-        "20 of 22 gates use intervals and can fail by chance, a false alarm: if every model is exactly at its limits, "
-        "this happens in at most 50% of nights, and in 40% if the gates err independently; "
-        "set gates_error_rate: per_night to lower this to 2.5%"
+        "false alarms: 20 of 22 gates use intervals; with every model exactly at its limits, a gate fails by chance in "
+        "at most 50% of nights (40% if gates err independently); gates_error_rate: per_night lowers this to 2.5%"
     )
     assert false_alarm_rate([no_drop(n_sharing=20)] * 20, 0.95) == (
-        "20 of 20 gates use intervals and can fail by chance, a false alarm: if every model is exactly at its limits, "
-        "this happens in at most 2.5% of nights"
+        "false alarms: 20 of 20 gates use intervals; with every model exactly at its limits, a gate fails by chance in "
+        "at most 2.5% of nights"
     )
 
 
@@ -107,8 +106,8 @@ def test_the_false_alarms_of_gates_of_several_kinds():
     share = PlannedGate("g", "query_drop", (), allow=0.05, allow_share=True)
     found = false_alarm_rate([no_drop(), floor(at_least=0.3, at_most=0.9), share], 0.95)
 
-    assert "at most 13% of nights, and in 12% if the gates err independently" in found
-    assert false_alarm_rate([no_drop(looks=LOOKS)], 0.95).startswith("1 of 1 gate uses an interval and can fail ")
+    assert "at most 13% of nights (12% if gates err independently)" in found
+    assert false_alarm_rate([no_drop(looks=LOOKS)], 0.95).startswith("false alarms: the gate uses an interval; ")
     assert "at most 0.056% of nights" in false_alarm_rate([no_drop(looks=LOOKS)], 0.95)
 
 

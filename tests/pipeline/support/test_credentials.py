@@ -38,6 +38,8 @@ def test_a_uri_is_shown_without_user_and_password(written, shown):
         "s3://bucket/outputs@night/bm25.tsv",
         "s3://bucket/a:b/c@d.tsv",
         "sqlite:////runs/mlflow.db",
+        "abfs://eval@ledger.dfs.core.windows.net/web",
+        "gs://anonymous@eval/web",
         "ann@example.org asks: http://mlflow.example?",
     ],
 )
@@ -67,6 +69,7 @@ def test_a_token_in_a_query_is_not_shown():
     [
         "http://ann:s3cret@mlflow.example",
         "s3://s3cret@bucket/records",
+        "gs://s3cret@bucket/records",
         "https://mlflow.example/?api_key=s3cret",
         "abfs://account.dfs.core.windows.net/records?tenant_id=t&client_secret=s3cret",
         "https://host/bm25.tsv?X-Amz-Signature=s3cret",
@@ -88,6 +91,7 @@ def test_credentials_are_found_wherever_a_uri_has_them(uri):
         "s3://bucket/a%3Ab/c%40d.tsv",
         "s3://tokens/secret/*.tsv",
         "abfss://container@account.dfs.core.windows.net/records",
+        "gs://anonymous@bucket/records",
         "git+ssh://git@example.com/models.git",
     ],
 )

@@ -92,6 +92,6 @@ def test_a_record_says_which_looks_are_spent(config):
 def test_validate_says_how_often_gates_err(config):
     """Of one gate with two looks: the smaller of 2.5% and of 5% / 2."""
     assert rankledger.validate(config).false_alarms == (
-        "1 of 1 gate uses an interval and can fail by chance, a false alarm: if every model is exactly at its limits, "
-        "this happens in at most 2.5% of nights"
+        "false alarms: the gate uses an interval; with every model exactly at its limits, a gate fails by chance in at "
+        "most 2.5% of nights"
     )
