@@ -286,7 +286,7 @@ def history(
     "--header", "headers", type=(str, str), multiple=True, metavar="MEASURE TEXT", help="LaTeX: header of a column."
 )
 @click.option(
-    "--fit", type=click.Choice(["column", "page"]), default=None, help="LaTeX: scale to a column, or span the page."
+    "--fit", type=click.Choice(["column", "page"]), default=None, help="LaTeX: scale down to a column or page."
 )
 @options.runs_dir
 @options.records

@@ -27,7 +27,7 @@ class TableStyle:
             of a dagger; filled for p < 0.01. It needs amssymb. Where all pairs were compared, letters stay.
         caption: the caption, instead of the one that says what is bold and which tests were made.
         headers: the headers of columns, by measure, instead of the measures' names.
-        fit: `column`: scaled to the width of a column, which needs graphicx; `page`: across both columns, `table*`.
+        fit: `column` or, across both columns (`table*`), `page`: a table that is wider is scaled down, by graphicx.
     """
 
     intervals: bool = False

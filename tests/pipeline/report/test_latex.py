@@ -99,7 +99,9 @@ def test_ranks_have_a_column():
 
 
 def test_all_pairs_have_letters():
-    """dense differs from both others, which do not differ from each other: a, b and b; the caption says so."""
+    """dense differs from both others, which do not differ from each other: a, b and b, each at its own place so that
+    figures align; the caption says so.
+    """
     compared = [
         comparison("dense", 0.05, 0.03),
         comparison("random", -0.01, 0.5),
@@ -109,9 +111,9 @@ def test_all_pairs_have_letters():
     text = latex([found])
 
     assert [row[1] for row in rows(text)[1:]] == [
-        r"\underline{0.4000}\textsuperscript{b}",
-        r"\textbf{0.4500}\textsuperscript{a}",
-        r"0.0100\textsuperscript{b}",
+        r"\underline{0.4000}\textsuperscript{\phantom{a}b}",
+        r"\textbf{0.4500}\textsuperscript{a\phantom{b}}",
+        r"0.0100\textsuperscript{\phantom{a}b}",
     ]
     assert "Models that share a letter do not differ at $p < 0.05$." in text
     assert "dagger" not in text
@@ -219,6 +221,25 @@ def test_more_measures_than_a_page_is_wide_are_left_out():
     assert "more measure" not in latex([found], n_measures=9)
 
 
+def test_columns_with_intervals_are_fewer():
+    """Three of nine, as each is twice as wide; as many as are asked for."""
+    measures = [f"p@{cutoff}" for cutoff in range(1, 10)]
+    found = page(estimates("web", {"bm25": dict.fromkeys(measures, 0.5)}))
+
+    assert rows(latex([found], style=TableStyle(intervals=True)))[0] == ["Model", *measures[:3]]
+    assert rows(latex([found], n_measures=9, style=TableStyle(intervals=True)))[0] == ["Model", *measures]
+
+
+def test_a_minus_sign_is_no_hyphen():
+    """-0.5 and the ends of its interval have the sign of formulas, in the exponent of 2e-05, too."""
+    found = estimates("web", {"bm25": {"kendall_tau": -0.5, "ap": 2e-5}})
+    lines = [replace(line, ci_low=-0.75, ci_high=0.25) for line in found]
+    (row,) = rows(latex([page(lines)], style=TableStyle(intervals=True)))[1:]
+
+    minus_half = r"\textbf{$-$0.5000} {\scriptsize [$-$0.7500, 0.2500]}"
+    assert row == ["bm25", minus_half, r"\textbf{2.0e$-$05} {\scriptsize [$-$0.7500, 0.2500]}"]
+
+
 def test_the_caption_names_conventions_that_are_not_the_profiles():
     """What was chosen otherwise stands behind the profile, and what is its own does not."""
     chosen = {"profile": "trec_eval", "missing_queries": "skip", "undefined_queries": "zero", "depth": 100}
@@ -279,7 +300,7 @@ def test_a_styled_table_written_by_hand():
   \caption{\emph{Ours}.}
   \label{tab:nightly-1}
   \medskip
-  \resizebox{\columnwidth}{!}{%
+  \resizebox{\ifdim\width>\columnwidth \columnwidth\else\width\fi}{!}{%
   \begin{tabular}{lr}
     \toprule
     Model & MAP \\
@@ -295,7 +316,9 @@ def test_a_styled_table_written_by_hand():
 
 
 def test_a_caption_explains_intervals_and_arrows():
-    """Without a caption of one's own, every mark that was asked for is explained; `page` spans both columns."""
+    """Without a caption of one's own, every mark that was asked for is explained; `page` spans both columns, and is
+    scaled down where it is wider.
+    """
     text = latex(
         [page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)])],
         style=TableStyle(intervals=True, arrows=True, fit="page"),
@@ -305,4 +328,6 @@ def test_a_caption_explains_intervals_and_arrows():
     assert r"$\vartriangle$ ($p < 0.05$) and $\blacktriangle$ ($p < 0.01$): better than bm25;" in text
     assert r"$\triangledown$ ($p < 0.05$) and $\blacktriangledown$ ($p < 0.01$): worse." in text
     assert r"\begin{table*}" in text
+    assert r"\usepackage{booktabs,amssymb,graphicx}" in text
+    assert r"\resizebox{\ifdim\width>\textwidth \textwidth\else\width\fi}{!}{%" in text
     assert text.endswith("\\end{table*}\n")
