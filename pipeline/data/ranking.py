@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.conventions import Ties
-from rankledger.pipeline.support.arrow import integers, numpy_of
+from rankledger.pipeline.support.arrow import integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import Chunk, Rows
 
-__all__ = ["OddScore", "Ordering", "beyond_single", "order_rows", "refuse_score"]
+__all__ = ["OddScore", "Ordering", "beyond_single", "n_rank_like", "order_rows", "refuse_score"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -64,6 +64,15 @@ class Ordering:
         tied[1:] = same
         tied[:-1] |= same
         return int(tied.sum())
+
+    @property
+    def n_self_first(self) -> int:
+        """Queries whose first document has the query's id; of equal scores the file's first counts."""
+        here = np.flatnonzero(self.ranking.counts)
+        first = self.starts[here]
+        documents = self.ranking.take_doc_ids(first if self.order is None else self.order[first])
+        own = strings([self.ranking.query_ids[code] for code in here.tolist()])
+        return int(pc.sum(pc.equal(documents, own), min_count=0).as_py())
 
     def ranks(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """The rank of each of these rows, and the first and the last rank of its group of equal scores.
@@ -157,6 +166,19 @@ class OddScore:
 
     row: int
     score: float
+
+
+def n_rank_like(ranking: Rows) -> int:
+    """Queries whose scores are 1, 2, 3 and so on, from their first row to their last."""
+    if not any((chunk.values == 1).any() for chunk in ranking.chunks):  # as of nearly every output
+        return 0
+    codes, scores = ranking.query_codes, ranking.values
+    if (codes[1:] < codes[:-1]).any():
+        order = np.argsort(codes, kind="stable")
+        codes, scores = codes[order], scores[order]
+    starts = np.cumsum(ranking.counts) - ranking.counts
+    odd = scores != np.arange(len(codes)) - starts[codes] + 1
+    return int(np.count_nonzero(ranking.counts) - np.count_nonzero(np.bincount(codes[odd])))
 
 
 def beyond_single(ranking: Rows) -> OddScore | None:

@@ -40,7 +40,7 @@ from rankledger.pipeline.data.judgments import (
     repeat_of,
 )
 from rankledger.pipeline.data.partitions import partitioned
-from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows, refuse_score
+from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, n_rank_like, order_rows, refuse_score
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.support.arrow import concatenate, integers, strings
 from rankledger.pipeline.types.inputs import Rows, row_number
@@ -116,6 +116,8 @@ class JoinedRows:
         compared: what comparisons of rankings ask for.
         n_excluded: rows that were left out.
         n_excluded_queries: queries of these.
+        n_self_first: queries whose first document has the query's id.
+        n_rank_like: queries whose scores are 1, 2, 3 and so on down the rows.
     """
 
     hits: npt.NDArray[np.int32]
@@ -127,6 +129,8 @@ class JoinedRows:
     compared: _Top | None = None
     n_excluded: int = 0
     n_excluded_queries: int = 0
+    n_self_first: int = 0
+    n_rank_like: int = 0
 
 
 Problem: TypeAlias = OddScore | Repeat
@@ -180,6 +184,8 @@ def join_rows(
         compared=top(depths.compared, with_ids=False) if depths.compared else None,
         n_excluded=left.n_excluded,
         n_excluded_queries=left.n_queries,
+        n_self_first=ordering.n_self_first,
+        n_rank_like=n_rank_like(rows),
     )
 
 
@@ -410,6 +416,8 @@ class RankingJoin:
             n_tied=sum(found.n_tied for found in self._found),
             n_excluded=None if self._excluded is None else sum(found.n_excluded for found in self._found),
             n_excluded_queries=sum(found.n_excluded_queries for found in self._found),
+            n_self_first=sum(found.n_self_first for found in self._found),
+            n_rank_like=sum(found.n_rank_like for found in self._found),
         )
         return Hits(queries, judgment_rows, ranks, first, last, n_retrieved, quality)
 
