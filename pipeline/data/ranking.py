@@ -170,15 +170,17 @@ class OddScore:
 
 def n_rank_like(ranking: Rows) -> int:
     """Queries whose scores are 1, 2, 3 and so on, from their first row to their last."""
-    if not any((chunk.values == 1).any() for chunk in ranking.chunks):  # as of nearly every output
+    n_queries, counts = len(ranking.query_ids), ranking.counts
+    sums = sum(np.bincount(chunk.query_codes, chunk.values, n_queries) for chunk in ranking.chunks)
+    likely = (sums == counts * (counts + 1) / 2) & (counts > 0)  # hardly any query whose scores are no ranks
+    if not likely.any():
         return 0
-    codes, scores = ranking.query_codes, ranking.values
-    if (codes[1:] < codes[:-1]).any():
-        order = np.argsort(codes, kind="stable")
-        codes, scores = codes[order], scores[order]
-    starts = np.cumsum(ranking.counts) - ranking.counts
-    odd = scores != np.arange(len(codes)) - starts[codes] + 1
-    return int(np.count_nonzero(ranking.counts) - np.count_nonzero(np.bincount(codes[odd])))
+    rows = np.flatnonzero(likely[ranking.query_codes])
+    codes, scores = ranking.query_codes[rows], ranking.values[rows]
+    order = np.argsort(codes, kind="stable")
+    firsts = np.concatenate([[0], np.cumsum(counts[likely])])[:-1]
+    odd = scores[order] != np.arange(len(rows)) - np.repeat(firsts, counts[likely]) + 1
+    return int(likely.sum()) - len(np.unique(codes[order][odd]))
 
 
 def beyond_single(ranking: Rows) -> OddScore | None:
