@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,5 +54,10 @@ def test_both_sides_give_the_same_figures(tool, scratch):
     assert names["ours"] == pytest.approx(names["theirs"], abs=WITHIN.get(tool, 1e-9))
     if row := re.search(rf"^\| {tool} \|.*$", PAGE, re.MULTILINE):
         shown = re.findall(r"\d\.\d{4}", row[0])
-        assert shown[0] == f"{names['theirs'][0]:.4f}"
-        assert tool == "BEIR" or shown == [f"{value:.4f}" for value in names["theirs"]]
+        figures = names["theirs"] if tool != "BEIR" else [*names["theirs"][:2], _mrr_of_beir(names)]
+        assert shown == [f"{value:.4f}" for value in figures]
+
+
+def _mrr_of_beir(names: dict[str, Any]) -> float:
+    """Of another function than the page's, which has none."""
+    return names["EvaluateRetrieval"].evaluate_custom(names["qrels"], names["run"], [10], "mrr")["MRR@10"]
