@@ -82,7 +82,7 @@ def latex(pages: Sequence[Page], *, n_measures: int | None = None, style: TableS
 
 def _head(style: TableStyle) -> str:
     """What the preamble must have."""
-    packages = ["booktabs", *(["amssymb"] if style.arrows else []), *(["graphicx"] if style.fit else [])]
+    packages = ["booktabs", *(["amssymb"] if style.arrows else []), *(["graphicx"] if style.fit in _WIDTHS else [])]
     return _HEAD.replace("booktabs", ",".join(packages))
 
 
