@@ -91,6 +91,7 @@ _BINARY = "there every relevant document gains 1, as in `ndcg(gain=binary)@10`"
 _ILD = "it is diversity here; name the column of the documents that it compares, as in diversity(feature=genre)@#"
 _INTERACTIONS = "there a query counts as often as it consumed the document"
 _COUNT = "a count there, the share of it here"
+_UNCUT = "over all ranks; the MRR of MS MARCO is `rr@10`"
 _DISCOUNTED = "it discounts novelty by rank and relevance; novelty@# does not"
 
 _TREC_EVAL = {
@@ -108,7 +109,7 @@ _TREC_EVAL = {
     "gm_map": _is("gmap"),
     "Rprec": _is("rprec"),
     "bpref": _is("bpref"),
-    "recip_rank": _is("rr"),
+    "recip_rank": _is("rr", said=_UNCUT),
     "iprec_at_recall": _is(*_IPREC),
     "iprec_at_recall_#": _is("iprec(recall=#)"),
     "P": _is(f"p@{_RANKS}"),
@@ -165,7 +166,7 @@ _IR_MEASURES = {
     "P": _is(f"p@{_RANKS}"),
     "Precision": _is("p"),
     **_all("R Recall", _is("r")),
-    **_all("RR MRR", _is("rr")),
+    **_all("RR MRR", _is("rr", said=_UNCUT)),
     **_all("Rprec RPrec", _is("rprec")),
     **_all("Bpref BPref", _is("bpref")),
     "Success": _is("success"),
@@ -223,7 +224,7 @@ _RANX = {
     **_all("r-precision r_precision", _is("rprec")),
     "bpref": _is("bpref"),
     "rbp.#": _is("rbp(p=0.#)", said="the gain is 1 for a relevant document; ranx multiplies by its grade"),
-    "mrr": _is("rr"),
+    "mrr": _is("rr", said=_UNCUT),
     "map": _is("ap"),
     "dcg": _is("dcg"),
     "dcg-l#": _no(_LEVEL_GAINS),
@@ -490,7 +491,7 @@ _WARPREC = {
 
 _PROSE = {
     **_all("average_precision mean_average_precision", _is("ap")),
-    **_all("reciprocal_rank mean_reciprocal_rank", _is("rr")),
+    **_all("reciprocal_rank mean_reciprocal_rank", _is("rr", said=_UNCUT)),
     **_all("prec PREC", _is("p")),
     **_all("hr hitrate hit_ratio", _is("success")),
     "f1_score": _is("f1"),

@@ -43,7 +43,7 @@ def rr(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     Formula: 1 / rank of the first relevant document.
 
     Args:
-        k: ranks to count; None counts all.
+        k: ranks to count; None counts all, as a bare `mrr` does: MS MARCO's MRR is `rr@10`.
         rel: the least grade that is relevant.
 
     Returns:

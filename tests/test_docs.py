@@ -44,8 +44,11 @@ from tests.support.each import each
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]
 TUTORIAL = "docs/tutorial.md"
+RECOMMENDERS = "docs/recommenders.md"
 OWN_METRICS = "docs/own-metrics.md"
 LLM = "docs/llm.md"
+COMING_FROM = "docs/coming-from.md"  # run by tests/agreement/test_coming_from.py
+SEQUELS = {TUTORIAL, RECOMMENDERS, OWN_METRICS, COMING_FROM, LLM}  # whose blocks build on one another
 DATE = "2026-11-20"
 EVALUATION_ID = re.compile(r"\d{8}T\d{6}Z-([\w.-]+)-[0-9a-f]{8}")
 
@@ -225,7 +228,7 @@ def names_in_first_cells(text: str) -> set[str]:
 # What is shown runs.
 
 
-@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("yaml")} - {OWN_METRICS}))
+@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("yaml")} - (SEQUELS - {COMING_FROM})))
 def test_configs_load_and_plan(page, scratch):
     """Each config of a page, those before it beside it, comes to a plan without a finding."""
     for found, code in blocks("yaml"):
@@ -263,7 +266,7 @@ def make_up_outputs(loaded: Loaded, folder: Path) -> None:
 def run_console(line: str) -> None:
     """Run a command of the guides in this process; MLflow has tests of its own and is left alone."""
     words = shlex.split(line)[1:]
-    app.main([*words, "--no-tracking"] if words[0] in ("evaluate", "nightly") else words)
+    app.main([*words, "--no-tracking"] if words[0] in {"evaluate", "nightly"} else words)
 
 
 def assert_commands_print(page: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,8 +280,8 @@ def assert_commands_print(page: str, code: str, capsys: pytest.CaptureFixture[st
 
 
 def blocks_of_guides(language: str) -> list[tuple[str, str]]:
-    """The blocks that stand for themselves: those of these guides build on one another."""
-    return [(page, code) for page, code in blocks(language) if page not in (TUTORIAL, OWN_METRICS, LLM)]
+    """The blocks that stand for themselves."""
+    return [(page, code) for page, code in blocks(language) if page not in SEQUELS]
 
 
 @pytest.mark.parametrize(("page", "code"), blocks_of_guides("console"), ids=lambda text: text.partition("\n")[0])
@@ -287,20 +290,29 @@ def test_commands_print_what_is_shown(page, code, scratch, capsys):
     assert_commands_print(page, code, capsys)
 
 
-def test_the_tutorial_works_from_start_to_end(scratch, capsys):
-    """Its config, commands and Python run one after the other in one folder; the gate is added where it says so."""
-    run_console("rankledger evaluate configs/quickstart.yaml")  # as `make run` does
-    capsys.readouterr()
-    fenced = re.findall(r"^```(yaml|text|console|python)\n(.*?)^```$", text_of(TUTORIAL), re.DOTALL | re.MULTILINE)
-    assert [language for language, _ in fenced].count("console") > 3
+@pytest.mark.parametrize("page", [TUTORIAL, RECOMMENDERS])
+def test_a_tutorial_works_from_start_to_end(page, scratch, capsys):
+    """Its files, commands and Python come one after the other in one folder."""
+    fenced = re.findall(r"^```(\w+)\n(.*?)^```$", text_of(page), re.DOTALL | re.MULTILINE)
+    assert [language for language, _ in fenced].count("console") > 1
     for language, code in fenced:
-        if language in {"yaml", "text"}:
-            with (scratch / "mine.yaml").open("a", encoding="utf-8") as file:
-                file.write(code)
+        if language == "sh":
+            subprocess.run(["bash", "-ec", code], check=True)
+        elif language == "yaml":  # whose first line says which file it is, or is the end of
+            file = scratch / code.partition("\n")[0].removeprefix("# ")
+            file.write_text((file.read_text("utf-8") if file.exists() else "") + code, encoding="utf-8")
         elif language == "console":
-            assert_commands_print(TUTORIAL, code, capsys)
-        else:
-            exec(compile(code, TUTORIAL, "exec"), {"__name__": "__main__"})
+            assert_commands_print(page, code, capsys)
+        elif language == "python":
+            exec(compile(code, page, "exec"), {"__name__": "__main__"})
+
+
+def test_the_tutorial_shows_the_first_lines_of_its_files():
+    """Of the judgments two lines, of the ranking three."""
+    shown = [code.splitlines() for page, code in blocks("tsv") if page == TUTORIAL]
+
+    files = [text_of(f"configs/quickstart/{name}.tsv").splitlines() for name in ("qrels", "bm25")]
+    assert shown == [files[0][:2], files[1][:3]]
 
 
 def test_the_guide_to_own_metrics_works_from_start_to_end(scratch, capsys):

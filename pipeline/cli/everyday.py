@@ -286,7 +286,11 @@ def history(
     "--header", "headers", type=(str, str), multiple=True, metavar="MEASURE TEXT", help="LaTeX: header of a column."
 )
 @click.option(
-    "--fit", type=click.Choice(["column", "page"]), default=None, help="LaTeX: scale to a column, or span the page."
+    "--fit",
+    type=click.Choice(["column", "page", "none"]),
+    default="column",
+    show_default=True,
+    help="LaTeX: scale wider tables down to this.",
 )
 @options.runs_dir
 @options.records
@@ -305,7 +309,7 @@ def report(
     arrows: bool,
     caption: str,
     headers: tuple[tuple[str, str], ...],
-    fit: Fit | None,
+    fit: Fit,
     runs_dir: str,
     records: str | None,
     tracking_uri: str | None,
@@ -325,7 +329,7 @@ def report(
     chosen = _chosen(form, file)
     if open_page and chosen != "html":
         raise click.UsageError("--open needs an HTML page; remove --format or set it to html")
-    style = TableStyle(intervals, sort, arrows, caption, dict(headers), fit or "")
+    style = TableStyle(intervals, sort, arrows, caption, dict(headers), fit)
     text = rankledger.report(
         *references,
         form=chosen,

@@ -12,10 +12,24 @@ from rankledger.pipeline.cli import options, terminal
 __all__ = ["explain", "find", "measures", "plan", "validate"]
 
 
+def _required_query(query: str | None) -> str:
+    """The query.
+
+    Raises:
+        UsageError: there is none; where to look for one.
+    """
+    if query is None:
+        raise click.UsageError(
+            "Missing option '--query': name a query; `rankledger compare` and the page list those that changed most, "
+            "and the record's scores.parquet has the scores of all."
+        )
+    return query
+
+
 @click.command(short_help="Show how a query gets its score.")
 @click.argument("source", metavar="CONFIG|RECORD", type=click.Path())
 @click.option("--model", required=True, help="Model whose output to explain.")
-@click.option("--query", required=True, help="Query to explain.")
+@click.option("--query", help="Query to explain; `compare` lists those that changed most.  [required]")
 @click.option("--measure", help="Measure, such as ndcg@10, in a suite or not; by default the lead measure.")
 @click.option("--dataset", help="Dataset; needed if several judge the query.")
 @click.option("--replicate", help="Replicate; needed if the model has several.")
@@ -36,7 +50,7 @@ __all__ = ["explain", "find", "measures", "plan", "validate"]
 def explain(
     source: str,
     model: str,
-    query: str,
+    query: str | None,
     measure: str | None,
     dataset: str | None,
     replicate: str | None,
@@ -63,7 +77,7 @@ def explain(
     explanation = rankledger.explain(
         source,
         model=model,
-        query=query,
+        query=_required_query(query),
         measure=measure,
         dataset=dataset,
         replicate=replicate,

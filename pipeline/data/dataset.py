@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.exclusions import index_pairs, own_documents
+from rankledger.pipeline.data.exclusions import index_pairs, n_judged_themselves, own_documents
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
@@ -50,6 +50,7 @@ __all__ = [
     "is_missing",
     "judged_dataset",
     "likely_cause",
+    "odd_rankings",
     "read_dataset",
     "read_output",
     "read_trec_files",
@@ -580,6 +581,27 @@ def small_overlap(
     elif judged is not None and judged < _HARDLY and typical > 0 and typical >= _TIMES * judged:
         found.append(f"{judged:.2%} of the top 10 is judged, and {typical:.2%} of the other models' (median)")
     return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
+
+
+def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments) -> Iterator[str]:
+    """What to know of an output that may hold ranks in place of scores, or finds the queries themselves.
+
+    Args:
+        n_queries: queries of the dataset.
+        quality: what the join found.
+        judgments: the dataset's.
+    """
+    n_own = n_queries - quality.n_missing_queries + quality.n_unjudged_queries
+    if quality.n_rank_like == n_own and quality.n_rows >= 2 * n_own > 0:
+        yield (
+            "the scores of every query are 1, 2, 3 and so on down the file, and the greatest comes first; if they are "
+            "ranks, write columns: {rank: score}, with the name of that column"
+        )
+    if quality.n_self_first > _HALF * n_own and n_judged_themselves(judgments) <= _HALF * n_queries:
+        yield (
+            f"{quality.n_self_first:,} of {n_own:,} queries find the document of their own id first; if queries are "
+            "documents, leave these out with exclude_self: true on the dataset"
+        )
 
 
 def _few_queries(n_queries: int, quality: Quality) -> Iterator[str]:

@@ -25,7 +25,7 @@ from rankledger.pipeline.data.judgments import (
 from rankledger.pipeline.support.arrow import bools, strings
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
-__all__ = ["Left", "index_pairs", "leave_out", "own_documents"]
+__all__ = ["Left", "index_pairs", "leave_out", "n_judged_themselves", "own_documents"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -59,6 +59,12 @@ def own_documents(query_ids: Sequence[str]) -> Rows:
     n_queries = len(query_ids)
     chunk = Chunk(np.arange(n_queries, dtype=np.int32), strings(query_ids), np.zeros(n_queries))
     return Rows("exclude_self", (), query_ids, (chunk,), row_number)
+
+
+def n_judged_themselves(judgments: Judgments) -> int:
+    """How many queries judge the document of their own id."""
+    own = own_documents(judgments.query_ids.tolist())
+    return len(match(judgments, own, hash_pairs(own, np.arange(len(own.query_ids))))[0])
 
 
 @dataclass(frozen=True, eq=False)

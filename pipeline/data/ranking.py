@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.conventions import Ties
-from rankledger.pipeline.support.arrow import integers, numpy_of
+from rankledger.pipeline.support.arrow import integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import Chunk, Rows
 
-__all__ = ["OddScore", "Ordering", "beyond_single", "order_rows", "refuse_score"]
+__all__ = ["OddScore", "Ordering", "beyond_single", "n_rank_like", "order_rows", "refuse_score"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -64,6 +64,15 @@ class Ordering:
         tied[1:] = same
         tied[:-1] |= same
         return int(tied.sum())
+
+    @property
+    def n_self_first(self) -> int:
+        """Queries whose first document has the query's id; of equal scores the file's first counts."""
+        here = np.flatnonzero(self.ranking.counts)
+        first = self.starts[here]
+        documents = self.ranking.take_doc_ids(first if self.order is None else self.order[first])
+        own = strings([self.ranking.query_ids[code] for code in here.tolist()])
+        return int(pc.sum(pc.equal(documents, own), min_count=0).as_py())
 
     def ranks(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """The rank of each of these rows, and the first and the last rank of its group of equal scores.
@@ -157,6 +166,21 @@ class OddScore:
 
     row: int
     score: float
+
+
+def n_rank_like(ranking: Rows) -> int:
+    """Queries whose scores are 1, 2, 3 and so on, from their first row to their last."""
+    n_queries, counts = len(ranking.query_ids), ranking.counts
+    sums = sum(np.bincount(chunk.query_codes, chunk.values, n_queries) for chunk in ranking.chunks)
+    likely = (sums == counts * (counts + 1) / 2) & (counts > 0)  # hardly any query whose scores are no ranks
+    if not likely.any():
+        return 0
+    rows = np.flatnonzero(likely[ranking.query_codes])
+    codes, scores = ranking.query_codes[rows], ranking.values[rows]
+    order = np.argsort(codes, kind="stable")
+    firsts = np.concatenate([[0], np.cumsum(counts[likely])])[:-1]
+    odd = scores[order] != np.arange(len(rows)) - np.repeat(firsts, counts[likely]) + 1
+    return int(likely.sum()) - len(np.unique(codes[order][odd]))
 
 
 def beyond_single(ranking: Rows) -> OddScore | None:

@@ -39,7 +39,7 @@ from rankledger.pipeline.data.judgments import (
     repeat_of,
 )
 from rankledger.pipeline.data.partitions import partitioned
-from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows, refuse_score
+from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, n_rank_like, order_rows, refuse_score
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.support.arrow import concatenate, integers, strings
 from rankledger.pipeline.types.inputs import Rows, merge_rows, row_number
@@ -115,6 +115,8 @@ class JoinedRows:
         compared: what comparisons of rankings ask for.
         n_excluded: rows that were left out.
         n_excluded_queries: queries of these.
+        n_self_first: queries whose first document has the query's id.
+        n_rank_like: queries whose scores are 1, 2, 3 and so on down the rows.
     """
 
     hits: HitColumns
@@ -126,6 +128,8 @@ class JoinedRows:
     compared: _Top | None = None
     n_excluded: int = 0
     n_excluded_queries: int = 0
+    n_self_first: int = 0
+    n_rank_like: int = 0
 
 
 Problem: TypeAlias = OddScore | Repeat
@@ -183,6 +187,8 @@ def join_rows(
         compared=top(depths.compared, with_ids=False) if depths.compared else None,
         n_excluded=left.n_excluded,
         n_excluded_queries=left.n_queries,
+        n_self_first=ordering.n_self_first,
+        n_rank_like=n_rank_like(rows),
     )
 
 
@@ -413,7 +419,10 @@ class RankingJoin:
         starts = np.cumsum(n_hits) - n_hits
         counts = {
             name: sum(getattr(found, name) for found in self._found)
-            for name in ("n_rows", "n_unjudged_queries", "n_tied", "n_excluded", "n_excluded_queries")
+            for name in (
+                *("n_rows", "n_unjudged_queries", "n_tied", "n_excluded", "n_excluded_queries"),
+                *("n_self_first", "n_rank_like"),
+            )
         }
         while self._found:
             found = self._found.pop()

@@ -215,10 +215,16 @@ def _described(role: Role, rows: Rows) -> str:
     counts = f"{len(rows.values):,} rows of {len(rows.query_ids):,} queries"
     if role == "rankings":
         begins = "" if len(rows.values) < _ROWS else "the first "
-        return f"query, document and score; {begins}{counts}, up to {rows.counts.max()} documents each"
+        value = "rank" if _are_ranks(rows.values) else "score"
+        return f"query, document and {value}; {begins}{counts}, up to {rows.counts.max()} documents each"
     values = np.sort(rows.values)
     column = {"judgments": "relevance", "ratings": "rating", "predictions": "prediction"}[role]
     return f"query, document and {column}; {counts}, {column} from {values[0]:g} to {values[-1]:g}"
+
+
+def _are_ranks(scores: npt.NDArray[np.float64]) -> bool:
+    """Whether a reader made these scores of ranks, whose negatives they then are."""
+    return bool((scores <= 0).all() and (scores < 0).any() and (scores == np.rint(scores)).all())
 
 
 def _interactions(source: Source, _is_table: bool) -> Recognised:

@@ -13,7 +13,7 @@ Form: TypeAlias = Literal["html", "markdown", "latex", "csv"]
 
 ENDINGS: Mapping[str, Form] = MappingProxyType({".html": "html", ".md": "markdown", ".tex": "latex", ".csv": "csv"})
 
-Fit: TypeAlias = Literal["", "column", "page"]
+Fit: TypeAlias = Literal["column", "page", "none"]
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class TableStyle:
             of a dagger; filled for p < 0.01. It needs amssymb. Where all pairs were compared, letters stay.
         caption: the caption, instead of the one that says what is bold and which tests were made.
         headers: the headers of columns, by measure, instead of the measures' names.
-        fit: `column`: scaled to the width of a column, which needs graphicx; `page`: across both columns, `table*`.
+        fit: `column` or, across both columns (`table*`), `page`: a table that is wider is scaled down, by graphicx;
+            `none`: it is as wide as it is.
     """
 
     intervals: bool = False
@@ -35,4 +36,4 @@ class TableStyle:
     arrows: bool = False
     caption: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
-    fit: Fit = ""
+    fit: Fit = "column"

@@ -32,10 +32,12 @@ from rankledger.pipeline.types.views import Page
 __all__ = ["escaped", "latex"]
 
 _MEASURES = 6  # columns that a page is wide enough for
+_WITH_INTERVALS = 3  # and if each has its interval
 _NOTHING = "--"  # without a figure
 _LEVELS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
 _UP = ((0.01, r"\blacktriangle"), (0.05, r"\vartriangle"))
 _DOWN = ((0.01, r"\blacktriangledown"), (0.05, r"\triangledown"))
+_WIDTHS = {"column": r"\columnwidth", "page": r"\textwidth"}
 _PLAIN = TableStyle()
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -60,15 +62,16 @@ _CORRECTIONS = {
 _HEAD = r"% Needs \usepackage{booktabs}; names beyond Latin script need LuaLaTeX or XeLaTeX, and a font that has them."
 
 
-def latex(pages: Sequence[Page], *, n_measures: int = _MEASURES, style: TableStyle = _PLAIN) -> str:
+def latex(pages: Sequence[Page], *, n_measures: int | None = None, style: TableStyle = _PLAIN) -> str:
     """A table per evaluation and dataset: the best figure bold, the second underlined, significant differences marked.
 
     Args:
         pages: the evaluations.
-        n_measures: columns of a table, at most.
+        n_measures: columns of a table, at most; by default as many as a page is wide enough for.
         style: how the tables look.
     """
     numbers = count(1)
+    n_measures = n_measures or (_WITH_INTERVALS if style.intervals else _MEASURES)
     tables = [
         _table(figures, board, n_measures, next(numbers), style)
         for figures in map(page_figures, pages)
@@ -79,7 +82,7 @@ def latex(pages: Sequence[Page], *, n_measures: int = _MEASURES, style: TableSty
 
 def _head(style: TableStyle) -> str:
     """What the preamble must have."""
-    packages = ["booktabs", *(["amssymb"] if style.arrows else []), *(["graphicx"] if style.fit == "column" else [])]
+    packages = ["booktabs", *(["amssymb"] if style.arrows else []), *(["graphicx"] if style.fit in _WIDTHS else [])]
     return _HEAD.replace("booktabs", ",".join(packages))
 
 
@@ -104,7 +107,7 @@ def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: in
         *(_cells(figures, column, models, style) for column in columns),
     ]
     name = "table*" if style.fit == "page" else "table"
-    scaled = style.fit == "column"
+    width = _WIDTHS.get(style.fit)
     caption = style.caption or " ".join(_caption(figures, board, columns, style))
     headers = [style.headers.get(column.measure) or escaped(column.measure) for column in columns]
     return "\n".join(
@@ -116,14 +119,14 @@ def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: in
             rf"  \caption{{{caption}}}",
             rf"  \label{{tab:{figures.page.evaluation.name}-{number}}}",
             r"  \medskip",
-            *([r"  \resizebox{\columnwidth}{!}{%"] if scaled else []),
+            *([rf"  \resizebox{{\ifdim\width>{width} {width}\else\width\fi}}{{!}}{{%"] if width else []),
             rf"  \begin{{tabular}}{{l{'c' if ranks else ''}{'r' * len(columns)}}}",
             r"    \toprule",
             _row(["Model", *(["Rank"] if ranks else []), *headers]),
             r"    \midrule",
             *map(_row, zip(*cells, strict=True)),
             r"    \bottomrule",
-            r"  \end{tabular}" + ("}" if scaled else ""),
+            r"  \end{tabular}" + ("}" if width else ""),
             rf"\end{{{name}}}",
         ]
     )
@@ -140,15 +143,22 @@ def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str], s
             yield _NOTHING
         else:
             text = figure(line.estimate)
-            ends = interval_text(line.ci_low, line.ci_high) if style.intervals else ""
+            ends = interval_text(line.ci_low, line.ci_high, _number) if style.intervals else ""
             interval = rf" {{\scriptsize {ends}}}" if ends else ""
-            yield forms.get(text, "%s") % text + interval + _marks(figures, column, model, style)
+            yield forms.get(text, "%s") % _number(line.estimate) + interval + _marks(figures, column, model, style)
+
+
+def _number(value: float | None) -> str:
+    """A figure whose minus sign is as wide as a digit, where TeX would print a hyphen."""
+    return figure(value).replace("-", "$-$")
 
 
 def _marks(figures: PageFigures, column: MeasureColumn, model: str, style: TableStyle) -> str:
-    """Letters, as wide as they are; or a dagger or arrow, which hangs out of the cell so that digits align."""
+    """Letters, each at its own place; or a dagger or arrow, which hangs out of the cell. Either way digits align."""
     if figures.all_pairs:
-        return rf"\textsuperscript{{{column.letters[model]}}}" if column.letters else ""
+        places = sorted(set().union(*column.letters.values()))
+        own = "".join(sign if sign in column.letters[model] else rf"\phantom{{{sign}}}" for sign in places)
+        return rf"\textsuperscript{{{own}}}" if own else ""
     line = figures.by_model(column).get(model)
     marks = _LEVELS
     if style.arrows and line is not None:

@@ -77,6 +77,8 @@ class Quality:
         n_unpaired: ratings without prediction and predictions without rating.
         n_excluded: rows that the dataset's `exclude` and `exclude_self` left out; None if it has neither.
         n_excluded_queries: queries of these.
+        n_self_first: queries of the output whose first document has the query's id.
+        n_rank_like: queries of the output whose scores are 1, 2, 3 and so on, from their first row to their last.
     """
 
     n_rows: int
@@ -87,6 +89,8 @@ class Quality:
     n_unpaired: int = 0
     n_excluded: int | None = None
     n_excluded_queries: int = 0
+    n_self_first: int = 0
+    n_rank_like: int = 0
 
     @classmethod
     def of_replicates(cls, found: Sequence[Quality]) -> Quality:
@@ -103,6 +107,8 @@ class Quality:
             n_unpaired=sum(each.n_unpaired for each in found),
             n_excluded=None if found[0].n_excluded is None else sum(each.n_excluded or 0 for each in found),
             n_excluded_queries=max(each.n_excluded_queries for each in found),
+            n_self_first=max(each.n_self_first for each in found),
+            n_rank_like=max(each.n_rank_like for each in found),
         )
 
 

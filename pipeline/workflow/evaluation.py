@@ -93,7 +93,7 @@ class Evaluation(results.Evaluation):
         arrows: bool = False,
         caption: str = "",
         headers: Mapping[str, str] | None = None,
-        fit: Fit = "",
+        fit: Fit = "column",
     ) -> str:
         """Tables for a paper, one for each dataset; by default of all measures that fit.
 

@@ -30,6 +30,7 @@ CONFIG = "rankledger.yaml"
 _OURS = ("runs/records/", "runs/cache/", "runs/mlflow")  # what evaluations write into the runs folder of a project
 _DEEP = 100  # documents of a ranking, from which recall at that depth says something
 _RELEVANT = 0.8  # of the greatest rating: 4 of 5 stars
+_COLUMNS = re.compile(r"columns: \{[^{}\n]*\}")
 _PLAIN = re.compile(r"[A-Za-z_][\w./@-]*", re.ASCII)
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off"}  # that YAML 1.1 takes for something else
 _LOWER = ("cost", "latency_ms")  # scores that tools write, of which less is better
@@ -440,7 +441,9 @@ def _unplaced(draft: _Draft, files: Sequence[Recognised]) -> list[str]:
             lines.append(f"#   to use it, write {write}")
         elif not file.tool:
             lines.append("#   to use it, map its columns, such as")
-            lines.append(f"#   outputs: {{path: {_path(file.path)}, columns: {{query_id: …, doc_id: …, score: …}}}}")
+            columns = _COLUMNS.search(file.reason)  # which the reader proposes, where it knows them
+            mapped = columns[0] if columns else "columns: {query_id: …, doc_id: …, score: …}"
+            lines.append(f"#   outputs: {{path: {_path(file.path)}, {mapped}}}")
     return ["\n".join(["# Files that have no place above:", *lines])] if lines else []
 
 

@@ -23,6 +23,7 @@ from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dataset import (
     DatasetInput,
     is_missing,
+    odd_rankings,
     read_dataset,
     refuse_other_queries,
     returns_any,
@@ -174,9 +175,11 @@ def _data_warnings(
         }
         for key, output in known.items():
             others = [other.quality for name, other in known.items() if name != key]
-            if warning := small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output)):
-                replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
-                yield DataWarning(*model_of(key), f"{replicate}{warning}")
+            found = [small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output))]
+            if isinstance(own, DatasetInput):
+                found += odd_rankings(len(own.query_ids), output.quality, own.judgments)
+            replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
+            yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in found if warning)
         yield from replicate_warnings(planned, known)
 
 

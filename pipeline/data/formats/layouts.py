@@ -109,7 +109,8 @@ def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collectio
     """
     absent = [column for column in columns if column not in names and column not in found]
     tool, known = _of_pair(absent, found) if set(_IDS) <= set(columns) else _of_single(columns, absent, found)
-    by_rank = "score" in absent and names.get(RANK, RANK) in found
+    wants_rank = "score" in absent or ("score" in columns and "score" not in names and RANK in names)
+    by_rank = wants_rank and names.get(RANK, RANK) in found
     if by_rank:
         known = {**known, RANK: names.get(RANK, RANK)}
     taken = {ours: name for ours, name in known.items() if ours not in names}

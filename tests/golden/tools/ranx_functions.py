@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import ranx
 from ranx.metrics import interpolated_precision_at_recall
@@ -47,3 +50,13 @@ def refusal(judgments: Grades, ranking: Ranking, metric: str) -> str:
     except AssertionError as error:
         return str(error)
     raise ValueError(f"ranx took {ranking}")
+
+
+def example(code: str, files: Mapping[str, str]) -> list[float]:
+    """What code of a guide leaves in `theirs`, run in a folder with these files."""
+    names: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name, text in files.items():
+            Path(name).write_text(text, encoding="utf-8")
+        exec(code, names)
+    return [float(value) for value in names["theirs"]]

@@ -413,6 +413,7 @@ def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, sai
         (["evaluate"], "CONFIG"),
         (["evalute", "x.yaml"], "'evalute'"),
         (["measures", "ndcg", "ap"], "ap"),
+        (["explain", "x.yaml", "--model", "bm25"], "'--query': name a query; `rankledger compare`"),
     ],
 )
 def test_a_wrong_command_is_refused(run_cli, arguments, said):

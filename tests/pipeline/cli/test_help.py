@@ -123,5 +123,5 @@ def test_backend_and_form_are_words_of_the_pipeline():
         for option in COMMANDS[name].params
         if isinstance(option.type, click.Choice)
     }
-    words = tuple(filter(None, typing.get_args(Fit)))
-    assert choices == {"backend": typing.get_args(Backend), "fit": words, "form": (*typing.get_args(Form), "md")}
+    fits, forms = typing.get_args(Fit), typing.get_args(Form)
+    assert choices == {"backend": typing.get_args(Backend), "fit": fits, "form": (*forms, "md")}

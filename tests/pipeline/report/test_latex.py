@@ -56,6 +56,7 @@ def test_a_table_written_by_hand():
         r"""max-$T$ among 2 pairs on web. Conventions: trec\_eval.}
   \label{tab:nightly-1}
   \medskip
+  \resizebox{\ifdim\width>\columnwidth \columnwidth\else\width\fi}{!}{%
   \begin{tabular}{lrr}
     \toprule
     Model & ap & rr \\
@@ -64,7 +65,7 @@ def test_a_table_written_by_hand():
     dense & \textbf{0.4500}\rlap{$^{\dagger}$} & \textbf{0.5200} \\
     random & 0.0100\rlap{$^{\ddagger}$} & -- \\
     \bottomrule
-  \end{tabular}
+  \end{tabular}}
 \end{table}
 """
     )
@@ -99,7 +100,9 @@ def test_ranks_have_a_column():
 
 
 def test_all_pairs_have_letters():
-    """dense differs from both others, which do not differ from each other: a, b and b; the caption says so."""
+    """dense differs from both others, which do not differ from each other: a, b and b, each at its own place so that
+    figures align; the caption says so.
+    """
     compared = [
         comparison("dense", 0.05, 0.03),
         comparison("random", -0.01, 0.5),
@@ -109,9 +112,9 @@ def test_all_pairs_have_letters():
     text = latex([found])
 
     assert [row[1] for row in rows(text)[1:]] == [
-        r"\underline{0.4000}\textsuperscript{b}",
-        r"\textbf{0.4500}\textsuperscript{a}",
-        r"0.0100\textsuperscript{b}",
+        r"\underline{0.4000}\textsuperscript{\phantom{a}b}",
+        r"\textbf{0.4500}\textsuperscript{a\phantom{b}}",
+        r"0.0100\textsuperscript{\phantom{a}b}",
     ]
     assert "Models that share a letter do not differ at $p < 0.05$." in text
     assert "dagger" not in text
@@ -219,6 +222,25 @@ def test_more_measures_than_a_page_is_wide_are_left_out():
     assert "more measure" not in latex([found], n_measures=9)
 
 
+def test_columns_with_intervals_are_fewer():
+    """Three of nine, as each is twice as wide; as many as are asked for."""
+    measures = [f"p@{cutoff}" for cutoff in range(1, 10)]
+    found = page(estimates("web", {"bm25": dict.fromkeys(measures, 0.5)}))
+
+    assert rows(latex([found], style=TableStyle(intervals=True)))[0] == ["Model", *measures[:3]]
+    assert rows(latex([found], n_measures=9, style=TableStyle(intervals=True)))[0] == ["Model", *measures]
+
+
+def test_a_minus_sign_is_no_hyphen():
+    """-0.5 and the ends of its interval have the sign of formulas, in the exponent of 2e-05, too."""
+    found = estimates("web", {"bm25": {"kendall_tau": -0.5, "ap": 2e-5}})
+    lines = [replace(line, ci_low=-0.75, ci_high=0.25) for line in found]
+    (row,) = rows(latex([page(lines)], style=TableStyle(intervals=True)))[1:]
+
+    minus_half = r"\textbf{$-$0.5000} {\scriptsize [$-$0.7500, 0.2500]}"
+    assert row == ["bm25", minus_half, r"\textbf{2.0e$-$05} {\scriptsize [$-$0.7500, 0.2500]}"]
+
+
 def test_the_caption_names_conventions_that_are_not_the_profiles():
     """What was chosen otherwise stands behind the profile, and what is its own does not."""
     chosen = {"profile": "trec_eval", "missing_queries": "skip", "undefined_queries": "zero", "depth": 100}
@@ -239,18 +261,26 @@ def test_any_text_is_printed_as_it_is(text):
     assert "\n" not in found
 
 
-@given(st.text(min_size=1, max_size=40), st.text(min_size=1, max_size=40))
-def test_names_of_any_letters_leave_the_table_whole(model, dataset):
-    """Every row has as many cells as the head, braces are balanced, and a comment sign never swallows a line's end."""
+@given(
+    st.text(min_size=1, max_size=40),
+    st.text(min_size=1, max_size=40),
+    st.builds(TableStyle, st.booleans(), st.booleans(), st.booleans(), fit=st.sampled_from(["column", "page", "none"])),
+)
+def test_names_of_any_letters_leave_the_table_whole(model, dataset, style):
+    """However it looks, every row has as many cells as the head, braces and environments are balanced, and a comment
+    sign stands only behind the brace that opens a scaled box, where it is meant to swallow the line's end.
+    """
+    lines = estimates(dataset, {model: {"ap": 0.4}, "bm25!": {"ap": 0.5}})
     found = page(
-        estimates(dataset, {model: {"ap": 0.4}, "bm25!": {"ap": 0.5}}),
+        [replace(line, ci_low=-0.1, ci_high=0.6) for line in lines],
         [comparison(model, 0.1, 0.001, dataset=dataset, baseline="bm25!")],
     )
-    text = latex([found])
-    body = "\n".join(line for line in text.splitlines() if not line.startswith("% "))
+    text = latex([found], style=style)
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("% ")).replace("{!}{%\n", "{!}{\n")
 
     assert {len(re.findall(r"(?<!\\)&", line)) for line in text.splitlines() if line.endswith(r"\\")} == {1}
     assert len(re.findall(r"(?<!\\)\{", body)) == len(re.findall(r"(?<!\\)\}", body))
+    assert re.findall(r"\\begin\{(.*?)\}", body) == re.findall(r"\\end\{(.*?)\}", body)[::-1]
     assert re.search(r"(?<!\\)%", body) is None
 
 
@@ -263,15 +293,15 @@ def test_long_names_are_cut():
 
 def test_a_styled_table_written_by_hand():
     """Models stand by ap; intervals follow the figures; 0.05 up at p of 0.03 has a hollow arrow, 0.39 down at 0.004 a
-    filled one; header, caption and scaling are as they were asked for.
+    filled one; header and caption are as they were asked for, and nothing is scaled.
     """
     compared = [comparison("dense", 0.05, 0.03), comparison("random", -0.39, 0.004)]
     found = estimates("web", {model: {"ap": own["ap"]} for model, own in FIGURES.items()})
     lines = [replace(line, ci_low=0.1, ci_high=0.6) for line in found]
-    style = TableStyle(True, True, True, caption=r"\emph{Ours}.", headers={"ap": "MAP"}, fit="column")
+    style = TableStyle(True, True, True, caption=r"\emph{Ours}.", headers={"ap": "MAP"}, fit="none")
     text = latex([page(lines, compared)], style=style)
 
-    assert text.startswith(r"% Needs \usepackage{booktabs,amssymb,graphicx}")
+    assert text.startswith(r"% Needs \usepackage{booktabs,amssymb}")
     assert text.endswith(
         r"""
 \begin{table}
@@ -279,7 +309,6 @@ def test_a_styled_table_written_by_hand():
   \caption{\emph{Ours}.}
   \label{tab:nightly-1}
   \medskip
-  \resizebox{\columnwidth}{!}{%
   \begin{tabular}{lr}
     \toprule
     Model & MAP \\
@@ -288,14 +317,16 @@ def test_a_styled_table_written_by_hand():
     bm25 & \underline{0.4000} {\scriptsize [0.1000, 0.6000]} \\
     random & 0.0100 {\scriptsize [0.1000, 0.6000]}\rlap{$^{\blacktriangledown}$} \\
     \bottomrule
-  \end{tabular}}
+  \end{tabular}
 \end{table}
 """
     )
 
 
 def test_a_caption_explains_intervals_and_arrows():
-    """Without a caption of one's own, every mark that was asked for is explained; `page` spans both columns."""
+    """Without a caption of one's own, every mark that was asked for is explained; `page` spans both columns, and is
+    scaled down where it is wider.
+    """
     text = latex(
         [page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)])],
         style=TableStyle(intervals=True, arrows=True, fit="page"),
@@ -305,4 +336,6 @@ def test_a_caption_explains_intervals_and_arrows():
     assert r"$\vartriangle$ ($p < 0.05$) and $\blacktriangle$ ($p < 0.01$): better than bm25;" in text
     assert r"$\triangledown$ ($p < 0.05$) and $\blacktriangledown$ ($p < 0.01$): worse." in text
     assert r"\begin{table*}" in text
+    assert r"\usepackage{booktabs,amssymb,graphicx}" in text
+    assert r"\resizebox{\ifdim\width>\textwidth \textwidth\else\width\fi}{!}{%" in text
     assert text.endswith("\\end{table*}\n")

@@ -469,6 +469,8 @@ def test_data_is_json_without_nan():
             "n_unpaired": 0,
             "n_excluded": None,
             "n_excluded_queries": 0,
+            "n_self_first": 0,
+            "n_rank_like": 0,
         }
     ]
     late = {"dataset": "web", "model": "late", "reason": "it's gone", "replicate": ""}

@@ -280,8 +280,25 @@ def test_a_table_that_no_reader_takes_has_the_line_of_the_reader(tmp_path):
     assert roles(found)["clicks.csv"] == "not used"
     comment = found.path.read_text().partition("# Files that have no place above:")[2]
     assert "no column 'query_id' among who, what, when" in comment
-    assert "columns: {query_id: …, doc_id: …, score: …}" in comment
+    assert "#   outputs: {path: clicks.csv, columns: {query_id: who, doc_id: what, score: when}}" in comment
     runs(found)
+
+
+def test_a_ranking_by_rank_is_called_one(tmp_path):
+    """Ranks are no scores; where ids have other names, the line to write is what the reader proposes, and runs."""
+    write_trec(tmp_path)
+    ranked = [(query, doc, place % 6 + 1) for place, (query, doc, _) in enumerate(RANKED)]
+    write(tmp_path / "colbert.tsv", ("query_id", "doc_id", "rank"), ranked)
+    write(tmp_path / "splade.tsv", ("qid", "pid", "rank"), ranked)
+    found = init(tmp_path)
+
+    described = {path: reason for path, _, reason in found.files}
+    assert described["colbert.tsv"].startswith("query, document and rank;")
+    assert described["bm25.run"].startswith("query, document and score;")
+    line = "outputs: {path: splade.tsv, columns: {query_id: qid, doc_id: pid}}"
+    assert f"#   {line}\n" in found.path.read_text()
+    found.path.write_text(found.path.read_text().replace("models:\n", f"models:\n  splade: {{{line}}}\n"))
+    assert rankledger.validate(found.path).failures == ()
 
 
 def test_odd_names_are_quoted(tmp_path):

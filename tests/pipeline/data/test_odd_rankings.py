@@ -1,0 +1,101 @@
+"""Outputs that are likely not what they seem: ranks in place of scores, and queries that find themselves."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data.dataset import DatasetInput, odd_rankings, read_dataset, read_output
+from rankledger.pipeline.data.readers import read_ranking
+from rankledger.pipeline.types.inputs import DatasetSource, Source
+from rankledger.pipeline.types.joined import Quality
+from tests.support.data_files import contents, encode, write
+
+TREC_EVAL = PROFILES["trec_eval"].conventions
+JUDGED = [("a", "b", 1), ("b", "c", 1), ("c", "a", 1)]
+
+
+def dataset(folder: Path, judged: list[tuple[str, str, int]] = JUDGED) -> DatasetInput:
+    return read_dataset(DatasetSource(Source(write(folder / "judged.txt", encode(judged, "trec")))), TREC_EVAL)
+
+
+def quality_of(folder: Path, rows: list[tuple[str, str, float]], n_rows: int = 1_000) -> Quality:
+    """What the join counts, reading so many rows at a time."""
+    path = write(folder / "out.txt", encode(rows, "trec", "score"))
+    options = {"with_catalogue": False, "allow_no_overlap": True, "n_rows": n_rows}
+    return read_output(dataset(folder), Source(path), TREC_EVAL, **options)[1].quality
+
+
+@given(
+    lists=st.dictionaries(
+        st.sampled_from(["a", "b", "u", "é"]),
+        st.lists(st.sampled_from(["a", "b", "c", "u", "é"]), min_size=1, unique=True),
+        min_size=1,
+    ),
+    shapes=st.lists(st.sampled_from(["ranks", "falling", "tied"]), min_size=4, max_size=4),
+    n_rows=st.sampled_from([1, 2, 3, 8]),
+    scattered=st.booleans(),
+)
+def test_the_counts_are_those_of_a_loop(tmp_path_factory, lists, shapes, n_rows, scattered):
+    """Queries that find themselves first, and those whose scores count from 1, judged or not, in ranges of any size."""
+    scores = {"ranks": lambda place: place + 1.0, "falling": lambda place: -float(place), "tied": lambda _: 1.0}
+    rows = [
+        (query, doc, scores[shape](place))
+        for (query, docs), shape in zip(lists.items(), shapes, strict=False)
+        for place, doc in enumerate(docs)
+    ]
+    rows = sorted(rows, key=lambda row: row[2]) if scattered else rows
+    by_query = [[*own] for _, own in groupby(sorted(rows, key=lambda row: row[0]), key=lambda row: row[0])]
+
+    found = quality_of(tmp_path_factory.getbasetemp(), rows, n_rows)
+
+    assert found.n_rank_like == sum([row[2] for row in own] == [*range(1, len(own) + 1)] for own in by_query)
+    assert found.n_self_first == sum(max(own, key=lambda row: row[2])[1] == own[0][0] for own in by_query)
+
+
+RANKED = [(query, f"d{rank}", rank) for query in "abc" for rank in (1, 2, 3)]
+OWN = [(query, doc, score) for query in "abc" for doc, score in ((query, 9.5), ("d", 2.5))]
+RANKS = "the scores of every query are 1, 2, 3 and so on down the file"
+
+
+@pytest.mark.parametrize(
+    ("rows", "warning"),
+    [
+        (RANKED, RANKS),
+        ([*RANKED[:-1], ("c", "d3", 4)], None),  # one query of three counts otherwise
+        ([row for row in RANKED if row[2] == 1], None),  # single documents, with a score of 1
+        (RANKED[::-1], None),  # down the file they fall
+        (OWN, "3 of 3 queries find the document of their own id first"),
+        ([*OWN[:4], ("c", "d", 9.5)], "2 of 3 queries find the document of their own id first"),
+        ([*OWN[:2], ("c", "d", 9.5)], None),  # half of them
+    ],
+)
+def test_what_is_odd_is_said(tmp_path, rows, warning):
+    """Ranks if every query's scores count from 1; queries that are documents if most find themselves."""
+    found = [*odd_rankings(3, quality_of(tmp_path, rows), dataset(tmp_path).judgments)]
+
+    assert [text[: len(warning)] for text in found] == [warning] if warning else found == []
+
+
+def test_queries_that_judge_themselves_may_find_themselves(tmp_path):
+    """Where two of three queries have their own document judged, it may well come first."""
+    judged = dataset(tmp_path, [("a", "a", 1), ("b", "b", 2), ("c", "a", 1)]).judgments
+
+    assert [*odd_rankings(3, quality_of(tmp_path, OWN), judged)] == []
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "csv", "jsonl", "parquet"])
+def test_a_column_named_score_is_read_as_the_rank_that_it_is(tmp_path, suffix):
+    """`columns: {rank: score}` puts rank 1 first, and with `score` mapped as well scores come first."""
+    path = write(tmp_path / f"out.{suffix}", encode([("a", "x", 1), ("a", "y", 2)], suffix, "score"))
+
+    by_rank = read_ranking(Source(path, columns={"rank": "score"}))
+    by_score = read_ranking(Source(path, columns={"rank": "score", "score": "score"}))
+
+    assert contents(by_rank) == [("a", "x", -1), ("a", "y", -2)]
+    assert contents(by_score) == [("a", "x", 1), ("a", "y", 2)]
