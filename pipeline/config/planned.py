@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
-from rankledger.pipeline.config.paths import absolute, fill
+from rankledger.pipeline.config.paths import absolute, fill, tables_of_folder
 from rankledger.pipeline.config.schema import Correction, Loaded, Test
 from rankledger.pipeline.config.values import Columns, explain_line, metric_in, suggestion
 from rankledger.pipeline.config.yaml import Finding, KeyPath
@@ -206,11 +206,12 @@ class Planning:
         date: str | None,
         recorded: Sequence[OutputKey] | None = None,
         metrics: Mapping[str, Metric] | None = None,
+        roles: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         """Begin the plan of a config; `{date}` in its paths stands for the date.
 
-        The outputs of an earlier evaluation are taken for those that are searched for, and its metrics of the user's
-        own for those whose code the config names.
+        The outputs of an earlier evaluation are taken for those that are searched for, its metrics of the user's own
+        for those whose code the config names, and by dataset the roles of its files for those of folders.
         """
         self.config = loaded.config
         self.recorded = recorded
@@ -219,6 +220,7 @@ class Planning:
         self.places: dict[str, Finding] = {}
         self._document = loaded.document
         self._metrics = metrics
+        self._roles = roles
         self.date = date
 
     def find(self, path: KeyPath, message: str) -> None:
@@ -308,6 +310,11 @@ class Planning:
         except ValueError as error:
             self.find((*path, "select", label), str(error))
             return text
+
+    def tables(self, dataset: str, judgments: File) -> dict[str, File]:
+        """The tables that are in the folder that the judgments are named by, by what they are of the dataset."""
+        roles = None if self._roles is None else self._roles.get(dataset, ())
+        return {role: File(path=path) for role, path in tables_of_folder(judgments.path, roles).items()}
 
     def records(self) -> str | None:
         """Where records are kept, a folder by its absolute path; None where the config does not say."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "BEIR_TABLES",
     "FORMATS",
     "IN_MEMORY",
     "ArrowStream",
@@ -52,6 +53,10 @@ FORMATS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Each format's name, and the module of `pipeline/data/formats` with its `Format`."""
+
+
+BEIR_TABLES: Mapping[str, str] = MappingProxyType({"queries": "queries.jsonl", "documents": "corpus.jsonl"})
+"""The files beside `qrels` in a folder of BEIR, by what they are of the dataset."""
 
 
 class ArrowStream(Protocol):

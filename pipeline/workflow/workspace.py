@@ -193,7 +193,8 @@ def open_record(
     loaded = load(config, overrides, manifest.expansions, variables, will_plan=True, own_metrics=manifest.own_metrics)
     tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
     metrics = None if runs_code and own else _own_metrics(record)
-    return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics), record, own)
+    roles = {name: dataset.files_by_role for name, dataset in manifest.datasets.items()}
+    return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics, roles), record, own)
 
 
 def _own_metrics(record: Record) -> Mapping[str, Metric]:
