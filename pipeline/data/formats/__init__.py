@@ -12,6 +12,7 @@ from pkgutil import resolve_name
 import pyarrow as pa
 
 from rankledger.pipeline.data.formats.common import FilePart, Format, odd_id, refuse_id
+from rankledger.pipeline.data.formats.lists import rows_of_lists
 from rankledger.pipeline.types import inputs
 
 __all__ = ["FORMATS", "format_of", "parse"]
@@ -31,7 +32,7 @@ def parse(part: FilePart) -> pa.Table:
     Raises:
         InputError: a line or row is malformed; it is named.
     """
-    table = part.format.parse(part)
+    table = part.format.parse(part) if part.lists is None else rows_of_lists(part)
     if "query_id" in table.column_names and not pa.types.is_dictionary(table.schema.field("query_id").type):
         table = table.set_column(0, "query_id", table.column("query_id").dictionary_encode())
     for column in part.kind.ids:
