@@ -1,12 +1,12 @@
-"""Reference commands: trec_eval and schema."""
+"""Reference commands: trec_eval, formats and schema."""
 
 from __future__ import annotations
 
 import click
 
-from rankledger.pipeline.cli.terminal import print_bytes, print_json
+from rankledger.pipeline.cli.terminal import print_bytes, print_json, print_text
 
-__all__ = ["schema", "trec_eval"]
+__all__ = ["formats", "schema", "trec_eval"]
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -100,6 +100,20 @@ def trec_eval(
             intervals=with_intervals,
         )
     )
+
+
+@click.command(short_help="List the formats of input files.")
+@click.option("--own", is_flag=True, help="List the formats of installed packages alone.")
+def formats(own: bool) -> None:
+    """List the formats of input files with the endings that mean them; installed packages may add some.
+
+    \b
+    Example:
+        rankledger formats --own
+    """
+    from rankledger.pipeline.workflow.formats import formats
+
+    print_text(formats(own=own))
 
 
 @click.command(short_help="Print the JSON Schema of a config.")

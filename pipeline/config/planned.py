@@ -18,6 +18,7 @@ from rankledger.pipeline.config.schema import Correction, Loaded, Test
 from rankledger.pipeline.config.values import Columns, explain_line, metric_in, suggestion
 from rankledger.pipeline.config.yaml import Finding, KeyPath
 from rankledger.pipeline.types.gates import PlannedGate
+from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP
 from rankledger.pipeline.types.joined import OutputKey, Replicate
 
 __all__ = [
@@ -298,11 +299,22 @@ class Planning:
         except ValueError as error:
             self.find((*path, "path"), str(error))
             return None
+        self._check_format(path, file.format)
         self.places.setdefault(where, self._document.finding((*path, "path"), ""))
         update: dict[str, object] = {"path": where, "columns": {**(columns or {}), **file.columns}}
         if isinstance(file, OutputFile):
             update["select"] = {label: self._filled(path, label, text, words) for label, text in file.select.items()}
         return file.model_copy(update=update)
+
+    def _check_format(self, path: KeyPath, name: str | None) -> None:
+        """Find a format that is neither built in nor of an installed package; what a record named was there then."""
+        if name is None or name in FORMATS or self._roles is not None:
+            return
+        from rankledger.pipeline.support.own_code import installed  # here, because most formats are ours
+
+        known = [*FORMATS, *installed(FORMATS_GROUP)]
+        if name not in known:
+            self.find((*path, "format"), f"unknown format {name!r}{suggestion(name, known)}")
 
     def _filled(self, path: KeyPath, label: str, text: str, words: Mapping[str, str | None]) -> str:
         try:

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from rankledger.pipeline.data.digests import has_ranges, hashed_alone
 from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
-from rankledger.pipeline.data.formats import FORMATS, format_of, layouts
+from rankledger.pipeline.data.formats import FORMATS, find_format, format_of, layouts
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
 from rankledger.pipeline.data.formats.lists import recognise_lists
 from rankledger.pipeline.support.errors import InputError
@@ -67,7 +67,7 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
 
 
 def _peak_of(file: StoredFile, source: Source, *, in_ranges: bool) -> float:
-    layout = FORMATS[source.format or format_of(file.suffix)]
+    layout = find_format(source.format or format_of(file.suffix), file.path)
     is_packed = layout.cut is not None or bool(suffixes(file.name)[1])
     text = file.size * (_UNPACKED if is_packed else 1)
     if in_ranges and (layout.count_lines or layout.cut):
@@ -151,7 +151,7 @@ def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
 
 def _blank(file: StoredFile, size: int, kind: Kind, source: Source) -> FilePart:
     """The file, of so many bytes, without them."""
-    layout = FORMATS[source.format or format_of(file.suffix)]
+    layout = find_format(source.format or format_of(file.suffix), file.path)
     return FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, file.limit(size))
 
 

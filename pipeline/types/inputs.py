@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BEIR_TABLES",
     "FORMATS",
+    "FORMATS_GROUP",
     "IN_MEMORY",
     "ArrowStream",
     "Chunk",
@@ -53,6 +54,10 @@ FORMATS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Each format's name, and the module of `pipeline/data/formats` with its `Format`."""
+
+
+FORMATS_GROUP = "rankledger.formats"
+"""The group of entry points by which installed packages name further formats."""
 
 
 BEIR_TABLES: Mapping[str, str] = MappingProxyType({"queries": "queries.jsonl", "documents": "corpus.jsonl"})
