@@ -66,12 +66,18 @@ def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePar
     """
     if part.format.lists is None or part.kind.ids != _IDS or (part.kind.value is None and not part.format.typed):
         return None
-    chains = part.format.lists.find(part, sample)
+    chains = {**part.format.lists.find(part, sample)}
+    for name in part.names.values():  # a field of objects of which the first rows have none
+        column, _, key = name.rpartition(".")
+        if name not in chains and EACH in chains.get(column, ()):
+            chains[name] = (*chains[column], key)
     lists = {name: chain for name, chain in chains.items() if EACH in chain}
     plain = [name for name in chains if name not in lists]
     is_valued = pairs.by_rank or pairs.names.get(str(part.kind.value), part.kind.value) in plain
     if not lists or pairs.names.get("doc_id", "doc_id") in plain or (is_valued and not part.format.typed):
         return None
+    if part.names.get("doc_id", next(iter(lists))) not in chains:
+        return None  # which the message on missing columns says
     documents = _documents(part, lists, len(chains))
     queries = _queries(part, plain, len(chains))
     if len(documents) != 1 or len(queries) != 1:
@@ -86,8 +92,6 @@ def _documents(part: FilePart, lists: Mapping[str, KeyChain], n_columns: int) ->
     named = part.name("doc_id")
     if named in lists:
         return [named]
-    if "doc_id" in part.names:
-        return []
     known = [name for name, chain in lists.items() if _plain(_column(chain)) in _LISTS.get(part.kind.value, _EITHER)]
     if not part.format.typed and n_columns != _PAIR:
         return []  # a text has blanks, too
@@ -108,7 +112,7 @@ def _queries(part: FilePart, plain: Sequence[str], n_columns: int) -> list[str]:
         return []
     likely = [name for name in plain if means(_last(name), "query_id") or _plain(_last(name)) in _QUERIES]
     ids = [name for name in likely if _last(name) != "query"]  # beside an id it is the query's text
-    return [*plain] if n_columns == _PAIR else ids or likely
+    return [name for name in plain if not means(name, "time")] if n_columns == _PAIR else ids or likely
 
 
 def _with_lists(part: FilePart, chains: Mapping[str, KeyChain], query: str, documents: str) -> FilePart:

@@ -462,8 +462,22 @@ def test_single_documents_are_lists_if_the_config_says_so():
     assert "no column 'score' among row_id, place_id" in refusal(read_ranking, Source(pairs, columns=columns))
 
 
+def test_a_name_of_the_config_that_is_not_there_is_refused_as_any_other():
+    """The message has the columns that are there, not another meaning of them."""
+    path = write(Path("a.jsonl"), SCORED)
+
+    assert refusal(read_ranking, Source(path, columns={"doc_id": "recommendation"})).startswith(
+        "a.jsonl:1: no 'query_id' among user_id, recommendations, scores"
+    )
+    empty = lines({"user_id": "u", "recs": []}, {"user_id": "v", "recs": [{"item": "a", "score": 1}]})
+    columns = {"query_id": "user_id", "doc_id": "recs.item", "score": "recs.score"}
+    assert contents(read_ranking(Source(write(Path("b.jsonl"), empty), columns=columns))) == [("v", "a", 1.0)]
+
+
 def test_texts_and_features_are_no_lists():
     """A queries table named as a ranking lacks its columns; a column of lists beside pairs is passed over."""
     assert "no column 'doc_id'" in refusal(read_ranking, write(Path("a.csv"), "query_id,text\nq,why is that\n"))
+    labelled = write(Path("a.jsonl"), lines({"text": "why is that", "labels": ["question"]}))
+    assert refusal(read_judgments, labelled).startswith("a.jsonl: labels looks like lists; if they are the relevant")
     pairs = parquet(query_id=["q"], doc_id=["d"], score=[1.5], predictions=[["x"]])
     assert contents(read_ranking(write(Path("a.parquet"), pairs))) == [("q", "d", 1.5)]
