@@ -116,11 +116,10 @@ class Measure:
         expected = profile is not None and profile.conventions_of(metric.name).ties == "expected"
         if expected and metric.input == "judged" and not has_expectation(metric, measures[0].parameters):
             raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose another `ties`")
-        try:
-            _try(measures[0])
-        except MetricError as error:  # other errors of the user's own code fail the measure, and not its config
-            if isinstance(error.__cause__, ValueError):
-                raise ValueError(f"{metric.name}: {error}") from None
+        if metric.code:
+            _refuse_own(measures[0])
+        else:
+            _call(measures[0], n_documents=0)  # raises the ValueError of a parameter before data is read
         return measures
 
     def with_default(self, name: str, value: Value | None) -> Measure:
@@ -262,21 +261,38 @@ def _cutoffs(metric: Metric, text: str | None) -> list[int | None]:
     return list(cutoffs)
 
 
-def _try(measure: Measure) -> None:
-    """Raise the ValueError of a parameter outside its range now, and not after the data has been read."""
-    nothing = np.full((1, 1), np.nan)
-    rows = np.full((1, 1), -1, dtype=np.int32)
+def _refuse_own(measure: Measure) -> None:
+    """Refuse the parameters that a metric of the user's own refuses, with a document and without one.
+
+    A ValueError without a document alone is of the block, not of the parameters: if it is one on the data, too, then it
+    fails the measure, as all other errors do, and not the config.
+    """
+    for n_documents in (0, 1):
+        try:
+            _call(measure, n_documents)
+            return
+        except MetricError as error:
+            if not isinstance(error.__cause__, ValueError):
+                return
+            refusal = f"{measure.metric.name}: {error}"
+    raise ValueError(refusal)
+
+
+def _call(measure: Measure, n_documents: int) -> None:
+    """Compute the measure for one query, which has no document, or one that is relevant and at the first rank."""
+    grades = np.full((1, 1), 1.0 if n_documents else np.nan)
+    ranks = np.full((1, 1), 1.0 if n_documents else np.inf)
+    rows = np.full((1, 1), n_documents - 1, dtype=np.int32)
     arguments = measure.arguments(max_grade=1)
     if measure.metric.input == "judged":
-        zero = np.zeros(1)
+        counts = np.full(1, float(n_documents))
         ids = np.array([""], dtype=object)
-        padding = np.full((1, 1), np.inf)
-        block = JudgedBlock(ids, padding, nothing, padding, padding, rows, nothing, zero, zero, zero)
+        block = JudgedBlock(ids, ranks, grades, ranks, ranks, rows, grades, counts, counts, counts)
         measure.metric.function(block, **arguments)
     elif measure.metric.input == "catalogue":
         none = Sparse(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0))
         features = {arguments["feature"]: none} if "feature" in arguments else {}
-        recommended = CatalogueBlock(rows, 1, nothing, np.ones(1), 1, none, features)
+        recommended = CatalogueBlock(rows, 1, grades, np.ones(1), 1, none, features)
         measure.metric.function(recommended, **arguments)
     elif measure.metric.input == "rankings":
         found = np.zeros(0, dtype=np.int64)

@@ -9,7 +9,7 @@ import click
 
 from rankledger.pipeline.cli.everyday import compare, evaluate, history, nightly, report, show
 from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, verify
-from rankledger.pipeline.cli.reference import export, schema, trec_eval
+from rankledger.pipeline.cli.reference import export, formats, schema, trec_eval
 from rankledger.pipeline.cli.start import demo, init
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
 from rankledger.pipeline.cli.understand import explain, find, measures, plan, validate
@@ -23,7 +23,7 @@ GROUPS: Mapping[str, tuple[click.Command, ...]] = {
     "Everyday": (evaluate, nightly, show, compare, history, report),
     "Understand": (explain, plan, validate, measures, find),
     "Keep": (accept, sync, prune, verify, reproduce, list_evaluations),
-    "More": (export, trec_eval, schema),
+    "More": (export, trec_eval, formats, schema),
 }
 """The commands, in the order of the help."""
 

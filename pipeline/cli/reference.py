@@ -1,4 +1,4 @@
-"""Commands for other tools: export, trec_eval and schema."""
+"""Commands for other tools and references: export, trec_eval, formats and schema."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import click
 
 import rankledger
 from rankledger.pipeline.cli import options
-from rankledger.pipeline.cli.terminal import print_bytes, print_json, print_lines
+from rankledger.pipeline.cli.terminal import print_bytes, print_json, print_lines, print_text
 
-__all__ = ["export", "schema", "trec_eval"]
+__all__ = ["export", "formats", "schema", "trec_eval"]
 
 
 @click.command(short_help="Write figures and scores in the schema of Every Eval Ever.")
@@ -128,6 +128,20 @@ def trec_eval(
             intervals=with_intervals,
         )
     )
+
+
+@click.command(short_help="List the formats of input files.")
+@click.option("--own", is_flag=True, help="List the formats of installed packages alone.")
+def formats(own: bool) -> None:
+    """List the formats of input files with the endings that mean them; installed packages may add some.
+
+    \b
+    Example:
+        rankledger formats --own
+    """
+    from rankledger.pipeline.workflow.formats import formats
+
+    print_text(formats(own=own))
 
 
 @click.command(short_help="Print the JSON Schema of a config.")

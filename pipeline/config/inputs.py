@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.config.values import (
@@ -21,10 +23,24 @@ from rankledger.pipeline.config.values import (
     ScoreName,
     Section,
 )
-from rankledger.pipeline.types.inputs import FORMATS, InMemory
+from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP, InMemory
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 __all__ = ["Dataset", "DatasetDefaults", "File", "HeldFile", "Model", "OutputFile", "Outputs", "Score"]
+
+
+class _Formats:
+    """The formats that there are, for editors."""
+
+    @staticmethod
+    def __get_pydantic_json_schema__(_schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        from rankledger.pipeline.support.own_code import installed  # here, because only `schema` asks
+
+        return {"enum": list(dict.fromkeys([*FORMATS, *installed(FORMATS_GROUP)]))}
+
+
+FormatName: TypeAlias = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$"), _Formats]
+"""A format, built in or of an installed package; whether there is such a one is asked when a config is planned."""
 
 _OF_RANKINGS = ("subtopics", "relevant", "exclude", "exclude_self")
 _IDLE = {  # the keys that have no effect on datasets with these, and what they have no effect on
@@ -42,8 +58,8 @@ class File(Section):
     """A file, a glob, a folder of Parquet parts or a URL (`s3://…`). A relative path starts at the file that names it.
     `{dataset}`, `{model}`, `{date}` and own `keys` are filled in."""
 
-    format: Literal[tuple(FORMATS)] | None = None  # type: ignore[valid-type] # pydantic reads it at run time
-    """How the rows are written; by default as the path's ending says."""
+    format: FormatName | None = None
+    """How the rows are written; by default as the path's ending says. Installed packages add formats."""
 
     columns: Columns = Field(default_factory=dict)
     """Column names in the file, by ours: `{query_id: user_id}`; in TREC text the numbers of fields, from 1."""

@@ -23,6 +23,7 @@ from rankledger.pipeline.config.values import suggestion
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Reference
+from rankledger.pipeline.types.inputs import BEIR_TABLES
 
 __all__ = [
     "MLFLOW",
@@ -37,6 +38,7 @@ __all__ = [
     "relocate",
     "search",
     "split_reference",
+    "tables_of_folder",
 ]
 
 _SELF = "self@"
@@ -163,6 +165,21 @@ def search(
     for file in sorted(found):
         if match := shape.fullmatch(file):
             yield match["name"], absolute(file, directory)
+
+
+def tables_of_folder(folder: str, roles: Collection[str] | None = None) -> dict[str, str]:
+    """The tables of queries and documents in a local folder of BEIR, by what they are of the dataset.
+
+    Args:
+        folder: what the judgments are named by.
+        roles: those that an earlier evaluation had; None if the folder is looked at.
+    """
+    if is_url(folder):
+        return {}
+    paths = {role: os.path.join(folder, name) for role, name in BEIR_TABLES.items()}  # noqa: PTH118
+    if roles is not None:
+        return {role: path for role, path in paths.items() if role in roles}
+    return {role: path for role, path in paths.items() if Path(folder, "qrels").is_dir() and Path(path).is_file()}
 
 
 def _regex(pattern: str) -> str:

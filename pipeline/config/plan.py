@@ -95,6 +95,11 @@ def _dataset(
         suites_of = {"scores": tuple(score.measure(key) for key, score in dataset.scores.items())}
     else:
         suites_of = _chosen(planning, name, dataset, suites)
+    measures = [measure for suite in suites_of.values() for measure in suite]
+    if files["judgments"]:
+        for role, table in planning.tables(name, files["judgments"]).items():
+            if files[role] is None and (role == "queries" or any(role in measure.metric.needs for measure in measures)):
+                files[role] = table
     planned = PlannedDataset(
         name,
         dataset.kind,
@@ -104,11 +109,11 @@ def _dataset(
         subtopics=dataset.subtopics,
         suites=suites_of,
         relevant=dataset.relevant,
-        cluster=_cluster(planning, name, dataset),
-        slices=_slices(planning, name, dataset),
+        cluster=_cluster(planning, name, dataset, files["queries"]),
+        slices=_slices(planning, name, dataset, files["queries"]),
         search_slices=planning.config.comparison is not None and planning.config.comparison.search_slices,
     )
-    _check_needs(planning, planned, dataset)
+    _check_needs(planning, planned)
     defined = {suite: tuple(map(planned.defined, measures)) for suite, measures in planned.suites.items()}
     return replace(planned, suites=defined)
 
@@ -134,34 +139,34 @@ def _chosen(
     return {suite: of_kind[suite] for suite in named if suite in of_kind}
 
 
-def _cluster(planning: Planning, name: str, dataset: Dataset) -> str | None:
+def _cluster(planning: Planning, name: str, dataset: Dataset, queries: File | None) -> str | None:
     """The dataset's cluster column, or that of all; the id of a query makes each a cluster by itself."""
     column = dataset.cluster or planning.config.cluster
     if column in (None, "query_id"):
         return None
-    if dataset.queries is None:
+    if queries is None:
         path: KeyPath = ("datasets", name, "cluster") if dataset.cluster else ("datasets", name)
         message = f"clusters by {column!r} need a queries table; add `queries:`, or write `cluster: query_id`"
         planning.find(path, message)
     return column
 
 
-def _slices(planning: Planning, name: str, dataset: Dataset) -> tuple[str, ...]:
+def _slices(planning: Planning, name: str, dataset: Dataset, queries: File | None) -> tuple[str, ...]:
     """The dataset's slice columns, or those of all."""
     columns = planning.config.slices if dataset.slices is None else dataset.slices
-    if columns and dataset.queries is None:
+    if columns and queries is None:
         path: KeyPath = ("datasets", name, "slices") if dataset.slices else ("datasets", name)
         message = f"slices by {columns[0]!r} need a queries table; add `queries:`, or write `slices: []`"
         planning.find(path, message)
     return columns
 
 
-def _check_needs(planning: Planning, planned: PlannedDataset, dataset: Dataset) -> None:
+def _check_needs(planning: Planning, planned: PlannedDataset) -> None:
     """Find measures that look at what the dataset does not have."""
     lacking: dict[str, list[str]] = {}
     for measure in planned.measures:
         for need in measure.metric.needs:
-            if not getattr(dataset, need):
+            if not getattr(planned, need):
                 of_features = need == "documents" and "feature" in measure.parameters
                 lacking.setdefault(_ADD["features" if of_features else need], []).append(str(measure))
     for message, measures in lacking.items():
@@ -577,6 +582,7 @@ def plan(
     date: str | None = None,
     recorded: Sequence[OutputKey] | None = None,
     metrics: Mapping[str, Metric] | None = None,
+    roles: Mapping[str, Collection[str]] | None = None,
 ) -> Plan:
     """What a config comes to.
 
@@ -586,11 +592,12 @@ def plan(
         recorded: the outputs of an earlier evaluation; they are taken for those that are searched for, which need not
             be there.
         metrics: its metrics of the user's own; by default those whose code the config names, which is run.
+        roles: by dataset, what the files of an earlier evaluation were; by default folders are looked at.
 
     Raises:
         InputError: all findings at once, one line each.
     """
-    planning = Planning(loaded, date, recorded, metrics)
+    planning = Planning(loaded, date, recorded, metrics, roles)
     datasets = _plan_datasets(planning)
     models, tasks = _plan_models(planning, datasets)
     external_metrics = _plan_external_metrics(planning, models)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,11 +13,12 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
-from rankledger.pipeline.config.paths import absolute, fill
+from rankledger.pipeline.config.paths import absolute, fill, tables_of_folder
 from rankledger.pipeline.config.schema import Correction, Loaded, Test
 from rankledger.pipeline.config.values import Columns, explain_line, metric_in, suggestion
 from rankledger.pipeline.config.yaml import Finding, KeyPath
 from rankledger.pipeline.types.gates import PlannedGate
+from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP
 from rankledger.pipeline.types.joined import OutputKey, Replicate
 
 __all__ = [
@@ -206,11 +207,12 @@ class Planning:
         date: str | None,
         recorded: Sequence[OutputKey] | None = None,
         metrics: Mapping[str, Metric] | None = None,
+        roles: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         """Begin the plan of a config; `{date}` in its paths stands for the date.
 
-        The outputs of an earlier evaluation are taken for those that are searched for, and its metrics of the user's
-        own for those whose code the config names.
+        The outputs of an earlier evaluation are taken for those that are searched for, its metrics of the user's own
+        for those whose code the config names, and by dataset the roles of its files for those of folders.
         """
         self.config = loaded.config
         self.recorded = recorded
@@ -219,6 +221,7 @@ class Planning:
         self.places: dict[str, Finding] = {}
         self._document = loaded.document
         self._metrics = metrics
+        self._roles = roles
         self.date = date
 
     def find(self, path: KeyPath, message: str) -> None:
@@ -296,11 +299,22 @@ class Planning:
         except ValueError as error:
             self.find((*path, "path"), str(error))
             return None
+        self._check_format(path, file.format)
         self.places.setdefault(where, self._document.finding((*path, "path"), ""))
         update: dict[str, object] = {"path": where, "columns": {**(columns or {}), **file.columns}}
         if isinstance(file, OutputFile):
             update["select"] = {label: self._filled(path, label, text, words) for label, text in file.select.items()}
         return file.model_copy(update=update)
+
+    def _check_format(self, path: KeyPath, name: str | None) -> None:
+        """Find a format that is neither built in nor of an installed package; what a record named was there then."""
+        if name is None or name in FORMATS or self._roles is not None:
+            return
+        from rankledger.pipeline.support.own_code import installed  # here, because most formats are ours
+
+        known = [*FORMATS, *installed(FORMATS_GROUP)]
+        if name not in known:
+            self.find((*path, "format"), f"unknown format {name!r}{suggestion(name, known)}")
 
     def _filled(self, path: KeyPath, label: str, text: str, words: Mapping[str, str | None]) -> str:
         try:
@@ -308,6 +322,11 @@ class Planning:
         except ValueError as error:
             self.find((*path, "select", label), str(error))
             return text
+
+    def tables(self, dataset: str, judgments: File) -> dict[str, File]:
+        """The tables that are in the folder that the judgments are named by, by what they are of the dataset."""
+        roles = None if self._roles is None else self._roles.get(dataset, ())
+        return {role: File(path=path) for role, path in tables_of_folder(judgments.path, roles).items()}
 
     def records(self) -> str | None:
         """Where records are kept, a folder by its absolute path; None where the config does not say."""

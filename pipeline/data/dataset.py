@@ -29,7 +29,7 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.exclusions import index_pairs, n_judged_themselves, own_documents
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
-from rankledger.pipeline.data.formats import format_of
+from rankledger.pipeline.data.formats import format_key, format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
 from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments, match
 from rankledger.pipeline.data.parts import PART_ROWS
@@ -359,7 +359,7 @@ def content_of(source: Source, files: Sequence[InputFile]) -> Content:
     layouts = (suffixes(file.path) for file in files)
     return Content(
         files=tuple(
-            (file.digest, source.format or format_of(suffix), compression)
+            (file.digest, format_key(source.format or format_of(suffix)), compression)
             for file, (suffix, compression) in zip(files, layouts, strict=True)
         ),
         size=sum(file.size for file in files),

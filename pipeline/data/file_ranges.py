@@ -24,6 +24,7 @@ import numpy as np
 from rankledger.pipeline.data.digests import Digest, described, has_ranges, hashed_alone
 from rankledger.pipeline.data.files import StoredFile, find_files, refusing_unreadable
 from rankledger.pipeline.data.formats.common import FilePart
+from rankledger.pipeline.data.formats.lists import OneList
 from rankledger.pipeline.data.parts import PartPlace, Span, file_parts, open_part, part_places
 from rankledger.pipeline.data.readers import ranking_kind, take_ranking
 from rankledger.pipeline.support.errors import InputError
@@ -152,13 +153,14 @@ class RangeReader:
             InputError: the file is missing or malformed, or changed while it was read.
         """
         file = self._file(wanted)
-        found, remark = [], ""
+        found, remark, lists = [], "", OneList()
         with refusing_unreadable(file.path), file.contents() as contents:
             for part in file_parts(file, contents, ranking_kind(self.by), self.source, self.n_rows):
                 remark = part.remark
-                n_rows, made = take_ranking(part, self.by, function)
+                n_rows, made = take_ranking(part, self.by, lambda rows: (rows.query_ids, function(rows)))
                 if made is not None:
-                    found.append((n_rows, made))
+                    lists.add(part, made[0])
+                    found.append((n_rows, made[1]))
             return found, remark, RangeDigests(contents.describe())
 
     def _file(self, wanted: FileRange) -> StoredFile:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import BEIR_TABLES
 
 __all__ = ["input_files"]
 
-_BEIR = {"corpus.jsonl", "queries.jsonl"}
 _QRELS = "qrels/"
 _TEST = f"{_QRELS}test.tsv"
 _CARDS = {"README.md", "dataset_dict.json", "dataset_info.json", "dataset_infos.json"}  # beside HuggingFace's Parquet
@@ -29,7 +29,7 @@ def input_files(folder: str, names: Sequence[str]) -> list[str]:
     """
     below = {name.removeprefix(folder.rstrip("/") + "/"): name for name in names}
     judged = sorted(name for name in below if name.startswith(_QRELS))
-    if judged and _BEIR & below.keys():
+    if judged and {*BEIR_TABLES.values()} & below.keys():
         if _TEST in below or len(judged) == 1:
             return [below[_TEST if _TEST in below else judged[0]]]
         raise InputError(f"{folder}: holds judgments of several splits; name one, as in {below[judged[0]]}")

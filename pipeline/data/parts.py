@@ -23,8 +23,9 @@ import pyarrow as pa
 
 from rankledger.pipeline.data.digests import has_ranges, hashed_alone
 from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
-from rankledger.pipeline.data.formats import FORMATS, format_of, layouts
+from rankledger.pipeline.data.formats import FORMATS, find_format, format_of, layouts
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
+from rankledger.pipeline.data.formats.lists import recognise_lists
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
 
@@ -34,6 +35,8 @@ PART_ROWS = 1_000_000
 """Rows of a part, about: enough that its own cost does not count, few enough for any memory."""
 
 _LARGEST = 1 << 26  # bytes of text in a part, however long its lines are
+_LONG = 256  # bytes of a line that may be a list: the rows that come of its bytes take four times as many
+_LARGEST_OF_LONG = 1 << 24  # bytes of text in a part of such lines
 _UNPACKED = 5  # bytes of text that come of a byte compressed, or of Parquet
 _TIMES = 2  # bytes of memory for a byte of text that is parsed and joined
 _BESIDE = 100e6  # bytes that are taken beside them by large ranges: what is sorted, looked up and put aside
@@ -64,7 +67,7 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
 
 
 def _peak_of(file: StoredFile, source: Source, *, in_ranges: bool) -> float:
-    layout = FORMATS[source.format or format_of(file.suffix)]
+    layout = find_format(source.format or format_of(file.suffix), file.path)
     is_packed = layout.cut is not None or bool(suffixes(file.name)[1])
     text = file.size * (_UNPACKED if is_packed else 1)
     if in_ranges and (layout.count_lines or layout.cut):
@@ -115,9 +118,12 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
         return part
     if part.format.header is not None:
         found = part.format.header(part)
-        names, by_rank, remark = layouts.recognise(part.kind.columns, part.names, found)
-        kind = replace(part.kind, value=layouts.RANK) if by_rank else part.kind
-        part = replace(part, names=names, kind=kind, remark=remark)
+        pairs = layouts.recognise(part.kind.columns, part.names, found)
+        listed = recognise_lists(part, pairs, bytes(without_bom(sample)))
+        if listed is not None:
+            return listed
+        kind = replace(part.kind, value=layouts.RANK) if pairs.by_rank else part.kind
+        part = replace(part, names=pairs.names, kind=kind, remark=pairs.remark)
         if part.format is not FORMATS["tsv"] or all(part.name(column) in found for column in kind.columns):
             return part
     elif part.format is not FORMATS["trec"]:
@@ -145,7 +151,7 @@ def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
 
 def _blank(file: StoredFile, size: int, kind: Kind, source: Source) -> FilePart:
     """The file, of so many bytes, without them."""
-    layout = FORMATS[source.format or format_of(file.suffix)]
+    layout = find_format(source.format or format_of(file.suffix), file.path)
     return FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, file.limit(size))
 
 
@@ -273,8 +279,9 @@ class _Lines:
 
 
 def _bytes_of(page: memoryview, n_rows: int) -> int:
-    n_lines = bytes(page).count(_LINE_FEED)
-    return max(1, min(len(page) * n_rows // max(1, n_lines), _LARGEST))
+    n_lines = max(1, bytes(page).count(_LINE_FEED))
+    largest = _LARGEST if len(page) < n_lines * _LONG else _LARGEST_OF_LONG
+    return max(1, min(len(page) * n_rows // n_lines, largest))
 
 
 def _holds_row(lines: memoryview) -> bool:
@@ -331,14 +338,22 @@ def part_places(file: StoredFile, kind: Kind, source: Source, n_rows: int) -> tu
         blank = _blank(file, size, kind, source)
         places: list[PartPlace] = []
         if not suffixes(file.name)[1] and blank.format.count_lines is not None:
-            places = _line_places(read, size, n_rows)
+            page = read(0, min(PAGE, size))
+            if not _has_lists(blank, page, size):
+                places = _line_places(read, page, size, n_rows)
         elif not suffixes(file.name)[1] and blank.format.cut is not None:
             places = _group_places(read, size, blank, n_rows)
         return size, places if len(places) > 1 else []
 
 
-def _line_places(read: Callable[[int, int], memoryview], size: int, n_rows: int) -> list[PartPlace]:
-    page = read(0, min(PAGE, size))
+def _has_lists(blank: FilePart, page: memoryview, size: int) -> bool:
+    """Whether rows are lists: that a query has one is known only of a file that is read from its beginning."""
+    if _LINE_FEED not in bytes(page):
+        return False
+    return recognised(replace(blank, stored=pa.py_buffer(page)), page, ended=size < PAGE).lists is not None
+
+
+def _line_places(read: Callable[[int, int], memoryview], page: memoryview, size: int, n_rows: int) -> list[PartPlace]:
     if _LINE_FEED not in bytes(without_bom(page)).lstrip() or not _holds_row(page):
         return []
     step = hashed_alone(size) if has_ranges(size) else _bytes_of(page, n_rows)
@@ -363,6 +378,8 @@ def _group_places(read: Callable[[int, int], memoryview], size: int, blank: File
     with_end = _with_end(blank, size, lambda n_bytes: read(max(0, size - n_bytes), size))
     with_end = recognised(with_end, memoryview(b""), ended=True)
     assert with_end.spans is not None, "which was just read"
+    if with_end.lists is not None:
+        return []
     cuts = blank.format.cut(with_end, n_rows)
     if not _in_order(cuts, size) or not all(cut.spans and cut.groups for cut in cuts):
         return []

@@ -33,6 +33,7 @@ from rankledger.pipeline.data.formats import FORMATS, parse
 from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
 from rankledger.pipeline.data.formats.json import double, written
 from rankledger.pipeline.data.formats.layouts import RANK, columns_line
+from rankledger.pipeline.data.formats.lists import OneList, listed_queries
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
 from rankledger.pipeline.data.stored_documents import DocumentFile
@@ -269,7 +270,7 @@ def read_queries(source: Source | str, *, further: Sequence[str] = (), others: b
         named = {name: _texts(part, name) for name in further}
         return named | (_other_texts(part, {part.name(name) for name in ("query_id", *further)}) if others else {})
 
-    queries, parts = _read_ids(source, _QUERIES, columns)
+    queries, parts = _read_ids(source, _QUERIES, columns, alone=not (further or others))
     names = [name for name in parts[0] if all(name in part for part in parts)]
     return replace(queries, texts={name: [*chain.from_iterable(part[name] for part in parts)] for name in names})
 
@@ -281,7 +282,9 @@ def read_documents(source: Source | str, *, features: Sequence[str] = ()) -> Ids
         source: the input, or its path.
         features: columns of the file, by their names there.
     """
-    documents, parts = _read_ids(source, _DOCUMENTS, lambda part: _read_features(part, features) if features else [])
+    documents, parts = _read_ids(
+        source, _DOCUMENTS, lambda part: _read_features(part, features) if features else [], alone=not features
+    )
     joined = zip(features, zip(*parts, strict=True), strict=True)
     n_documents = len(documents.ids)
     return replace(
@@ -379,9 +382,11 @@ def _refuse_value(path: str, kind: Kind, odd: _OddValue, place: Callable[[int], 
     raise InputError(f"{path}: {kind.value} {odd.value} ({place(odd.row)}) {odd.problem}; fix it")
 
 
-def _read_ids(source: Source | str, kind: Kind, further: Callable[[FilePart], T]) -> tuple[Ids, list[T]]:
-    """The ids, and what `further` takes from each file."""
-    reading = Reading(source, kind)
+def _read_ids(
+    source: Source | str, kind: Kind, further: Callable[[FilePart], T], *, alone: bool
+) -> tuple[Ids, list[T]]:
+    """The ids, and what `further` takes from each file; if the ids are alone, a file is read in ranges."""
+    reading = Reading(source, kind, PART_ROWS if alone else None)
     tables, taken = zip(*reading.each(lambda part, table: (table, further(part))), strict=True)
     path = reading.source.path
     ids = pa.concat_tables(tables).column(kind.ids[0]).cast(pa.string()).combine_chunks()
@@ -441,6 +446,7 @@ class Reading:
         self._n_rows = n_rows
         self._opened: list[StoredFile] = []
         self._sizes: list[list[int]] = []  # rows of each part that has any or none, by file
+        self._lists = OneList()
         self._paths: dict[str, str] = {}  # of each remark, the first file that it is about
 
     @property
@@ -458,7 +464,7 @@ class Reading:
         Raises:
             InputError: a file is missing, empty or malformed, or changed while it was read.
         """
-        self.files, self._opened, self._sizes = [], [], []
+        self.files, self._opened, self._sizes, self._lists = [], [], [], OneList()
         if self.source.held is not None:
             yield self._take_held(self.source.held, take)
             return
@@ -470,15 +476,17 @@ class Reading:
     def _each_of(self, file: StoredFile, take: Callable[[FilePart, pa.Table], T], at_a_time: int) -> Iterator[T]:
         """What is taken from one file, and its size and digest: all of the same bytes, read once."""
 
-        def parsed(part: FilePart) -> tuple[int, str, list[T]]:
+        def parsed(part: FilePart) -> tuple[FilePart, Sequence[str], int, list[T]]:
             table = _parsed(part, self.kind)
-            return len(table), part.remark, [take(part, table)] if len(table) else []
+            layout = replace(part, stored=pa.py_buffer(b""), spans=None)  # its bytes are not kept
+            return layout, listed_queries(part, table), len(table), [take(part, table)] if len(table) else []
 
         sizes = self._sizes[-1]
         with refusing_unreadable(file.path), file.contents() as contents:
-            for n_rows, remark, taken in map_ahead(parsed, self._parts(file, contents), at_a_time):
+            for part, queries, n_rows, taken in map_ahead(parsed, self._parts(file, contents), at_a_time):
                 sizes.append(n_rows)
-                self._paths.setdefault(remark, file.path)
+                self._paths.setdefault(part.remark, file.path)
+                self._lists.add(part, queries)
                 yield from taken
             if not sum(sizes):
                 raise InputError(f"{file.path}: no rows; write the file again")

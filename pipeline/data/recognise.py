@@ -205,6 +205,9 @@ def _beginning(source: Source) -> Rows:
 def _by_content(found: Mapping[Role, Rows]) -> Role:
     """The role of rows that several readers took: few whole numbers are grades, others scores."""
     if "judgments" in found and "rankings" in found:
+        if bool((found["rankings"].values < 0).all()) and bool((found["judgments"].values == 1).all()):
+            counts = found["rankings"].counts  # lists of either: a model returns as many documents for most queries
+            return "rankings" if 1 < counts.max() == np.median(counts) else "judgments"
         values = found["judgments"].values
         is_graded = bool((values == np.rint(values)).all()) and len(set(values.tolist())) <= _MOST_GRADES
         return "judgments" if is_graded else "rankings"

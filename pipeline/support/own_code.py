@@ -30,6 +30,7 @@ __all__ = [
     "find_installed",
     "installed",
     "load_code",
+    "owners",
     "reason_of",
 ]
 
@@ -107,6 +108,12 @@ def installed(group: str) -> tuple[str, ...]:
     return tuple(sorted(importlib.metadata.entry_points(group=group).names))
 
 
+def owners(group: str, name: str) -> tuple[str, ...]:
+    """The packages, with their versions, that name code so in a group of entry points; none of them is imported."""
+    found = importlib.metadata.entry_points(group=group, name=name)
+    return tuple(sorted({_title_of(entry.dist) for entry in found} - {""}))
+
+
 def find_installed(group: str, name: str) -> OwnCode | None:
     """The code that an installed package names so; None if none does.
 
@@ -117,8 +124,8 @@ def find_installed(group: str, name: str) -> OwnCode | None:
         (entry.value, _title_of(entry.dist)): entry for entry in importlib.metadata.entry_points(group=group, name=name)
     }
     if len(found) > 1:
-        owners = ", ".join(owner for _, owner in sorted(found))
-        raise ValueError(f"several installed packages name it: {owners}; uninstall all but one")
+        titles = ", ".join(owner for _, owner in sorted(found))
+        raise ValueError(f"several installed packages name it: {titles}; uninstall all but one")
     for (value, _), entry in found.items():
         written = _REFERENCE.fullmatch(value)
         if written is None or value.partition(":")[0].endswith(".py"):

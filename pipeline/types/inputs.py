@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "BEIR_TABLES",
     "FORMATS",
+    "FORMATS_GROUP",
     "IN_MEMORY",
     "MANY_ROWS",
     "ArrowStream",
@@ -55,6 +57,14 @@ FORMATS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Each format's name, and the module of `pipeline/data/formats` with its `Format`."""
+
+
+FORMATS_GROUP = "rankledger.formats"
+"""The group of entry points by which installed packages name further formats."""
+
+
+BEIR_TABLES: Mapping[str, str] = MappingProxyType({"queries": "queries.jsonl", "documents": "corpus.jsonl"})
+"""The files beside `qrels` in a folder of BEIR, by what they are of the dataset."""
 
 
 class ArrowStream(Protocol):

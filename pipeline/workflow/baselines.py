@@ -56,7 +56,7 @@ from rankledger.pipeline.workflow.workspace import (
     Workspace,
     open_record,
     recorded_output,
-    refuse_foreign_servers,
+    refuse_foreign_inputs,
     refuse_other_inputs,
 )
 
@@ -428,7 +428,7 @@ class RecordedDataset:
             kept = self.store().dataset()
             if kept is not None:
                 return kept
-        refuse_foreign_servers(self.opened)
+        refuse_foreign_inputs(self.opened)
         needed = replace(self.planned, queries=None, documents=None, interactions=None, suites={})
         read = read_planned(needed, self.profile.conventions)
         refuse_other_inputs(self.record, self.planned.name, read.files)
@@ -466,7 +466,7 @@ def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile:
         hits = store.store.read_hits(store.key(output, files))
         if hits is not None:
             return assemble(dataset.judgments, hits, profile.conventions, path=output.path)
-    refuse_foreign_servers(kept.opened)
+    refuse_foreign_inputs(kept.opened)
     refuse_changed(files, describe(output))
     reader = OutputReader(dataset, profile.conventions, depth=0, compared=0, kept=store)
     return reader.read(task, allow_no_overlap=True).joined  # what was evaluated was accepted then

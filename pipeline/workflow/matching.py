@@ -24,7 +24,7 @@ from rankledger.pipeline.workflow.baselines import RecordedDataset
 from rankledger.pipeline.workflow.inputs import dataset_source
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.references import Pair, Sides, measure_among
-from rankledger.pipeline.workflow.workspace import Opened, refuse_foreign_servers
+from rankledger.pipeline.workflow.workspace import Opened, refuse_foreign_inputs
 
 __all__ = ["Match", "leading_measures", "match_datasets", "record_pairs"]
 
@@ -139,7 +139,7 @@ class Match:
         planned = self.after.planned
         if planned.queries is None:
             return Groups()
-        refuse_foreign_servers(self.after.opened)
+        refuse_foreign_inputs(self.after.opened)
         queries = source_of(planned.queries)
         refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
         table = readers.read_queries(queries, further=dataset_source(planned).group_columns, others=True)

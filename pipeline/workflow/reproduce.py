@@ -39,7 +39,7 @@ from rankledger.pipeline.workflow.workspace import (
     Workspace,
     open_record,
     recorded_output,
-    refuse_foreign_servers,
+    refuse_foreign_inputs,
     repository_of,
 )
 
@@ -201,7 +201,7 @@ def reproduce(
     if broken := [*damaged_files(recorded)]:
         raise InputError(*broken)
     opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)], runs_code=True)
-    refuse_foreign_servers(opened)
+    refuse_foreign_inputs(opened)
     workers = workers_of(opened.loaded.config, jobs)
     with TemporaryDirectory(prefix="rankledger-") as scratch:
         folder = None if inputs is None else Path(inputs)

@@ -18,12 +18,14 @@ from rankledger.pipeline.config.schema import Loaded, load
 from rankledger.pipeline.config.values import is_printable
 from rankledger.pipeline.config.yaml import KeyPath, dotted
 from rankledger.pipeline.data.cache import OutputCache
+from rankledger.pipeline.data.files import suffixes
+from rankledger.pipeline.data.formats import format_of
 from rankledger.pipeline.record.folder import read_record, refuse_changed
 from rankledger.pipeline.record.store import Records, is_own, open_records
 from rankledger.pipeline.record.tables import read_file
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.inputs import FORMATS, InputFile
 from rankledger.pipeline.types.results import Record
 
 __all__ = [
@@ -33,7 +35,7 @@ __all__ = [
     "open_record",
     "open_source",
     "recorded_output",
-    "refuse_foreign_servers",
+    "refuse_foreign_inputs",
     "refuse_other_inputs",
     "repository_of",
 ]
@@ -136,7 +138,7 @@ def open_source(
     if date is not None:
         raise InputError(f"{path}: a record has its own date; remove --date")
     opened = open_record(path, overrides=overrides, tracking=tracking, allow_env=allow_env, runs_code=True)
-    refuse_foreign_servers(opened)
+    refuse_foreign_inputs(opened)
     return opened
 
 
@@ -193,7 +195,8 @@ def open_record(
     loaded = load(config, overrides, manifest.expansions, variables, will_plan=True, own_metrics=manifest.own_metrics)
     tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
     metrics = None if runs_code and own else _own_metrics(record)
-    return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics), record, own)
+    roles = {name: dataset.files_by_role for name, dataset in manifest.datasets.items()}
+    return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics, roles), record, own)
 
 
 def _own_metrics(record: Record) -> Mapping[str, Metric]:
@@ -205,20 +208,35 @@ def _own_metrics(record: Record) -> Mapping[str, Metric]:
     return {name: recorded_metric(name, metric) for name, metric in record.manifest.own_metrics.items()}
 
 
-def refuse_foreign_servers(opened: Opened) -> None:
-    """Refuse to read inputs from servers that the record of somebody else names: they would be sent credentials.
+def refuse_foreign_inputs(opened: Opened) -> None:
+    """Refuse to read inputs that the record of somebody else names on servers, or in formats of installed packages.
+
+    A server would be sent credentials, and a package's code would run.
 
     Raises:
-        InputError: an input is such a URL.
+        InputError: an input is such a URL, or has such a format.
     """
     if opened.is_own:
         return
     for key, path in paths_of(opened.loaded.document.data):
+        name = _format_of(opened, key, path)
+        if name not in FORMATS and not opened.is_typed(key):
+            raise InputError(
+                f"{opened.config}: {dotted(key)}: {without_credentials(path)} has the format {name!r} of an installed "
+                "package, and the record was not made by you on this machine; if you trust it, evaluate its "
+                "config.yaml instead"
+            )
         if is_url(path) and not opened.is_typed(key) and (urlsplit(path).scheme not in _PUBLIC or "?" in path):
             raise InputError(
                 f"{opened.config}: {dotted(key)}: {without_credentials(path)} names a server, and the record was "
                 "not made by you on this machine; if you trust it, evaluate its config.yaml instead"
             )
+
+
+def _format_of(opened: Opened, key: KeyPath, path: str) -> str:
+    """The format that a record gives to an input, itself or by the ending of the path; no package is imported."""
+    named = opened.loaded.document.value((*key[:-1], "format")) if key[-1:] == ("path",) else None
+    return str(named) if named else format_of(suffixes(path)[0])
 
 
 def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequence[InputFile]]) -> None:

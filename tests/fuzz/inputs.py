@@ -34,6 +34,13 @@ _GRADES = (2, 0, 1, 1, 3, -1, 1, 0)
 _SCORES = (2.5, 2.5, 1.25, -1e-3, 0.0, 3e38, 1.0, 1e-50)
 _JUDGED: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "relevance": _GRADES}
 _RANKED: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "score": _SCORES}
+_LISTED: Columns = {"query_id": ("q1", "q2", "ü3"), "doc_ids": (["d1", "d2", "文3"], ["d1", "d5"], ["d2", "d4"])}
+_SCORED: Columns = {**_LISTED, "scores": ([2.5, 2.5, -1e-3], [3e38, 1.0], [1.0, 0.0])}
+_OBJECTS: Columns = {
+    "query_id": ("q1", "q2"),
+    "results": ([{"doc_id": "d1", "score": 2.5}, {"doc_id": "文3", "score": 1}], [{"doc_id": "d5", "score": -1}]),
+}
+_SUBMITTED: Columns = {"id": ("q1", "q2", "ü3"), "prediction": ("d1 d2 文3", "d1", "")}
 _RANKS: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "rank": (1, 2, 3, 1, 2, 1, 4, 3)}
 _RATED: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "rating": (1, 2, 3, 4, 5, 4.5, 3, 2)}
 _PREDICTED: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "prediction": (*_SCORES[:5], 4.5, 3, 2)}
@@ -261,11 +268,13 @@ def _ranking_files(variant: str = "plain") -> list[Case]:
 
 def _judgment_seeds() -> list[Case]:
     subtopics = _files("subtopics", {**_JUDGED, "subtopic": tuple("aabbccdd")}, "subtopics")
-    return [*_judgment_files(), *subtopics, *_files("mapped", _renamed(_JUDGED), nested=True)]
+    lists = [*_files("lists", _LISTED), *_files("lists", {**_SCORED, "relevance": _SCORED["scores"]})]
+    return [*_judgment_files(), *subtopics, *_files("mapped", _renamed(_JUDGED), nested=True), *lists]
 
 
 def _ranking_seeds() -> list[Case]:
-    return [*_ranking_files(), *_files("ranks", _RANKS, "ranking"), *_files("mapped", _renamed(_RANKED))]
+    lists = [case for columns in (_LISTED, _SCORED, _OBJECTS, _SUBMITTED) for case in _files("lists", columns)]
+    return [*_ranking_files(), *_files("ranks", _RANKS, "ranking"), *_files("mapped", _renamed(_RANKED)), *lists]
 
 
 def _output_seeds() -> list[Case]:

@@ -62,10 +62,11 @@ def encode(rows: Plain, format: str, value: str = "relevance", names: Sequence[s
     return table_bytes([pa.array(*column) for column in zip(columns, types, strict=True)], names)
 
 
-def table_bytes(columns: Sequence[pa.Array], names: Sequence[str]) -> bytes:
+def table_bytes(columns: Sequence[pa.Array], names: Sequence[str], *, row_group_size: int | None = None) -> bytes:
     """Parquet of these columns."""
     sink = pa.BufferOutputStream()
-    parquet.write_table(pa.Table.from_arrays(list(columns), names=list(names)), sink)
+    table = pa.Table.from_arrays(list(columns), names=list(names))
+    parquet.write_table(table, sink, row_group_size=row_group_size)
     return sink.getvalue().to_pybytes()
 
 

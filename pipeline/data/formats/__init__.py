@@ -12,17 +12,71 @@ from pkgutil import resolve_name
 import pyarrow as pa
 
 from rankledger.pipeline.data.formats.common import FilePart, Format, odd_id, refuse_id
+from rankledger.pipeline.data.formats.installed import installed_format, installed_formats
+from rankledger.pipeline.data.formats.lists import rows_of_lists
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types import inputs
 
-__all__ = ["FORMATS", "format_of", "parse", "tool_of"]
+__all__ = [
+    "FORMATS",
+    "find_format",
+    "format_key",
+    "format_of",
+    "installed_format",
+    "installed_formats",
+    "parse",
+    "tool_of",
+]
 
 FORMATS: Mapping[str, Format] = {name: resolve_name(f"{__name__}.{place}") for name, place in inputs.FORMATS.items()}
+_TEXT = ("", ".", ".txt")  # endings that stay TREC text
 _BY_SUFFIX = {suffix: name for name, known in FORMATS.items() for suffix in known.suffixes}
 
 
 def format_of(suffix: str) -> str:
-    """The format of files whose names end so; an unknown ending means TREC text."""
-    return _BY_SUFFIX.get(suffix, "trec")
+    """The format of files whose names end so, built in or of an installed package, which is not imported.
+
+    An unknown ending means TREC text.
+    """
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    name = suffix.removeprefix(".")
+    return name if suffix not in _TEXT and name not in FORMATS and name in installed_formats() else "trec"
+
+
+def find_format(name: str, path: str) -> Format:
+    """The format of that name.
+
+    Args:
+        name: a built-in one, or one of an installed package, which is imported.
+        path: the file that has it.
+
+    Raises:
+        InputError: there is none, or its package is broken.
+    """
+    if name in FORMATS:
+        return FORMATS[name]
+    if name not in installed_formats():
+        known = ", ".join([*FORMATS, *installed_formats()])
+        raise InputError(f"{path}: no format {name!r}; install the package that has it, or write {known}")
+    try:
+        return installed_format(name)[0]
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def format_key(name: str) -> str:
+    """What decides which rows a format reads: its name, and of an installed one its package's version.
+
+    Raises:
+        InputError: it is installed and cannot be used.
+    """
+    if name in FORMATS or name not in installed_formats():
+        return name
+    try:
+        return f"{name} {installed_format(name)[1]}"
+    except ValueError as error:
+        raise InputError(str(error)) from None
 
 
 def tool_of(begin: bytes) -> Format | None:
@@ -36,7 +90,7 @@ def parse(part: FilePart) -> pa.Table:
     Raises:
         InputError: a line or row is malformed; it is named.
     """
-    table = part.format.parse(part)
+    table = part.format.parse(part) if part.lists is None else rows_of_lists(part)
     if "query_id" in table.column_names and not pa.types.is_dictionary(table.schema.field("query_id").type):
         table = table.set_column(0, "query_id", table.column("query_id").dictionary_encode())
     for column in part.kind.ids:

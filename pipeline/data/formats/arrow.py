@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from collections.abc import Iterator
+from itertools import chain as chained
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.pipeline.data.formats.common import FilePart, schema_of
+from rankledger.pipeline.data.formats.common import EACH, FilePart, KeyChain, schema_of
 from rankledger.pipeline.support.arrow import integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["rows_of", "values_of", "wanted_names"]
+__all__ = ["chains_of", "lists_of", "rows_of", "values_of", "wanted_names"]
 
 _CODE = 4  # bytes of the code of an id
 
@@ -64,6 +65,48 @@ def values_of(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object
         raise InputError(f"{part.path}: '{name}' {found}; write texts or numbers") from None
 
 
+def chains_of(schema: pa.Schema) -> dict[str, KeyChain]:
+    """What leads to each value of a row, by names such as `items` and `items.item_id`."""
+    chains = [chain for column in schema for chain in _chains(column.type, (column.name,))]
+    return {".".join(key for key in chain if key != EACH): chain for chain in reversed(chains)}
+
+
+def _chains(found: pa.DataType, chain: KeyChain) -> Iterator[KeyChain]:
+    if pa.types.is_struct(found):
+        for inner in found:
+            yield from _chains(inner.type, (*chain, inner.name))
+    elif not _is_list(found):
+        yield chain
+    elif EACH not in chain:
+        yield from _chains(found.value_type, (*chain, EACH))
+
+
+def _is_list(found: pa.DataType) -> bool:
+    return bool(pa.types.is_list(found) or pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found))
+
+
+def lists_of(part: FilePart, table: pa.Table) -> pa.Table:
+    """What the layout of a part says of a table that has its columns: the query, and lists of documents and values."""
+    assert part.lists is not None, "which its layout has"
+    chains = part.lists.chains
+    batches = [
+        pa.RecordBatch.from_arrays([_led_to(batch.column(chain[0]), chain[1:]) for chain in chains.values()], [*chains])
+        for batch in table.to_batches()
+    ]
+    return pa.Table.from_batches(batches) if batches else pa.table({name: pa.array([], pa.null()) for name in chains})
+
+
+def _led_to(column: pa.Array, chain: KeyChain) -> pa.Array:
+    """What a chain of keys leads to; lists as large lists, empty where they are null."""
+    if not chain:
+        return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if chain[0] != EACH:
+        return _led_to(pc.struct_field(column, chain[0]), chain[1:])
+    sizes = numpy_of(pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64()), np.int64)
+    values = _led_to(pc.list_flatten(column), chain[1:])
+    return pa.LargeListArray.from_arrays(integers(np.cumsum([0, *sizes])), values)
+
+
 def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Ids as codes of the distinct ones, which stand in the order in which they first appear; no text is made twice."""
     plain = not pa.types.is_dictionary(column.type)
@@ -75,7 +118,7 @@ def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return column.cast(pa.string())
     codes = [numpy_of(chunk.indices.cast(pa.int32()), np.int32) for chunk in coded.chunks]
     begins = (own[np.flatnonzero(np.diff(own, prepend=-1))].tolist() for own in codes)
-    order = [*dict.fromkeys(chain.from_iterable(begins))]
+    order = [*dict.fromkeys(chained.from_iterable(begins))]
     places = np.zeros(len(ids), dtype=np.int32)
     places[order] = np.arange(len(order))
     found = ids.take(integers(np.array(order, dtype=np.int64)))

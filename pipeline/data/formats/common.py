@@ -6,25 +6,31 @@ import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
 from rankledger.pipeline.data.formats import layouts
+from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import InMemory
 
 __all__ = [
     "BLOCK_SIZE",
+    "EACH",
     "LONGEST_ID",
     "PAGE",
     "Cut",
     "FilePart",
     "Format",
+    "KeyChain",
     "Kind",
+    "ListReader",
+    "Lists",
     "Row",
     "Sample",
     "Spans",
@@ -45,8 +51,53 @@ PAGE = 1 << 16  # bytes that are searched at a time
 LONGEST_ID = 1 << 16  # bytes: what is longer is no id but a file read as something else
 _BOM = b"\xef\xbb\xbf"
 
+EACH = "\0"  # in a chain of keys: each value of a list
+
 Row = tuple[str | float, ...]
+KeyChain: TypeAlias = tuple[str, ...]
+"""The keys that lead to a value of a row: a column, and keys or fields below it."""
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Lists:
+    """A layout with one row for each query, which has its documents as a list.
+
+    Attributes:
+        query_id: leads to the query.
+        doc_id: leads to its documents.
+        value: leads to their values; None if the order of the documents is their rank, or all are relevant.
+        falling: whether the values must not rise within a list.
+    """
+
+    query_id: KeyChain
+    doc_id: KeyChain
+    value: KeyChain | None = None
+    falling: bool = False
+
+    @property
+    def chains(self) -> Mapping[str, KeyChain]:
+        """What leads to the query, the documents and the values, if there are any."""
+        found = {"query_id": self.query_id, "doc_id": self.doc_id, "value": self.value}
+        return {name: chain for name, chain in found.items() if chain is not None}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that hold them, each once."""
+        return tuple(dict.fromkeys(chain[0] for chain in self.chains.values()))
+
+
+class ListReader(NamedTuple):
+    """How a format holds lists.
+
+    Attributes:
+        find: gives what leads to each value of a row, by name, from the beginning of a file and its first bytes.
+        read: gives a part's rows: the query, `doc_id` as lists, and `value` likewise if there are values.
+    """
+
+    find: Callable[[FilePart, bytes], Mapping[str, KeyChain]]
+    read: Callable[[FilePart], pa.Table]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +117,7 @@ class Format:
         count_lines: counts the lines of bytes that end with a line; None if a file cannot be cut at line ends.
         end_size: how many bytes at a file's end say where its rows are, by some of the last; None if none do.
         cut: cuts a whole file, of which its end must be there, into parts of about so many rows; None likewise.
+        lists: how it holds lists of documents; None if it has none.
         samples: gives the results of another tool; None for tables.
         is_recognised: whether a file that begins with these bytes is of that tool.
         repeats: the label that numbers the answers of one model to the same sample.
@@ -83,6 +135,7 @@ class Format:
     count_lines: Callable[[bytes], int] | None = None
     end_size: Callable[[memoryview], int] | None = None
     cut: Callable[[FilePart, int], Sequence[Cut]] | None = None
+    lists: ListReader | None = None
     samples: Callable[[FilePart], list[Sample]] | None = None
     is_recognised: Callable[[bytes], bool] | None = None
     repeats: str = ""
@@ -218,6 +271,7 @@ class FilePart:
         held: the input itself, if it was given in memory; there are no bytes then.
         remark: what the file's layout was taken for, if it had to be recognised.
         separator: what stands between two fields of the file, if it is no single character.
+        lists: where the lists are, if a row holds all documents of its query.
     """
 
     path: str
@@ -234,6 +288,7 @@ class FilePart:
     held: InMemory | None = None
     remark: str = ""
     separator: str = ""
+    lists: Lists | None = None
 
     @property
     def size(self) -> int:
@@ -256,7 +311,10 @@ class FilePart:
         return io.BytesIO(self.data)
 
     def position(self, row: int) -> str:
-        """Where a row, counted from 0, stands, such as `line 3`."""
+        """Where a row, counted from 0, stands, such as `line 3`; of lists, each document is a row."""
+        if self.lists is not None and self.format.lists is not None:
+            sizes = pc.list_value_length(self.format.lists.read(self).column("doc_id")).combine_chunks()
+            row = int(np.searchsorted(np.cumsum(numpy_of(sizes, np.int64)), row, side="right"))
         return self.format.position(self, row)
 
     def at(self, number: int) -> str:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from typing import Literal
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from rankledger.pipeline.data.formats.common import (
+    EACH,
     FilePart,
     Format,
+    KeyChain,
+    Kind,
+    ListReader,
     count_lines,
     line_position,
     parse_csv,
@@ -21,9 +30,15 @@ from rankledger.pipeline.data.formats.common import (
     row_of,
     table_of,
 )
+from rankledger.pipeline.support.arrow import bools, integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
 __all__ = ["CSV", "TSV", "delimited"]
+
+_FIRST = 100  # rows by which lists are known
+_ITEM = re.compile(r"""'([^'\\]*)'|"([^"\\]*)"|([\w.+-]+)""")
+_ANY = r"""(?:'[^'\\]*'|"[^"\\]*"|[\w.+-]+)"""
+_LITERAL = re.compile(rf"\[\s*(?:{_ANY}(?:\s*,\s*{_ANY})*)?\s*\]")
 
 
 def delimited(name: str, delimiter: str, *, quotes: bool = False, suffixes: Sequence[str] = ()) -> Format:
@@ -48,7 +63,43 @@ def delimited(name: str, delimiter: str, *, quotes: bool = False, suffixes: Sequ
         layout.table,
         layout.header,
         count_lines=lines,
+        lists=ListReader(layout.chains, layout.lists),
     )
+
+
+def _holds_list(cell: str) -> bool:
+    """Whether it has several ids with blanks between, or is a list as pandas writes one."""
+    return len(cell.split()) > 1 or _is_literal(cell)
+
+
+def _is_literal(cell: str) -> bool:
+    return cell[:1] == "[" and cell[-1:] == "]"
+
+
+def _split(part: FilePart, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The texts between blanks in each cell, or in lists as pandas writes them."""
+    return pa.chunked_array([_split_chunk(part, chunk) for chunk in column.chunks], pa.large_list(pa.string()))
+
+
+def _split_chunk(part: FilePart, cells: pa.Array) -> pa.Array:
+    if any(map(_is_literal, cells.slice(0, _FIRST).to_pylist())):
+        return pa.array([_literal(part, cell) for cell in cells.to_pylist()], pa.large_list(pa.string()))
+    split = pc.ascii_split_whitespace(cells)
+    texts = pc.list_flatten(split)
+    rows = np.repeat(np.arange(len(cells)), numpy_of(pc.list_value_length(split), np.int32))
+    full = numpy_of(pc.binary_length(texts), np.int32) > 0  # an empty cell is split into an empty text
+    sizes = np.bincount(rows[full], minlength=len(cells))
+    return pa.LargeListArray.from_arrays(integers(np.cumsum([0, *sizes])), texts.filter(bools(full)))
+
+
+def _literal(part: FilePart, cell: str) -> list[str]:
+    """The ids of `['d1', 'd2']` or `[1, 2]`, as they are spelled."""
+    if not cell.strip():
+        return []
+    if not _LITERAL.fullmatch(cell):
+        advice = "write ids with blanks between, or as ['d1', 'd2']"
+        raise InputError(f"{part.path}: the list {shorten(cell)} cannot be read; {advice}")
+    return [quoted or double or plain for quoted, double, plain in _ITEM.findall(cell)]
 
 
 class _Layout:
@@ -110,6 +161,37 @@ class _Layout:
             return pa.csv.read_csv(pa.BufferReader(part.data), parse_options=parsing, convert_options=converting)
         except pa.ArrowException as error:
             raise InputError(f"{part.path}: {shorten(str(error).partition(chr(10))[0])}; write it again") from None
+
+    def chains(self, part: FilePart, sample: bytes) -> dict[str, KeyChain]:
+        """What leads to each field: to lists where some of the first cells hold several ids.
+
+        If the config names the documents and no query returns in the first lines, each may be a list of one, too.
+        """
+        header = self.header(part)
+        rows = [*islice(self._first_rows(part, sample, len(header)), _FIRST)]
+        queries = [row[header.index(part.name("query_id"))] for row in rows] if part.name("query_id") in header else []
+        named = part.names.get("doc_id") if len({*queries}) == len(queries) > 0 else None
+        return {
+            name: (name, EACH) if name == named or any(_holds_list(row[place]) for row in rows) else (name,)
+            for place, name in enumerate(header)
+        }
+
+    def lists(self, part: FilePart) -> pa.Table:
+        """The query and the lists of each row."""
+        assert part.lists is not None, "which its layout has"
+        columns = tuple(part.lists.chains)
+        names = {column: chain[0] for column, chain in part.lists.chains.items()}
+        texts = self.parse(replace(part, kind=Kind(columns, None), names=names))
+        found = [texts.column(0).cast(pa.string()), *(_split(part, texts.column(column)) for column in columns[1:])]
+        return pa.Table.from_arrays(found, [*columns])
+
+    def _first_rows(self, part: FilePart, sample: bytes, n_fields: int) -> Iterator[list[str]]:
+        """The rows of the first bytes; of the beginning of the file, if it has a longer line."""
+        stored = pa.py_buffer(sample) if b"\n" in sample else part.stored
+        with suppress(InputError):
+            for _, row in self.lines(replace(part, stored=stored)):
+                if len(row) == n_fields:
+                    yield row
 
     def _full_lines(self, part: FilePart, header: list[str]) -> Iterator[tuple[int, list[str]]]:
         """The lines that hold a row, each with a field for every column of the header."""

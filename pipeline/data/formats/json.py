@@ -8,17 +8,23 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from contextlib import suppress
+from itertools import islice, product
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from rankledger.pipeline.data.formats.arrow import lists_of
 from rankledger.pipeline.data.formats.common import (
     BLOCK_SIZE,
+    EACH,
     FilePart,
     Format,
+    KeyChain,
+    ListReader,
     line_position,
+    refuse_surrogates,
     row_of,
     schema_of,
     table_of,
@@ -29,6 +35,7 @@ __all__ = ["JSON", "JSONL", "double", "written"]
 
 _LINE_FEED, _RETURN = b"\n\r"
 _IDS = ("query_id", "doc_id")
+_FIRST = 100  # objects by which lists are known
 
 
 def double(number: float) -> float:
@@ -65,23 +72,108 @@ def _parse_lines(part: FilePart) -> pa.Table:
 
 def _by_arrow(part: FilePart, names: list[str], n_objects: int) -> pa.Table | None:
     """The wanted keys of that many lines, an object each; None if there is a line that Arrow cannot read so."""
-    from pyarrow import json as arrow_json
-
     for id_type in (pa.string(), pa.int64()) if n_objects else ():
         types = [id_type if column in part.kind.ids else pa.float64() for column in part.kind.columns]
-        options = arrow_json.ParseOptions(
-            explicit_schema=pa.schema(zip(names, types, strict=True)), unexpected_field_behavior="ignore"
-        )
-        block = arrow_json.ReadOptions(block_size=BLOCK_SIZE)
-        try:
-            table = arrow_json.read_json(pa.BufferReader(part.data), block, options)
-            table.validate(full=True)
-        except pa.ArrowException:
+        table = _read_by_arrow(part, pa.schema(zip(names, types, strict=True)))
+        if table is None:
             continue
         if len(table) == n_objects and not any(column.null_count for column in table.columns):
             return table
         return None  # several objects on a line, a missing key
     return None
+
+
+def _read_by_arrow(part: FilePart, schema: pa.Schema) -> pa.Table | None:
+    """The columns of the schema; None if there is a value of another type."""
+    from pyarrow import json as arrow_json
+
+    options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    block = arrow_json.ReadOptions(block_size=BLOCK_SIZE)
+    try:
+        table = arrow_json.read_json(pa.BufferReader(part.data), block, options)
+        table.validate(full=True)
+    except pa.ArrowException:
+        return None
+    return table
+
+
+def _chains(part: FilePart, sample: bytes) -> dict[str, KeyChain]:
+    """What leads to each value of the first objects; the keys of what is malformed are passed over."""
+    end = sample.rfind(b"\n")
+    lines = sample[:end].splitlines() if end > 0 else [line for _, line in islice(_lines(part.beginning), 1)]
+    found: dict[str, KeyChain] = {}
+    for line in lines[:_FIRST]:
+        with suppress(ValueError, RecursionError):
+            found |= {".".join(key for key in chain if key != EACH): chain for chain in _leaves(json.loads(line))}
+    empty = [name for name in found if any(other.startswith(f"{name}.") for other in found)]
+    return {name: chain for name, chain in found.items() if name not in empty}
+
+
+def _leaves(value: object, chain: KeyChain = ()) -> Iterator[KeyChain]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _leaves(inner, (*chain, key))
+    elif not isinstance(value, list):
+        yield chain
+    elif EACH not in chain:
+        yield from _leaves(value[0] if value else None, (*chain, EACH))
+
+
+def _lists_of_lines(part: FilePart) -> pa.Table:
+    """The query and the lists of each object."""
+    assert part.lists is not None, "which its layout has"
+    chains = part.lists.chains
+    if n_objects := _count_objects(part.data):
+        for of_queries, of_documents in product((pa.string(), pa.int64()), repeat=2):
+            types = {"query_id": of_queries, "doc_id": of_documents, "value": pa.float64()}
+            schema = pa.schema(list(_nested([(chain, types[name]) for name, chain in chains.items()])))
+            table = _read_by_arrow(part, schema)
+            if table is not None and len(table) == n_objects:
+                return lists_of(part, table)
+    objects = _objects(part, part.lists.columns)
+    rows = [[_at(part, number, name, found, chain) for name, chain in chains.items()] for number, found in objects]
+    types = {"query_id": pa.string(), "doc_id": pa.large_list(pa.string()), "value": pa.large_list(pa.float64())}
+    columns = zip(*rows, strict=True) if rows else ([] for _ in chains)
+    return pa.table([pa.array(column, types[name]) for name, column in zip(chains, columns, strict=True)], [*chains])
+
+
+def _nested(chains: Sequence[tuple[KeyChain, pa.DataType]]) -> pa.DataType:
+    """The type of what has these types at the ends of these chains."""
+    (first, kind), *_ = chains
+    if not first:
+        return kind
+    below: dict[str, list[tuple[KeyChain, pa.DataType]]] = {}
+    for chain, found in chains:
+        below.setdefault(chain[0], []).append((chain[1:], found))
+    if first[0] == EACH:
+        return pa.list_(_nested(below[EACH]))
+    return pa.struct([(key, _nested(own)) for key, own in below.items()])
+
+
+def _at(part: FilePart, number: int, column: str, found: Any, chain: KeyChain) -> Any:
+    """What a chain of keys leads to in an object: ids as texts, values as numbers; an empty list where it has none."""
+    if not chain:
+        return _cell(part, number, column, found)
+    if chain[0] == EACH:
+        if found is not None and not isinstance(found, list):
+            raise InputError(f"{part.at(number)}: expected a list, found {written(found)}; fix the line")
+        return [_at(part, number, column, value, chain[1:]) for value in found or ()]
+    if isinstance(found, _Object) and chain[0] in found:
+        if chain[0] in found.doubled:
+            raise InputError(f"{part.at(number)}: '{shorten(chain[0])}' occurs twice; keep one")
+        return _at(part, number, column, found[chain[0]], chain[1:])
+    return [] if EACH in chain else _cell(part, number, column, None)
+
+
+def _cell(part: FilePart, number: int, column: str, value: Any) -> str | float:
+    if column == "value":
+        if type(value) not in (int, float):
+            raise InputError(f"{part.at(number)}: {part.kind.value} {written(value)} is not a number; fix it")
+        return double(value)
+    if type(value) not in (str, int):
+        raise InputError(f"{part.at(number)}: {column} is {written(value)}; write a string or a whole number")
+    refuse_surrogates(part, number, [str(value)])
+    return str(value)
 
 
 def _count_objects(data: memoryview) -> int:
@@ -264,5 +356,6 @@ JSONL = Format(
     header=_first_keys,
     typed=True,
     count_lines=lambda data: data.count(b"\n"),
+    lists=ListReader(_chains, _lists_of_lines),
 )
 JSON = Format("json", (".json",), _parse_object, _object_position, _object_columns, _object_cells, typed=True)

@@ -14,7 +14,17 @@ from typing import NamedTuple
 
 from rankledger.pipeline.support.errors import InputError
 
-__all__ = ["RANK", "Fields", "Recognised", "columns_line", "is_number", "recognise", "recognise_fields", "suggest"]
+__all__ = [
+    "RANK",
+    "Fields",
+    "Recognised",
+    "columns_line",
+    "is_number",
+    "means",
+    "recognise",
+    "recognise_fields",
+    "suggest",
+]
 
 RANK = "rank"
 _IDS = ("query_id", "doc_id")
@@ -148,9 +158,9 @@ def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[
     free = [name for name in found if name not in {names.get(column, column) for column in columns}]
     meant = {}
     for column in absent:
-        others = [name for name in free if not any(_means(name, other) for other in (*absent, "time"))]
+        others = [name for name in free if not any(means(name, other) for other in (*absent, "time"))]
         likely = [
-            *(name for name in free if _means(name, column)),
+            *(name for name in free if means(name, column)),
             *(others if column in _IDS or len(others) == 1 else []),
         ]
         meant[column] = next(iter(likely), "…")
@@ -158,7 +168,8 @@ def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[
     return columns_line(meant)
 
 
-def _means(name: str, column: str) -> bool:
+def means(name: str, column: str) -> bool:
+    """Whether a name is one that people give to our column."""
     return re.sub(r":.*|[\W_]", "", name).lower() in _MEANINGS.get(column, ())
 
 

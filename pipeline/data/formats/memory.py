@@ -9,7 +9,9 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from numbers import Integral, Real
 from typing import Any
@@ -17,8 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankledger.pipeline.data.formats.arrow import rows_of, values_of, wanted_names
-from rankledger.pipeline.data.formats.common import FilePart, Format
+from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of, values_of, wanted_names
+from rankledger.pipeline.data.formats.common import FilePart, Format, KeyChain, ListReader
 from rankledger.pipeline.support.arrow import integers
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InMemory, InputFile, row_number
@@ -30,6 +32,7 @@ _TAKES = (
     "or tuples (query, document, {value})"
 )
 _PAIR = ("query_id", "doc_id")
+_FIRST = 100  # rows of a data frame by which its lists are known
 _FIELDS = 3  # of a tuple: the query, the document and the value
 
 
@@ -168,12 +171,37 @@ def _checked_table(part: FilePart, names: Sequence[str]) -> pa.Table:
         return data.select([*names])
     at = [_columns(part).index(name) for name in names]
     frame = data.iloc[:, at].set_axis([*names], axis=1)
-    return _refusing(part.path, lambda: pa.Table.from_pandas(frame, preserve_index=False))
+    return _refusing(part.path, partial(_arrow_of, frame))
 
 
 def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
     table = _checked_table(part, names)
     return {name: values_of(part, name, table.column(name)) for name in names}
+
+
+def _chains(part: FilePart, _sample: bytes) -> dict[str, KeyChain]:
+    """What leads to each value; of a data frame by its first rows, of which some may be no lists that Arrow knows."""
+    data = _held(part).data
+    if isinstance(data, Mapping | list):
+        return {}
+    if not _is_frame(data):
+        return chains_of(data.schema)
+    found: dict[str, KeyChain] = {}
+    for place, name in enumerate(_columns(part)):
+        with suppress(InputError):
+            frame = data.iloc[:_FIRST, [place]].set_axis([name], axis=1)
+            found |= chains_of(_refusing(part.path, partial(_arrow_of, frame)).schema)
+    return found
+
+
+def _arrow_of(frame: Any) -> pa.Table:
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+def _lists(part: FilePart) -> pa.Table:
+    """The query and the lists of each row."""
+    assert part.lists is not None, "which its layout has"
+    return lists_of(part, _checked_table(part, part.lists.columns))
 
 
 def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
@@ -241,4 +269,15 @@ def _position(part: FilePart, row: int) -> str:
     return f"query '{shorten(str(query))}', document '{shorten(str(document))}'"
 
 
-MEMORY = Format("memory", (), _parse, _position, _columns, _cells, _checked_table, _columns, typed=True)
+MEMORY = Format(
+    "memory",
+    (),
+    _parse,
+    _position,
+    _columns,
+    _cells,
+    _checked_table,
+    _columns,
+    typed=True,
+    lists=ListReader(_chains, _lists),
+)

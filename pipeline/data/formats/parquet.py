@@ -11,13 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.pipeline.data.formats.arrow import rows_of, values_of, wanted_names
-from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Spans
+from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of, values_of, wanted_names
+from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, KeyChain, ListReader, Spans
 from rankledger.pipeline.support.errors import InputError, shorten
 
 __all__ = ["PARQUET"]
 
 _CELL = 8  # bytes that a value takes at least once it is read
+_LISTED = 100  # rows that a list counts as, where its length is not known
 _REPEATS = 2  # bytes stored of a value, below which texts are read as dictionaries: a few may stand in all rows
 
 
@@ -84,6 +85,16 @@ def _parse(part: FilePart) -> pa.Table:
     return rows_of(part, _read(part, file, names, coded))
 
 
+def _chains(part: FilePart, _sample: bytes) -> dict[str, KeyChain]:
+    return chains_of(_open(part).schema_arrow)
+
+
+def _lists(part: FilePart) -> pa.Table:
+    """The query and the lists of each row."""
+    assert part.lists is not None, "which its layout has"
+    return lists_of(part, _table(part, part.lists.columns))
+
+
 def _first_line(error: Exception) -> str:
     return shorten(str(error).partition("\n")[0])
 
@@ -116,11 +127,12 @@ def _end_size(end: memoryview) -> int:
 def _cut(part: FilePart, n_rows: int) -> list[Cut]:
     """Parts of as many row groups as have at most so many rows together; a larger row group is one."""
     file = _open(part)
-    names = wanted_names(part, file.schema_arrow)
+    names = wanted_names(part, file.schema_arrow) if part.lists is None else part.lists.columns
+    most = n_rows if part.lists is None else n_rows // _LISTED
     cuts, before, n_here = [0], [0], 0
     for number in range(file.metadata.num_row_groups):
         n_group = file.metadata.row_group(number).num_rows
-        if n_here and n_here + n_group > n_rows:
+        if n_here and n_here + n_group > most:
             cuts.append(number)
             before.append(before[-1] + n_here)
             n_here = 0
@@ -156,7 +168,7 @@ def _spans_of(part: FilePart, groups: Sequence[int], names: Sequence[str]) -> li
 
 PARQUET = Format(
     "parquet",
-    (".parquet", ".pq"),
+    (".parquet", ".pq", ".parq"),
     _parse,
     _position,
     _columns,
@@ -166,4 +178,5 @@ PARQUET = Format(
     typed=True,
     end_size=_end_size,
     cut=_cut,
+    lists=ListReader(_chains, _lists),
 )

@@ -27,6 +27,7 @@ from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.cli.commands import OTHER_WORDS, cli
 from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.types.inputs import FORMATS
 from tests.support.forked import Loaded
 from tests.support.generated_data import Collection, rows, search_collection, write_config, write_table
 
@@ -35,7 +36,8 @@ RUN = "from rankledger.pipeline.cli.app import main; main()"
 WEB = search_collection(40, n_queries=15)
 COMMANDS = [
     *("demo", "init", "evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
-    *("history", "list", "show", "report", "find", "nightly", "sync", "export", "reproduce", "verify", "prune", "plan"),
+    *("formats", "export"),
+    *("history", "list", "show", "report", "find", "nightly", "sync", "reproduce", "verify", "prune", "plan"),
 ]
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -907,6 +909,16 @@ def test_validate_tells_a_model_that_is_not_on_a_dataset(run_cli, config):
 
     assert outcome.code == 0
     assert re.search(r"│ dense +│ ready +│ - +│", outcome.out)
+
+
+def test_formats_lists_every_format(run_cli):
+    """Exit 0: each begins a line, with the endings of its files; no package here has one."""
+    outcome = run_cli("formats")
+
+    assert (outcome.code, outcome.err) == (0, "")
+    assert [line.split()[0] for line in outcome.out.splitlines()] == [*FORMATS]
+    assert "parquet         .parquet .pq .parq\n" in outcome.out
+    assert run_cli("formats", "--own").out == "no formats of installed packages: install a package with some\n"
 
 
 def test_measures_lists_every_metric(run_cli):

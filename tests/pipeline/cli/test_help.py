@@ -38,7 +38,7 @@ def test_the_commands_stand_in_groups():
         "Everyday": ["evaluate", "nightly", "show", "compare", "history", "report"],
         "Understand": ["explain", "plan", "validate", "measures", "find"],
         "Keep": ["accept", "sync", "prune", "verify", "reproduce", "list"],
-        "More": ["export", "trec_eval", "schema"],
+        "More": ["export", "trec_eval", "formats", "schema"],
     }
     assert set(cli.commands) == set(COMMANDS)
 

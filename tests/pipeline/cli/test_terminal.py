@@ -41,7 +41,7 @@ scoring._score_block = slow
 main()
 """
 EVALUATE = ["evaluate", "configs/config.yaml", "--no-tracking", "--jobs", "1"]
-SILENT = {"accept", "measures", "schema", "trec_eval"}  # commands that show nothing that --quiet could spare
+SILENT = {"accept", "formats", "measures", "schema", "trec_eval"}  # which show nothing that --quiet could spare
 
 
 @pytest.fixture

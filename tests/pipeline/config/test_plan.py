@@ -300,6 +300,10 @@ def test_search_matches_names_literally_and_globs_within_them(tmp_path):
             "2: datasets.d.suites[1]: unknown suite 'serch'; did you mean 'search'?",
         ),
         (
+            "datasets: {d: {judgments: {path: q, format: parqet}}}",
+            "2: datasets.d.judgments.format: unknown format 'parqet'; did you mean 'parquet'?",
+        ),
+        (
             "datasets: {d: {judgments: q, suites: [stars]}}",
             "2: datasets.d.suites[0]: the suite 'stars' is for ratings, and the dataset has rankings; name another",
         ),

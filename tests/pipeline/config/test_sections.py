@@ -262,10 +262,6 @@ LOGGED_ID = "write the id of a logged model, as in m-1f0c9a2b…"
 CREDENTIALS = "the name contains a user or password, as a URI does; choose another"
 LOGGED_URI = "write models:/NAME/VERSION, models:/NAME@ALIAS or models:/m-…"
 EXTRA = "`extra` is one JSON object of numbers; write only its path"
-FORMAT = (
-    "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl', 'json', 'parquet', 'inspect', 'lm_eval', "
-    "'mlflow', 'promptfoo' or 'every_eval_ever'"
-)
 TIES = (
     "conventions.ties: found 'random'; write 'doc_id_desc', 'doc_id_asc', 'input_order', 'rank_column', 'optimistic', "
     "'pessimistic' or 'expected'"
@@ -439,7 +435,6 @@ def test_wrong_settings(line, message):
         ("d: {judgments: [a]}", "d.judgments: found a list; write a path, or a mapping with `path:`"),
         ("d: {judgments: ''}", "d.judgments: found ''; write a text of at least one character"),
         ("d: {judgments: {format: csv}}", "d.judgments: the key 'path' is missing; add it"),
-        ("d: {judgments: {path: a, format: xml}}", FORMAT),
         ("d: {judgments: {path: a, column: {}}}", "d.judgments.column: unknown key 'column'; did you mean 'columns'?"),
         ("d: {judgments: a, columns: {user: query_id}}", COLUMN),
         ("d: {judgments: a, columns: {query_id: 1.5}}", "d.columns.query_id: found 1.5; write a text in quotes"),

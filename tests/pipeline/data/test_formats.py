@@ -607,15 +607,13 @@ def test_a_null_in_parquet_is_refused_with_its_row(column, coded):
 
 
 @pytest.mark.parametrize(
-    "ids",
-    [pa.array([1.0, 2.0]), pa.array([True, False]), pa.array([b"x", b"y"]), pa.array([["x"], ["y"]])],
-    ids=lambda ids: str(ids.type),
+    "ids", [pa.array([1.0, 2.0]), pa.array([True, False]), pa.array([b"x", b"y"])], ids=lambda ids: str(ids.type)
 )
 def test_ids_in_parquet_of_another_type_are_refused(ids):
     """The message names the column, its type and what to write; an id that is a fraction has several spellings."""
     message = refused(parquet_of(pa.array(["x", "y"]), ids, TWO), "a.parquet")
 
-    assert message.startswith("a.parquet: doc_id is " + str(ids.type).partition("<")[0])
+    assert message.startswith(f"a.parquet: doc_id is {ids.type}")
     assert message.endswith("; write ids as strings or whole numbers")
 
 

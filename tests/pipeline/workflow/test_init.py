@@ -136,6 +136,42 @@ def test_rankings_of_a_recommender_with_train_and_test(tmp_path):
     runs(found)
 
 
+LISTS = [
+    ("truth.csv", "predictions.csv", ("session_type", "labels"), " ".join),
+    ("truth.jsonl", "a.jsonl", ("query_id", "doc_ids"), list),
+    ("truth.parquet", "a.parquet", ("user_id", "items"), list),
+]
+
+
+@pytest.mark.parametrize(("truth", "output", "names", "written"), LISTS)
+def test_lists_of_one_name_are_told_apart_by_their_lengths(tmp_path, truth, output, names, written):
+    """A model returns as many documents for every query, and of these the truth has some."""
+    relevant = [
+        (query, written([f"d{number}" for number in range(1 + place % 3)])) for place, query in enumerate(QUERIES)
+    ]
+    returned = [(query, written([f"d{number}" for number in range(4)])) for query in QUERIES]
+    for name, rows in ((truth, relevant), (output, returned)):
+        if name.endswith("jsonl"):
+            lines = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+            (tmp_path / name).write_text("".join(lines))
+        else:
+            write(tmp_path / name, names, rows)
+    found = init(tmp_path)
+
+    assert roles(found) == {truth: "judgments", output: f"model {output.partition('.')[0]}"}
+    runs(found)
+
+
+def test_a_submission_is_known_by_its_column(tmp_path):
+    """`prediction` is no name of judgments, however long its lists are; an empty one is a query without output."""
+    write(tmp_path / "qrels.csv", TABLE, JUDGED)
+    write(tmp_path / "sub.csv", ("customer_id", "prediction"), [("q0", "d1 d2 d0"), ("q1", ""), ("q2", "d1")])
+    found = init(tmp_path)
+
+    assert roles(found) == {"qrels.csv": "judgments", "sub.csv": "model sub"}
+    runs(found)
+
+
 def test_scores_of_another_tool(tmp_path):
     """A row per query with a number in each further column holds scores; their direction is to be checked."""
     for place, name in enumerate(("small", "large")):

@@ -233,6 +233,39 @@ def test_parameters_are_checked_before_data_is_read(config):
         assert message in str(raised.value)
 
 
+EMPTY = """
+def best(block: JudgedBlock, *, k: int | None = None, least: float = 0) -> Floats:
+    '''The greatest grade, which an empty list has not.'''
+    if least > 1:
+        raise ValueError("least must be at most 1")
+    if not np.isfinite(block.ranks).any():
+        raise ValueError("max() of an empty list")
+    return np.where(np.isfinite(block.ranks), block.grades, 0.0).max(axis=0).clip(least, 1)
+"""
+
+
+def test_a_value_error_without_documents_alone_refuses_no_config(tmp_path):
+    """What a metric refuses on an empty list alone is no parameter: it has figures where lists are not empty."""
+    write_module(tmp_path, EMPTY)
+    config = write(tmp_path, "best@5", "dcg@5", metrics={"best": "clicks:best"}, report=False)
+    evaluation = evaluate(config)
+
+    assert evaluation.failed_measures == ()
+    assert set(evaluation.scores["best@5"].dropna()) <= {0.0, 1.0}
+    with pytest.raises(InputError, match=r"suites\.search\[0\]: best: ValueError: least must be at most 1"):
+        evaluate(config, overrides=["suites.search=['best(least=2)@5', 'dcg@5']"])
+
+
+def test_a_value_error_on_the_data_fails_the_measure_alone(tmp_path):
+    """The others of the suite have their figures, and the line names the measure and the line of its file."""
+    write_module(tmp_path, EMPTY.replace("if not", "if len(block.query_ids) > 1 or not"))
+    evaluation = evaluate(write(tmp_path, "best@5", "dcg@5", metrics={"best": "clicks:best"}, report=False))
+
+    assert {failure.measure for failure in evaluation.failed_measures} == {"best@5"}
+    assert "ValueError: max() of an empty list (clicks.py, line" in evaluation.failed_measures[0].warning
+    assert {line.measure for line in evaluation.estimates if line.estimate is not None} == {"dcg@5"}
+
+
 @each(
     "case",
     {

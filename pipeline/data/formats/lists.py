@@ -1,0 +1,357 @@
+"""Layouts of one row per query, which has its documents as a list: which columns are meant, and their rows.
+
+The order of a list is the rank of its documents, unless they have scores; a document that a list of judgments names is
+relevant with grade 1, unless it has a grade. Lists are known by the names that tools give them, and a column that the
+config names as `doc_id` is one if it holds lists. What may mean two things is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankledger.metrics.block import Floats
+from rankledger.pipeline.data.formats.common import EACH, FilePart, KeyChain, Lists, schema_of
+from rankledger.pipeline.data.formats.layouts import RANK, Recognised, columns_line, means
+from rankledger.pipeline.data.judgments import hash_ids
+from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
+from rankledger.pipeline.support.errors import InputError, shorten
+
+__all__ = ["OneList", "listed_queries", "recognise_lists", "rows_of_lists"]
+
+Ints = npt.NDArray[np.int64]
+
+_IDS = ("query_id", "doc_id")
+_PAIR = 2  # columns of Kaggle's files: an id, and a list
+# Names of lists in lower case without signs. Kaggle: prediction (H&M), labels (OTTO), hotel_cluster (Expedia), ad_id
+# (Outbrain), added_products (Santander), products (Instacart), item_recommendations (trivago). Spark's
+# ALSModel.recommendForAllUsers: recommendations. LensKit's ItemListCollection.save_parquet: items. Amazon Personalize's
+# batch jobs: output.recommendedItems. Ragas: retrieved_context_ids, reference_context_ids. Then names of queries that
+# stand beside them, further ones than `layouts` knows.
+_RANKED = {
+    *("prediction", "predictions", "preds", "predicted", "recommendation", "recommendations", "recs"),
+    *("recommendeditems", "itemrecommendations", "addedproducts", "hotelcluster", "adid", "topk", "topkitems"),
+    *("results", "hits", "ranking", "rankedlist", "rankeditems", "rankeddocs", "retrieved", "retrieveditems"),
+    *("retrieveddocs", "retrieveddocids", "retrievedids", "retrieveddocuments", "retrievedcontextids"),
+}
+_JUDGED = {
+    *("relevant", "relevantitems", "relevantdocs", "relevantdocids", "relevantids", "relevantdocuments"),
+    *("groundtruth", "truth", "gold", "goldids", "positives", "actual", "actuals", "target", "targets"),
+    *("referencecontextids",),
+}
+_EITHER = {
+    *("items", "itemids", "docs", "docids", "documents", "documentids", "passages", "passageids", "products"),
+    *("productids", "articles", "articleids", "labels", "itemid", "docid"),
+}
+_LISTS = {"score": _RANKED | _EITHER, RANK: _RANKED | _EITHER, "relevance": _JUDGED | _EITHER, None: _JUDGED | _EITHER}
+_QUERIES = {"session", "sessionid", "sessiontype", "questionid", "ncodpers", "displayid", "orderid"}
+
+
+def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePart | None:
+    """The part with the layout of its lists; None if its rows have a document each.
+
+    Args:
+        part: the beginning of a file.
+        pairs: what was recognised of its columns, were a row a document.
+        sample: its first bytes.
+
+    Raises:
+        InputError: it has lists, and which are meant is not clear.
+    """
+    if part.format.lists is None or part.kind.ids != _IDS or (part.kind.value is None and not part.format.typed):
+        return None
+    chains = {**part.format.lists.find(part, sample)}
+    for name in part.names.values():  # a field of objects of which the first rows have none
+        column, _, key = name.rpartition(".")
+        if name not in chains and EACH in chains.get(column, ()):
+            chains[name] = (*chains[column], key)
+    lists = {name: chain for name, chain in chains.items() if EACH in chain}
+    plain = [name for name in chains if name not in lists]
+    is_valued = pairs.by_rank or pairs.names.get(str(part.kind.value), part.kind.value) in plain
+    if not lists or pairs.names.get("doc_id", "doc_id") in plain or (is_valued and not part.format.typed):
+        return None
+    if part.names.get("doc_id", next(iter(lists))) not in chains:
+        return None  # which the message on missing columns says
+    documents = _documents(part, lists, len(chains))
+    queries = _queries(part, plain, len(chains))
+    if len(documents) != 1 or len(queries) != 1:
+        if part.format.typed or (len(chains) == _PAIR and not any(means(name, "time") for name in lists)):
+            _refuse(part, queries or plain, documents or [*lists])
+        return None
+    return _with_lists(part, chains, queries[0], documents[0])
+
+
+def _documents(part: FilePart, lists: Mapping[str, KeyChain], n_columns: int) -> list[str]:
+    """The lists that may hold the documents: the one that the config names, or those of known names."""
+    named = part.name("doc_id")
+    if named in lists:
+        return [named]
+    known = [name for name, chain in lists.items() if _plain(_column(chain)) in _LISTS.get(part.kind.value, _EITHER)]
+    if not part.format.typed and n_columns != _PAIR:
+        return []  # a text has blanks, too
+    of_objects = {_column(lists[name]) for name in known if lists[name][-1] != EACH}
+    if len(of_objects) != 1 or any(lists[name][-1] == EACH for name in known):
+        return known
+    values = [name for name in known if _is_value(lists[name][-1])]
+    likely = [name for name in known if means(lists[name][-1], "doc_id") or lists[name][-1] == "id"]
+    return likely or [name for name in known if name not in values]
+
+
+def _queries(part: FilePart, plain: Sequence[str], n_columns: int) -> list[str]:
+    """The columns that may hold the query."""
+    named = part.name("query_id")
+    if named in plain:
+        return [named]
+    if "query_id" in part.names:
+        return []
+    likely = [name for name in plain if means(_last(name), "query_id") or _plain(_last(name)) in _QUERIES]
+    ids = [name for name in likely if _last(name) != "query"]  # beside an id it is the query's text
+    return [name for name in plain if not means(name, "time")] if n_columns == _PAIR else ids or likely
+
+
+def _with_lists(part: FilePart, chains: Mapping[str, KeyChain], query: str, documents: str) -> FilePart:
+    """The part with this layout, and what has to be said of it."""
+    ids = {"query_id": query, "doc_id": documents}
+    value, name = _value(part, chains, ids)
+    names = {**ids, **({str(value): name} if name else {})}
+    taken = {ours: theirs for ours, theirs in names.items() if ours not in part.names and ours != theirs}
+    noted = ", in order of rank" if value == RANK else ", of grade 1" if value == "relevance" and not name else ""
+    falling = value == "score" and "score" not in part.names
+    return replace(
+        part,
+        names={**part.names, **names},
+        kind=replace(part.kind, value=value),
+        lists=Lists(chains[query], chains[documents], chains[name] if name else None, falling),
+        remark=f"read as a list per query{noted}: {columns_line(taken)}" if taken else "",
+    )
+
+
+def _value(part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str]) -> tuple[str | None, str]:
+    """What documents have beside them, and its name: a rank in place of a score, and no name if the order says it.
+
+    Raises:
+        InputError: several lists may hold it, or there is none of ratings.
+    """
+    wanted, names = part.kind.value, part.names
+    if wanted is None:
+        return None, ""
+    holder = _holder(chains[ids["doc_id"]])
+    beside = [
+        name for name, chain in chains.items() if EACH in chain and _holder(chain) == holder and name != ids["doc_id"]
+    ]
+    if wanted == RANK or (wanted == "score" and RANK in names and wanted not in names):
+        return RANK, _rank(part, chains, ids, beside)
+    own = [name for name in beside if _last(name) == wanted]
+    likely = own or [name for name in beside if _is_value(_last(name)) or means(_last(name), wanted)]
+    if wanted in names or likely:
+        return wanted, _one(part, chains, ids, wanted, [names[wanted]] if wanted in names else likely)
+    if wanted in chains:
+        by_order = f"say {columns_line({**ids, RANK: ids['doc_id']})} for the order, or " if wanted == "score" else ""
+        found = f"{wanted} is one number for all documents of a list"
+        raise InputError(f"{part.path}: {found}; {by_order}write a list of them, or a row per document")
+    if wanted == "score":
+        return RANK, _rank(part, chains, ids, beside)
+    if wanted != "relevance":
+        raise InputError(f"{part.path}: no list of {wanted}s beside '{ids['doc_id']}'; add one")
+    return wanted, ""
+
+
+def _rank(part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str], beside: Sequence[str]) -> str:
+    """The name of the ranks; empty if the order is meant."""
+    if RANK not in part.names:
+        return next((name for name in beside if means(_last(name), RANK)), "")
+    named = part.names[RANK]
+    return "" if named == ids["doc_id"] else _one(part, chains, ids, RANK, [named])
+
+
+def _one(
+    part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str], ours: str, names: Sequence[str]
+) -> str:
+    """The only name, which is one of a list."""
+    if len(names) > 1:
+        line = columns_line({**ids, ours: names[0]})
+        raise InputError(f"{part.path}: {ours} may be {' or '.join(names)}; say {line}, or another of them")
+    if EACH not in chains.get(names[0], ()):
+        listed = shorten(", ".join(name for name, chain in chains.items() if EACH in chain))
+        raise InputError(f"{part.path}: no list '{names[0]}' among {listed}; fix its name")
+    return names[0]
+
+
+def _holder(chain: KeyChain) -> KeyChain:
+    """What holds a list of values, or the objects of which each has a value."""
+    return chain[:-2] if chain[-1] == EACH else chain[:-1]
+
+
+def _refuse(part: FilePart, queries: Sequence[str], documents: Sequence[str]) -> None:
+    found = f"{' and '.join(documents)} {'looks like lists' if len(documents) == 1 else 'look like lists'}"
+    line = columns_line({"query_id": next(iter(queries), "…"), "doc_id": documents[0]})
+    what = {"relevance": "the relevant documents", None: "the documents"}.get(part.kind.value, "the documents in order")
+    raise InputError(f"{part.path}: {found}; if they are {what} of each query, say {line}")
+
+
+def _column(chain: KeyChain) -> str:
+    """The key of the list that a chain leads through."""
+    return chain[chain.index(EACH) - 1]
+
+
+def _last(name: str) -> str:
+    """The last key of a name, in the singular."""
+    return re.sub("(?<=[a-z])s$", "", name.rpartition(".")[2])
+
+
+def _plain(name: str) -> str:
+    return re.sub(r":.*|[\W_]", "", name).lower()
+
+
+def _is_value(key: str) -> bool:
+    return means(key, "score") or means(key, "rating")
+
+
+def rows_of_lists(part: FilePart) -> pa.Table:
+    """The rows of a part with lists, a document each, under our names.
+
+    Raises:
+        InputError: an id or a value is missing or of another type, a list of values is not as long as that of
+            documents, values rise where they must not, or a query has two rows.
+    """
+    assert part.format.lists is not None, "whose lists were found"
+    table = part.format.lists.read(part)
+    _refuse_types(part, table)
+    _refuse_repeats(part, table.column("query_id"))
+    n_before = 0
+    tables = []
+    for batch in table.to_batches():
+        tables.append(_rows_of_batch(part, batch, n_before))
+        n_before += batch.num_rows
+    if not tables:
+        return schema_of(part.kind, [*part.kind.columns]).empty_table()
+    return pa.concat_tables(tables)
+
+
+def _rows_of_batch(part: FilePart, batch: pa.RecordBatch, n_before: int) -> pa.Table:
+    queries, lists = batch.column("query_id"), batch.column("doc_id")
+    if queries.null_count:
+        row = pc.index(pc.is_null(queries), True).as_py()
+        raise InputError(f"{part.path}: query_id is null ({_at(part, n_before + row)}); fill it or remove the row")
+    sizes = numpy_of(pc.list_value_length(lists), np.int64)
+    documents = pc.list_flatten(lists)
+    rows = np.repeat(np.arange(len(sizes)), sizes)
+    if documents.null_count:
+        row = rows[pc.index(pc.is_null(documents), True).as_py()]
+        raise InputError(f"{part.path}: a doc_id is null ({_at(part, n_before + row)}); fill it or remove it")
+    columns: list[pa.Array] = [_coded(queries, sizes), documents.cast(pa.string())]
+    if part.lists is not None and part.lists.value is not None:
+        columns.append(_values(part, batch, sizes, rows, n_before))
+    elif part.kind.value is not None:
+        columns.append(floats(np.ones(len(rows)) if part.kind.value == "relevance" else _ranks(sizes)))
+    return pa.Table.from_arrays(columns, [*part.kind.columns])
+
+
+def _coded(queries: pa.Array, sizes: Ints) -> pa.DictionaryArray:
+    """The query of each document, as codes of those that have any."""
+    ids = queries.cast(pa.string()).filter(bools(sizes > 0))
+    codes = np.repeat(np.arange(len(ids), dtype=np.int32), sizes[sizes > 0])
+    numbers = pa.Int32Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])
+    return pa.DictionaryArray.from_arrays(numbers, ids)
+
+
+def _ranks(sizes: Ints) -> Floats:
+    """1, 2 and so on in each list."""
+    return (np.arange(1, sizes.sum() + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes)).astype(np.float64)
+
+
+def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_before: int) -> pa.Array:
+    """The values of all documents of a batch."""
+    own = numpy_of(pc.list_value_length(batch.column("value")), np.int64)
+    if (own != sizes).any():
+        row = int(np.flatnonzero(own != sizes)[0])
+        found = f"{own[row]} of {part.kind.value} for {sizes[row]} of doc_id ({_at(part, n_before + row)})"
+        raise InputError(f"{part.path}: the lists differ in length: {found}; write one for each document")
+    values = pc.list_flatten(batch.column("value"))
+    try:
+        values = values.cast(pa.float64(), safe=False)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{part.path}: {part.kind.value}: {shorten(str(error))}; write numbers") from None
+    if values.null_count:
+        row = rows[pc.index(pc.is_null(values), True).as_py()]
+        raise InputError(f"{part.path}: a {part.kind.value} is null ({_at(part, n_before + row)}); fill it")
+    if part.lists is not None and part.lists.falling:
+        numbers = numpy_of(values, np.float64)
+        rising = np.flatnonzero((np.diff(numbers) > 0) & (np.diff(rows) == 0))
+        if rising.size:
+            _refuse_rising(part, _at(part, n_before + int(rows[rising[0]])))
+    return values
+
+
+def _refuse_rising(part: FilePart, where: str) -> None:
+    by_score = columns_line({ours: part.name(ours) for ours in (*_IDS, "score")})
+    by_order = columns_line({**{ours: part.name(ours) for ours in _IDS}, RANK: part.name("doc_id")})
+    found = f"scores rise within a list ({where}), so its order is not that of the scores"
+    raise InputError(f"{part.path}: {found}; say {by_score} if the highest score is first, or {by_order} for the order")
+
+
+def _refuse_types(part: FilePart, table: pa.Table) -> None:
+    for column in table.column_names:
+        found = table.schema.field(column).type
+        leaf = found.value_type if pa.types.is_large_list(found) else found
+        whole = pa.types.is_integer(leaf) or pa.types.is_null(leaf)
+        text = pa.types.is_string(leaf) or pa.types.is_large_string(leaf) or pa.types.is_string_view(leaf)
+        number = pa.types.is_floating(leaf) or pa.types.is_decimal(leaf)
+        if column == "value" and not (whole or number or (text and not part.format.typed)):
+            raise InputError(f"{part.path}: {part.kind.value} is {shorten(str(leaf))}; write numbers")
+        if column != "value" and not (whole or text):
+            raise InputError(f"{part.path}: {column} is {shorten(str(leaf))}; write ids as strings or whole numbers")
+
+
+def _refuse_repeats(part: FilePart, queries: pa.ChunkedArray) -> None:
+    if pc.count_distinct(queries).as_py() < len(queries):
+        first: dict[str, int] = {}
+        for row, query_id in enumerate(map(str, queries.to_pylist())):
+            if first.setdefault(query_id, row) != row:
+                rows = f" ({_at(part, first[query_id])} and {_at(part, row)})"
+                raise InputError(_repeated(part.path, query_id, rows))
+
+
+def _repeated(path: str, query_id: str, where: str = "") -> str:
+    advice = "write all of its documents in one row, or a row per document with a score, rank or relevance"
+    return f"{path}: query '{shorten(query_id)}' has two lists{where}; {advice}"
+
+
+def listed_queries(part: FilePart, table: pa.Table) -> Sequence[str]:
+    """The queries of a part's rows if they are of lists; of others none."""
+    if part.lists is None or not len(table):
+        return ()
+    return table.column("query_id").unify_dictionaries().chunk(0).dictionary.to_pylist()  # type: ignore[no-any-return]
+
+
+class OneList:
+    """The queries that were read so far, of which each has one list."""
+
+    def __init__(self) -> None:
+        """Know none yet."""
+        self._hashes = np.empty(0, np.uint64)
+
+    def add(self, part: FilePart, query_ids: Sequence[str]) -> None:
+        """Take in the queries of the next part; of one without lists nothing is asked.
+
+        Raises:
+            InputError: one of them was in an earlier part.
+        """
+        if part.lists is None or not query_ids:
+            return
+        hashes = hash_ids(strings(query_ids))
+        again = np.flatnonzero(np.isin(hashes, self._hashes))
+        if again.size:
+            raise InputError(_repeated(part.path, query_ids[int(again[0])]))
+        self._hashes = np.concatenate([self._hashes, hashes])
+
+
+def _at(part: FilePart, row: int) -> str:
+    """Where a row of the file stands."""
+    return part.format.position(part, row)

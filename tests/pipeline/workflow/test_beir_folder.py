@@ -1,0 +1,116 @@
+"""A folder of BEIR as a dataset: its judgments bring its queries, and its corpus where a measure needs it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+import rankledger
+from rankledger.pipeline.support.errors import InputError
+from tests.support.data_files import refusal, write
+
+QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t2\n"
+RUN = "q1 Q0 d1 1 2 a\nq1 Q0 d3 2 1 a\nq2 Q0 d3 1 2 a\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """`nfcorpus` as the zip files of BEIR have it, beside a run, in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    queries = [{"_id": f"q{n}", "text": "", "metadata": {}, "market": "de" if n == 1 else "fr"} for n in (1, 2, 3)]
+    corpus = [{"_id": f"d{n}", "title": "", "text": "…", "metadata": {}} for n in range(1, 6)]
+    for name, objects in (("queries.jsonl", queries), ("corpus.jsonl", corpus)):
+        write(Path("nfcorpus") / name, "".join(json.dumps(each) + "\n" for each in objects))
+    write(Path("nfcorpus/qrels/test.tsv"), QRELS)
+    write(Path("run.txt"), RUN)
+    return Path("nfcorpus")
+
+
+def config(measures: list[str], **dataset: object) -> Path:
+    """A config of the folder."""
+    content = {
+        "name": "beir",
+        "datasets": {"nf": {"judgments": "nfcorpus", **dataset}},
+        "models": {"a": {"outputs": "run.txt"}},
+        "suites": {"s": measures},
+        "bootstrap": {"resamples": 100},
+    }
+    Path("config.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    return Path("config.yaml")
+
+
+def evaluated(measures: list[str], **dataset: object) -> rankledger.Evaluation:
+    return rankledger.evaluate(config(measures, **dataset), runs_dir="runs", tracking=False)
+
+
+def roles(evaluation: rankledger.Evaluation) -> dict[str, str]:
+    """The dataset's files by role, from the manifest."""
+    inputs = json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))["datasets"]["nf"]["inputs"]
+    return {file["role"]: Path(file["path"]).name for file in inputs}
+
+
+def test_the_corpus_is_read_if_a_measure_needs_it():
+    """Two of the five documents of the corpus are in some list; without such a measure it is left alone."""
+    evaluation = evaluated(["rr@10", "item_coverage@10"])
+    figures = {line.measure: line.estimate for line in evaluation.estimates}
+
+    assert figures["item_coverage@10"] == pytest.approx(2 / 5)
+    assert figures["rr@10"] == pytest.approx(1 / 2)
+    assert roles(evaluation) == {"judgments": "test.tsv", "queries": "queries.jsonl", "documents": "corpus.jsonl"}
+    assert roles(evaluated(["rr@10"])) == {"judgments": "test.tsv", "queries": "queries.jsonl"}
+
+
+def test_columns_of_the_queries_make_slices():
+    """As those of a queries table that the config names."""
+    evaluation = evaluated(["rr@10"], slices=["market"])
+
+    assert {line.slice for line in evaluation.estimates} == {"all", "market=de", "market=fr"}
+
+
+def test_tables_of_the_config_win():
+    """What the config names is read, and the folder's is not."""
+    write(Path("corpus.tsv"), "doc_id\nd1\nd2\nd3\nd4\n")
+    write(Path("queries.tsv"), "query_id\nq1\nq2\n")
+    evaluation = evaluated(["item_coverage@10"], queries="queries.tsv", documents="corpus.tsv")
+
+    assert roles(evaluation) == {"judgments": "test.tsv", "queries": "queries.tsv", "documents": "corpus.tsv"}
+    assert evaluation.estimates[0].estimate == pytest.approx(2 / 4)
+
+
+def test_one_file_of_the_folder_is_that_file_alone():
+    """Its judgments, named themselves, bring no table."""
+    assert roles(evaluated(["rr@10"], judgments="nfcorpus/qrels/test.tsv")) == {"judgments": "test.tsv"}
+
+
+def test_a_folder_without_a_corpus_has_no_catalogue(folder):
+    """A measure that needs it is refused, as for any other dataset."""
+    (folder / "corpus.jsonl").unlink()
+
+    assert "the whole catalogue is needed; add `documents:`" in refusal(
+        rankledger.validate, config(["item_coverage@10"])
+    )
+
+
+def test_a_judged_query_that_the_queries_lack_is_refused(folder):
+    """The folder is damaged, or of two versions."""
+    write(folder / "queries.jsonl", '{"_id": "q1", "text": ""}\n')
+
+    assert "it lacks 1, such as 'q2'" in refusal(rankledger.validate, config(["rr@10"]))
+
+
+def test_a_record_knows_its_tables_without_the_folder(folder):
+    """It is shown when the folder is gone, and reproduced from where its files moved to."""
+    record = evaluated(["item_coverage@10"]).record
+    assert rankledger.reproduce(str(record), runs_dir="runs").verdict == "identical"
+    Path("elsewhere").mkdir()
+    shutil.move(folder, "elsewhere/nf")
+
+    assert rankledger.load(record).estimates
+    again = rankledger.reproduce(str(record), runs_dir="runs", inputs="elsewhere")
+    assert (again.verdict, again.n_found) == ("identical", 3)
+    with pytest.raises(InputError, match=r"documents of nf: .*corpus\.jsonl"):
+        rankledger.reproduce(str(record), runs_dir="runs")
