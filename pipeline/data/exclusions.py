@@ -64,7 +64,8 @@ def own_documents(query_ids: Sequence[str]) -> Rows:
 def n_judged_themselves(judgments: Judgments) -> int:
     """How many queries judge the document of their own id."""
     own = own_documents(judgments.query_ids.tolist())
-    return len(match(judgments, own, hash_pairs(own, np.arange(len(own.query_ids))))[0])
+    places = np.arange(len(own.query_ids))
+    return len(match(judgments.pairs(places), own, hash_pairs(own, places))[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -225,7 +225,7 @@ def _described(role: Role, rows: Rows) -> str:
     return f"query, document and {column}; {counts}, {column} from {values[0]:g} to {values[-1]:g}"
 
 
-def _are_ranks(scores: npt.NDArray[np.float64]) -> bool:
+def _are_ranks(scores: npt.NDArray[np.floating]) -> bool:
     """Whether a reader made these scores of ranks, whose negatives they then are."""
     return bool((scores <= 0).all() and (scores < 0).any() and (scores == np.rint(scores)).all())
 
