@@ -570,7 +570,7 @@ def test_suites_may_be_left_out_where_all_datasets_are_of_scores(suites):
     assert [dataset.kind for dataset in read.datasets.values()] == ["scores", "scores"]
     assert config(yaml.safe_dump(read.model_dump(mode="json"))) == read
     assert findings(OF_SCORES + suites, "datasets.d.scores.x=up") == [
-        "--set datasets.d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"
+        "override datasets.d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"
     ]
 
 
@@ -590,7 +590,7 @@ def test_suites_are_wanted_beside_a_dataset_of_judgments(suites, message):
 @pytest.mark.parametrize("name", ["", "a/b", "..", "-a", "a b", "é", "a" * 101])
 def test_names_that_cannot_be_folders(name):
     """The name is a part of a path and of a URL."""
-    assert findings(SMALL, f"name='{name}'")[0].startswith(f"--set name: found '{name}'; write up to 100 letters")
+    assert findings(SMALL, f"name='{name}'")[0].startswith(f"override name: found '{name}'; write up to 100 letters")
 
 
 def test_all_mistakes_come_at_once_in_the_order_of_lines():
@@ -604,11 +604,11 @@ datasets: {d: {judgments: q, dupes: 1}}
 """
 
     assert findings(text, "seed=x") == [
-        "--set seed: found 'x'; write a whole number",
         "a.yaml:2: models.o.owner: found 1; write a text in quotes",
         "a.yaml:3: defaults.model.owner: found 2; write a text in quotes",
         "a.yaml:4: suites.s[0]: unknown metric 'apx'; did you mean 'ap'?",
         "a.yaml:5: datasets.d.dupes: unknown key 'dupes'; did you mean 'duplicates'?",
+        "override seed: found 'x'; write a whole number",
     ]
 
 
