@@ -41,6 +41,7 @@ from rankledger.pipeline.types.inputs import Content, DatasetSource, Ids, InputF
 from rankledger.pipeline.types.joined import Groups, Joined, Quality, QueryList, Unmatched
 
 __all__ = [
+    "ALLOW_NO_OVERLAP",
     "DatasetInput",
     "SingleQuery",
     "content_of",
@@ -60,7 +61,9 @@ __all__ = [
     "small_overlap",
 ]
 
-_ALLOW = "or accept it with outputs: {path: …, allow_no_overlap: true}"
+ALLOW_NO_OVERLAP = "or accept it with outputs: {path: …, allow_no_overlap: true}"
+"""The end of the message on an output that shares no query, document or pair with its dataset."""
+
 _OURS, _THEIRS = 10_000, 100_000  # ids of an output and of the dataset that are looked at for a cause
 _LONGEST = 256  # characters of an id that is looked at
 _SHOWN = 80  # characters of an id in a message
@@ -520,8 +523,8 @@ def _refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
     found = f"{_none_of(len(predictions.query_codes), 'predictions')} has a rating"
     if set(ours).isdisjoint(theirs):
         raise InputError(_mismatch(predictions.path, found, ours, theirs, "the ratings have"))
-    remedy = f"its queries and documents are rated, but not together; predict the pairs of the test data, {_ALLOW}"
-    raise InputError(f"{predictions.path}: {found}: {remedy}")
+    remedy = "its queries and documents are rated, but not together; predict the pairs of the test data"
+    raise InputError(f"{predictions.path}: {found}: {remedy}, {ALLOW_NO_OVERLAP}")
 
 
 def _find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.RankingRanges) -> Unmatched | None:
@@ -592,7 +595,7 @@ def _few_queries(n_queries: int, quality: Quality) -> Iterator[str]:
 def _mismatch(path: str, found: str, ours: Sequence[str], theirs: Sequence[str], others: str) -> str:
     """One line on ids that match nothing: an id of each side, and what to do."""
     one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
-    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {_ALLOW}"
+    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {ALLOW_NO_OVERLAP}"
 
 
 def _none_of(n: int, things: str) -> str:

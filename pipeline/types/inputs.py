@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -27,6 +27,7 @@ __all__ = [
     "Content",
     "DatasetSource",
     "Given",
+    "GivenPairs",
     "Ids",
     "InMemory",
     "InputFile",
@@ -79,6 +80,11 @@ Given: TypeAlias = (
     | Iterable[tuple[Id, Id, float]]
 )
 """An input as a function takes it: a path, a table, `{query: {document: value}}`, or tuples of these three."""
+
+GivenPairs: TypeAlias = (
+    str | Path | ArrowStream | Mapping[str, Collection[str]] | Mapping[int, Collection[int]] | Iterable[tuple[Id, Id]]
+)
+"""Pairs as a function takes them: a path, a table, `{query: [document, …]}`, or tuples of these two."""
 
 
 IN_MEMORY = "memory://"

@@ -17,13 +17,18 @@ from rankledger.pipeline.config.schema import checked
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.data.formats.memory import hold
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import IN_MEMORY, Given, InMemory
+from rankledger.pipeline.types.inputs import IN_MEMORY, Given, GivenPairs, InMemory
 from rankledger.pipeline.workflow.workspace import Opened
 
 __all__ = ["open_given"]
 
 _VALUES = {"judgments": "relevance", "ratings": "rating", "rankings": "score", "predictions": "prediction"}
-_TABLES = {"queries": ("query_id",), "documents": ("doc_id",), "interactions": ("query_id", "doc_id")}
+_TABLES = {
+    "queries": ("query_id",),
+    "documents": ("doc_id",),
+    "interactions": ("query_id", "doc_id"),
+    "exclude": ("query_id", "doc_id"),
+}
 
 
 def open_given(
@@ -32,7 +37,8 @@ def open_given(
     measures: str | Sequence[str | Measure],
     *,
     baseline: str | None,
-    tables: Mapping[str, Given | None],
+    tables: Mapping[str, Given | GivenPairs | None],
+    settings: Mapping[str, bool | str | None],
     name: str,
     dataset: str,
     overrides: Sequence[str],
@@ -45,7 +51,8 @@ def open_given(
         outputs: the models' outputs, by model.
         measures: the measures.
         baseline: the model that the others are compared with.
-        tables: the queries, documents and interactions of the dataset, by those names.
+        tables: the queries, documents, interactions and excluded documents of the dataset, by those names.
+        settings: its other keys; those that are None are left out.
         name: the evaluation's name.
         dataset: the dataset's name.
         overrides: `key.path=value` texts that win over everything.
@@ -63,10 +70,11 @@ def open_given(
         ("suites", "measures"): "measures",
         ("comparison", "baseline"): "baseline",
         ("name",): "name",
+        **{("datasets", dataset, key): key for key in settings},
     }
     held: dict[str, InMemory] = {}
 
-    def file(key: KeyPath, argument: str, url: str, data: Given, columns: Sequence[str]) -> dict[str, Value]:
+    def file(key: KeyPath, argument: str, url: str, data: object, columns: Sequence[str]) -> dict[str, Value]:
         arguments.update({key: argument, (*key, "path"): argument})
         if isinstance(data, str | os.PathLike):
             return {"path": os.fspath(data).replace("{", "{{").replace("}", "}}")}
@@ -80,6 +88,7 @@ def open_given(
                 key: file(("datasets", dataset, key), argument, f"{IN_MEMORY}{argument}", data, _columns_of(key))
                 for key, (argument, data) in roles.items()
             }
+            | {key: value for key, value in settings.items() if value is not None}
         },
         "models": {
             model: {
