@@ -26,7 +26,7 @@ from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 __all__ = ["Dataset", "DatasetDefaults", "File", "HeldFile", "Model", "OutputFile", "Outputs", "Score"]
 
-_OF_RANKINGS = ("subtopics", "relevant", "exclude", "exclude_self")
+_OF_RANKINGS = ("subtopics", "relevant", "exclude", "exclude_self", "seen")
 _IDLE = {  # the keys that have no effect on datasets with these, and what they have no effect on
     "ratings": (_OF_RANKINGS, "ratings"),
     "scores": ((*_OF_RANKINGS, "documents", "interactions", "suites", "duplicates"), "external scores"),
@@ -149,6 +149,10 @@ class DatasetDefaults(Section):
     exclude_self: bool = False
     """Whether to leave out the document whose id is the query's, too."""
 
+    seen: Literal["refuse", "remove", "count"] = "count"
+    """What to do with recommendations that stand in the user's `interactions`: refuse the output, remove them before
+    ranks and cutoffs, or count them."""
+
     suites: tuple[str, ...] | None = Field(None, min_length=1)
     """Suites to compute; by default all of the dataset's kind."""
 
@@ -186,6 +190,8 @@ class Dataset(DatasetDefaults):
         idle = [key for key in keys if getattr(self, key) != fields[key].default]
         if idle:
             raise ValueError(f"`{idle[0]}` has no effect on {kind}; remove it")
+        if self.seen != "count" and self.interactions is None:
+            raise ValueError("`seen` is about `interactions`, and there are none; add them")
         return self
 
 

@@ -86,7 +86,7 @@ _RULED_OUT = {  # the keys of defaults that a dataset does not take where it nam
     "judgments": ("ratings", "scores"),
     "ratings": ("judgments", "scores"),
     "scores": ("judgments", "ratings"),
-    **dict.fromkeys(("exclude", "exclude_self"), ("ratings", "scores")),
+    **dict.fromkeys(("exclude", "exclude_self", "seen"), ("ratings", "scores")),
     **dict.fromkeys(("subtopics", "documents", "interactions", "suites", "duplicates"), ("scores",)),
 }
 _MOST_BYTES = 10_000_000  # of a file

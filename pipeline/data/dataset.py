@@ -27,11 +27,11 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.exclusions import index_pairs, own_documents
+from rankledger.pipeline.data.exclusions import index_pairs, own_documents, seen_pairs, sort_out
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
-from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments, match, query_indices
+from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments, query_indices
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.ranking import order_rows
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
@@ -133,7 +133,7 @@ class DatasetInput:
         catalogue: what is known of its documents.
         files: what was read, by role: `judgments`, `ratings`, `queries`, `documents`, `interactions`, `exclude`.
         groups: the clusters and slices of its queries.
-        excluded: the documents that are left out of rankings; None if there are none.
+        excluded: the documents that are left out of rankings, and those seen in training; None if there are none.
         remarks: what is worth saying of its files, a line each.
     """
 
@@ -165,7 +165,8 @@ def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInpu
 
     Raises:
         InputError: a file is missing or malformed, a judged query is not in the queries table or has no cluster there,
-            a relevance is negative where that is an error, or no query of `exclude` is judged.
+            a relevance is negative where that is an error, or no query of `exclude` is judged,
+            or of `interactions` where `seen` is not `count`.
     """
     assert source.judgments is not None, "what has judgments or ratings"
     if source.kind == "ratings":
@@ -193,14 +194,19 @@ def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInpu
         interactions = readers.read_interactions(source.interactions)
         files["interactions"] = interactions.files
         remarks += interactions.remarks
-    pairs = None
+    pairs = []
     if source.exclude is not None:
-        pairs = readers.read_interactions(source.exclude)
-        files["exclude"] = pairs.files
-        remarks += [*pairs.remarks, *_unjudged_exclusions(pairs, indexed)]
+        pairs.append(readers.read_interactions(source.exclude))
+        files["exclude"] = pairs[0].files
+        remarks += [*pairs[0].remarks, *_unjudged_exclusions(pairs[0], indexed)]
+    if source.exclude_self:
+        pairs.append(own_documents(indexed.query_ids.tolist()))
+    if interactions is not None and source.kind == "rankings":
+        pairs.append(seen_pairs(interactions, source.seen))
+        if source.seen != "count":
+            _unjudged(interactions, indexed, "seen")
     catalogue = known_documents(documents, interactions, indexed.query_ids)
-    own = [own_documents(indexed.query_ids.tolist())] if source.exclude_self else []
-    excluded = index_pairs(indexed, own if pairs is None else [pairs, *own])
+    excluded = index_pairs(indexed, pairs)
     return DatasetInput(source.kind, indexed, catalogue, files, groups, excluded, tuple(dict.fromkeys(remarks)))
 
 
@@ -219,16 +225,22 @@ def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> Da
 
 
 def _unjudged_exclusions(pairs: Rows, judgments: Judgments) -> Iterator[str]:
-    """What to say of pairs to exclude whose queries are not judged; if none is, their ids are wrong."""
+    """What to say of pairs to exclude whose queries are not judged."""
+    others = _unjudged(pairs, judgments, "exclude")
+    if others:
+        of = f"{len(others):,} of the {len(pairs.query_ids):,} queries with documents to exclude"
+        yield f"{pairs.path}: {of} {'is' if len(others) == 1 else 'are'} not judged, such as '{shorten(others[0])}'"
+
+
+def _unjudged(pairs: Rows, judgments: Judgments, key: str) -> list[str]:
+    """The queries of pairs that are not judged; if none is judged, their ids are wrong, and the key has no effect."""
     others = [query_id for query_id in pairs.query_ids if query_id not in judgments.places]
     if len(others) == len(pairs.query_ids):
         theirs = judgments.query_ids.tolist()
         one, other, remedy = likely_cause(others, theirs) or (others[0], theirs[0], "write the ids of both alike")
         found = f"{_none_of(len(others), 'queries')} is judged, such as '{one[:_SHOWN]}'"
-        raise InputError(f"{pairs.path}: {found}; the judgments have '{other[:_SHOWN]}': {remedy}, or remove `exclude`")
-    if others:
-        of = f"{len(others):,} of the {len(pairs.query_ids):,} queries with documents to exclude"
-        yield f"{pairs.path}: {of} {'is' if len(others) == 1 else 'are'} not judged, such as '{shorten(others[0])}'"
+        raise InputError(f"{pairs.path}: {found}; the judgments have '{other[:_SHOWN]}': {remedy}, or remove `{key}`")
+    return others
 
 
 def read_output(
@@ -394,7 +406,7 @@ class SingleQuery:
         excluded = None if self.dataset.excluded is None else index_pairs(judged, [self.dataset.excluded.rows])
         joined = join_ranking(judged, rows, conventions, n_documents=self.dataset.n_documents, excluded=excluded)
         if excluded is not None:
-            out, _ = match(excluded, rows, hash_pairs(rows, query_indices(rows, judged.places)))
+            out, *_ = sort_out(excluded, rows, hash_pairs(rows, query_indices(rows, judged.places)))
             rows = rows.without(out)
         retrieved, ties = self._ranked(rows, conventions) if rows.chunks else ((), ())
         return QueryList(
@@ -406,6 +418,7 @@ class SingleQuery:
             grades=tuple(judged.rows.values.tolist()),
             kept=tuple(judged.kept.tolist()),
             n_excluded=joined.quality.n_excluded or 0,
+            n_seen=joined.quality.n_seen or 0,
         )
 
     def _ranked(self, rows: Rows, conventions: Conventions) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:

@@ -40,6 +40,8 @@ def _row(n_rows: int, found: JoinedRange) -> dict[str, Any]:
         "n_tied": within.n_tied,
         "n_excluded": within.n_excluded,
         "n_excluded_queries": within.n_excluded_queries,
+        "n_seen": within.n_seen,
+        "n_seen_queries": within.n_seen_queries,
         "knows_query": int(found.knows_query),
         "hits": integers(within.hits.astype(np.int64).ravel()),
         "retrieved": integers(within.retrieved.ravel()),
@@ -86,6 +88,8 @@ def _range(cells: dict[str, Any]) -> tuple[int, JoinedRange]:
         cells["n_tied"],
         n_excluded=cells["n_excluded"],
         n_excluded_queries=cells["n_excluded_queries"],
+        n_seen=cells["n_seen"],
+        n_seen_queries=cells["n_seen_queries"],
     )
     coded = cells["aside_query"].dictionary_encode()
     chunk = Chunk(numpy_of(coded.indices, np.int32), cells["aside_doc"], numpy_of(cells["aside_value"], np.float64))

@@ -23,7 +23,7 @@ import pyarrow as pa
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.data.exclusions import Left, leave_out
+from rankledger.pipeline.data.exclusions import Left, Seen, counts, leave_out, refuse_seen
 from rankledger.pipeline.data.join import Catalogue, assemble, judged_at_10
 from rankledger.pipeline.data.judgments import (
     SLICE,
@@ -116,6 +116,8 @@ class JoinedRows:
         compared: what comparisons of rankings ask for.
         n_excluded: rows that were left out.
         n_excluded_queries: queries of these.
+        n_seen: rows left that recommend what was seen in training.
+        n_seen_queries: queries of these.
     """
 
     hits: npt.NDArray[np.int32]
@@ -127,9 +129,11 @@ class JoinedRows:
     compared: _Top | None = None
     n_excluded: int = 0
     n_excluded_queries: int = 0
+    n_seen: int = 0
+    n_seen_queries: int = 0
 
 
-Problem: TypeAlias = OddScore | Repeat
+Problem: TypeAlias = OddScore | Repeat | Seen
 """Why rows cannot be joined; their numbers are those in the output."""
 
 
@@ -157,7 +161,7 @@ def join_rows(
     places = query_indices(rows, judgments.places)
     hashes = hash_pairs(rows, places)
     left = Left(rows, numbers, hashes) if excluded is None else leave_out(excluded, rows, numbers, hashes)
-    if isinstance(left, Repeat):
+    if not isinstance(left, Left):
         return left
     if not left.rows.chunks:
         return _nothing_left(left, depths)
@@ -180,6 +184,8 @@ def join_rows(
         compared=top(depths.compared, with_ids=False) if depths.compared else None,
         n_excluded=left.n_excluded,
         n_excluded_queries=left.n_queries,
+        n_seen=left.n_seen,
+        n_seen_queries=left.n_seen_queries,
     )
 
 
@@ -402,14 +408,17 @@ class RankingJoin:
         n_retrieved = np.zeros(len(self._judgments.query_ids), dtype=np.int64)
         for found in self._found:
             n_retrieved[found.retrieved[0]] = found.retrieved[1]
+        has_excluded, has_seen = counts(self._excluded)
         quality = Quality(
             n_rows=sum(found.n_rows for found in self._found),
             n_unjudged_queries=sum(found.n_unjudged_queries for found in self._found),
             n_missing_queries=int((n_retrieved == 0).sum()),
             judged_at_10=judged_at_10(ranks, self._judgments.rows.values[judgment_rows], n_retrieved),
             n_tied=sum(found.n_tied for found in self._found),
-            n_excluded=None if self._excluded is None else sum(found.n_excluded for found in self._found),
+            n_excluded=sum(found.n_excluded for found in self._found) if has_excluded else None,
             n_excluded_queries=sum(found.n_excluded_queries for found in self._found),
+            n_seen=sum(found.n_seen for found in self._found) if has_seen else None,
+            n_seen_queries=sum(found.n_seen_queries for found in self._found),
         )
         return Hits(queries, judgment_rows, ranks, first, last, n_retrieved, quality)
 
@@ -524,13 +533,15 @@ def _some(rows: Rows, numbers: Ints) -> Rows:
 
 
 def _order(problem: Problem) -> tuple[bool, int]:
-    """The problem that comes first is named: of all scores that of the first row, then the first row that repeats."""
-    return isinstance(problem, Repeat), problem.row
+    """The problem that comes first is named: of all scores that of the first row, then the first of the other rows."""
+    return not isinstance(problem, OddScore), problem.row
 
 
 def _refuse(path: str, problem: Problem, place: Callable[[int], str]) -> NoReturn:
     if isinstance(problem, Repeat):
         refuse_repeat(path, problem, place, "ranks", "keep one")
+    if isinstance(problem, Seen):
+        refuse_seen(path, problem, place)
     refuse_score(path, problem, place)
 
 

@@ -142,6 +142,7 @@ class DatasetSource:
         interactions: what its queries, and others, consumed before.
         exclude: documents that are left out of the rankings of queries.
         exclude_self: whether the document whose id is the query's is left out, too.
+        seen: what becomes of documents that stand in the interactions: `refuse`, `remove` or `count`.
         features: columns of the documents that measures ask for.
         keep_first: whether a pair that is judged twice keeps its first judgment.
         subtopics: whether the judgments are of subtopics.
@@ -157,6 +158,7 @@ class DatasetSource:
     interactions: Source | None = None
     exclude: Source | None = None
     exclude_self: bool = False
+    seen: str = "count"
     features: tuple[str, ...] = ()
     keep_first: bool = False
     subtopics: bool = False

@@ -234,6 +234,7 @@ def evaluate(
     interactions: GivenPairs | None = None,
     exclude: GivenPairs | None = None,
     exclude_self: bool | None = None,
+    seen: Literal["refuse", "remove", "count"] | None = None,
     dataset: str = "data",
     name: str | None = None,
     overrides: Sequence[str] = (),
@@ -270,6 +271,8 @@ def evaluate(
             [document, …]}`, or tuples of these two.
         exclude: documents to leave out of the rankings of queries: likewise.
         exclude_self: whether to leave out the document whose id is the query's, too.
+        seen: whether recommendations that stand in the interactions are a reason to `refuse` the output, or to `remove`
+            them, or are counted, `count`, as by default.
         dataset: what the dataset is called. Random numbers are drawn by its name.
         name: of outputs in memory, what the evaluation is called, by default `in-memory`; else the evaluation that the
             words refer to, by default the only one that has records.
@@ -294,7 +297,7 @@ def evaluate(
     """
     workspace = Workspace.open(runs_dir, records)
     tables = {"queries": queries, "documents": documents, "interactions": interactions, "exclude": exclude}
-    settings = {"exclude_self": exclude_self}
+    settings: dict[str, bool | str | None] = {"exclude_self": exclude_self, "seen": seen}
     if outputs is None:
         if not isinstance(judgments, str | Path):
             found = f"found a {type(judgments).__name__}; give the path of a YAML file"

@@ -421,6 +421,7 @@ def dataset_source(dataset: PlannedDataset) -> DatasetSource:
         interactions=interactions,
         exclude=exclude,
         exclude_self=dataset.exclude_self,
+        seen=dataset.seen,
         features=tuple(dict.fromkeys(features)),
         keep_first=dataset.duplicates == "keep_first",
         subtopics=dataset.subtopics,

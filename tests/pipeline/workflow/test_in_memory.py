@@ -490,6 +490,20 @@ def test_excluded_documents_are_in_the_record_and_explained(tmp_path: Path) -> N
     assert evaluation.explain("bm25", query, "ap").n_excluded == len(PAIRS[query])
 
 
+def test_what_was_seen_in_training_is_an_argument() -> None:
+    """d2 of q1 was consumed: counted by default, removed so that d1 is first, or a reason to refuse."""
+    options = {"overrides": FEW, "interactions": {"q1": ["d2"]}}
+    counted = rankledger.evaluate(JUDGED, {"bm25": RUN}, "rr", **options)
+    removed = rankledger.evaluate(JUDGED, {"bm25": RUN}, "rr", seen="remove", **options)
+    assert (counted.scores["rr"].tolist(), counted.quality["data", "bm25"].n_seen) == ([0.5, 1.0], 1)
+    assert (removed.scores["rr"].tolist(), removed.quality["data", "bm25"].n_excluded) == ([1.0, 1.0], 1)
+    message = refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "rr", seen="refuse", **options)
+    assert message == (
+        "outputs['bm25']: user 'q1' is recommended 'd2' (query 'q1', document 'd2'), which is in the user's "
+        "interactions; leave it out, or set seen: remove"
+    )
+
+
 def test_pairs_that_are_wrong_are_refused() -> None:
     """In one line that says how pairs are given."""
     takes = "a path, a data frame or Arrow table with the columns query_id, doc_id, {query: [document, …]}, or tuples"
