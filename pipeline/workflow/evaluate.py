@@ -22,8 +22,7 @@ from rankledger.pipeline.config.plan import plan, unlisted_replicates, unpaired_
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import Config, Execution, Loaded, load
 from rankledger.pipeline.config.values import checked_jobs
-from rankledger.pipeline.config.yaml import KeyPath, dotted
-from rankledger.pipeline.data.dataset import ALLOW_NO_OVERLAP
+from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
 from rankledger.pipeline.record.receipts import clear_left_behind
@@ -35,7 +34,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
 from rankledger.pipeline.types.inputs import Given, GivenPairs
 from rankledger.pipeline.types.manifest import Description, TrackingWish
-from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores, Validation
+from rankledger.pipeline.types.results import DataWarning, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
 from rankledger.pipeline.workflow.deliver import (
@@ -96,7 +95,9 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
             record=opened.record,
         )
     if opened.is_in_memory:
-        inputs = replace(inputs, failures=tuple(map(_in_python, inputs.failures)))
+        from rankledger.pipeline.workflow.in_memory import in_python
+
+        inputs = replace(inputs, failures=tuple(map(in_python, inputs.failures)))
     check_comparison(config, planned, inputs, workers)
     with _timed("score", timings):
         results = _score(opened, inputs, workers)
@@ -105,13 +106,6 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
     with _timed("resample", timings):
         inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
     return _Computed(inputs, results, inferred, timings)
-
-
-def _in_python(failure: Failure) -> Failure:
-    """The failure with the advice that a call can follow, in the place of that for a config."""
-    key = dotted(("models", failure.model, "outputs", "allow_no_overlap"))
-    advice = f"or accept it with overrides=[{f'{key}=true'!r}]"
-    return replace(failure, reason=failure.reason.replace(ALLOW_NO_OVERLAP, advice))
 
 
 @contextmanager

@@ -14,13 +14,15 @@ from rankledger.pipeline.config.loader import given
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan, kind_of
 from rankledger.pipeline.config.schema import checked
-from rankledger.pipeline.config.yaml import KeyPath, Value
+from rankledger.pipeline.config.yaml import KeyPath, Value, dotted
+from rankledger.pipeline.data.dataset import ALLOW_NO_OVERLAP
 from rankledger.pipeline.data.formats.memory import hold
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import IN_MEMORY, Given, GivenPairs, InMemory
+from rankledger.pipeline.types.results import Failure
 from rankledger.pipeline.workflow.workspace import Opened
 
-__all__ = ["open_given"]
+__all__ = ["in_python", "open_given"]
 
 _VALUES = {"judgments": "relevance", "ratings": "rating", "rankings": "score", "predictions": "prediction"}
 _TABLES = {
@@ -109,6 +111,13 @@ def open_given(
         config["comparison"] = {"baseline": baseline}
     loaded = checked(given(config, arguments, overrides), will_plan=True)
     return Opened(Path(), loaded, _with(plan(loaded), held), None)
+
+
+def in_python(failure: Failure) -> Failure:
+    """The failure with the advice that a call can follow, in the place of that for a config."""
+    key = dotted(("models", failure.model, "outputs", "allow_no_overlap"))
+    advice = f"or accept it with overrides=[{f'{key}=true'!r}]"
+    return replace(failure, reason=failure.reason.replace(ALLOW_NO_OVERLAP, advice))
 
 
 def _lines(measures: str | Sequence[str | Measure]) -> list[str]:
