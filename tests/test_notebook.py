@@ -51,9 +51,7 @@ def test_a_warning_alone_is_written_on_stderr(notebook):
     """It is that of the evaluation, on the model that draws documents at random, and no progress is drawn."""
     found, _ = notebook
 
-    (output,) = [
-        output for cell in found.cells for output in cell.get("outputs", ()) if output.output_type == "stream"
-    ]
+    (output,) = [output for cell in found.cells for output in cell.get("outputs", ()) if output.output_type == "stream"]
     assert "InputWarning: random on stdlib-search: small overlap with the dataset" in output.text
     assert len(output.text.splitlines()) == 2
 
