@@ -63,6 +63,7 @@ def explain(query: QueryList, measure: Measure, profile: Profile, *, dataset: st
         outcome=found,
         why=_why(query, measure) if found.value is None else None,
         n_excluded=query.n_excluded,
+        n_seen=query.n_seen,
         **parts,
     )
 

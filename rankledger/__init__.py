@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rankledger.metrics.metric import Metric
     from rankledger.metrics.terms import Terms, from_terms
     from rankledger.pipeline.report.forms import TableStyle
-    from rankledger.pipeline.support.errors import InputError, LockedError
+    from rankledger.pipeline.support.errors import InputError, InputWarning, LockedError
     from rankledger.pipeline.types.changes import ComparisonReport
     from rankledger.pipeline.types.explanation import Explanation
     from rankledger.pipeline.types.gates import Accepted
@@ -45,6 +45,7 @@ __all__ = [
     "FigureMatch",
     "History",
     "InputError",
+    "InputWarning",
     "JudgedBlock",
     "LockedError",
     "Measure",
@@ -84,7 +85,7 @@ _MODULES = {
     "metrics.metric": ("Metric",),
     "metrics.terms": ("Terms", "from_terms"),
     "pipeline.report.forms": ("TableStyle",),
-    "pipeline.support.errors": ("InputError", "LockedError"),
+    "pipeline.support.errors": ("InputError", "InputWarning", "LockedError"),
     "pipeline.types.gates": ("Accepted",),
     "pipeline.types.changes": ("ComparisonReport",),
     "pipeline.types.power": ("PowerPlan",),

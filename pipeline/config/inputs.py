@@ -42,7 +42,7 @@ class _Formats:
 FormatName: TypeAlias = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$"), _Formats]
 """A format, built in or of an installed package; whether there is such a one is asked when a config is planned."""
 
-_OF_RANKINGS = ("subtopics", "relevant", "exclude", "exclude_self")
+_OF_RANKINGS = ("subtopics", "relevant", "exclude", "exclude_self", "seen")
 _IDLE = {  # the keys that have no effect on datasets with these, and what they have no effect on
     "ratings": (_OF_RANKINGS, "ratings"),
     "scores": ((*_OF_RANKINGS, "documents", "interactions", "suites", "duplicates"), "external scores"),
@@ -165,6 +165,10 @@ class DatasetDefaults(Section):
     exclude_self: bool = False
     """Whether to leave out the document whose id is the query's, too."""
 
+    seen: Literal["refuse", "remove", "count"] = "count"
+    """What to do with recommendations that stand in the user's `interactions`: refuse the output, remove them before
+    ranks and cutoffs, or count them."""
+
     suites: tuple[str, ...] | None = Field(None, min_length=1)
     """Suites to compute; by default all of the dataset's kind."""
 
@@ -202,6 +206,8 @@ class Dataset(DatasetDefaults):
         idle = [key for key in keys if getattr(self, key) != fields[key].default]
         if idle:
             raise ValueError(f"`{idle[0]}` has no effect on {kind}; remove it")
+        if self.seen != "count" and self.interactions is None:
+            raise ValueError("`seen` is about `interactions`, and there are none; add them")
         return self
 
 

@@ -86,7 +86,7 @@ _RULED_OUT = {  # the keys of defaults that a dataset does not take where it nam
     "judgments": ("ratings", "scores"),
     "ratings": ("judgments", "scores"),
     "scores": ("judgments", "ratings"),
-    **dict.fromkeys(("exclude", "exclude_self"), ("ratings", "scores")),
+    **dict.fromkeys(("exclude", "exclude_self", "seen"), ("ratings", "scores")),
     **dict.fromkeys(("subtopics", "documents", "interactions", "suites", "duplicates"), ("scores",)),
 }
 _MOST_BYTES = 10_000_000  # of a file
@@ -178,7 +178,7 @@ def load(
     environ: Mapping[str, str] = os.environ,
     tracking: TrackingVariables | None = None,
 ) -> Document:
-    """Read a YAML file, what it extends, `--set` overrides and environment variables.
+    """Read a YAML file, what it extends, overrides and environment variables.
 
     Args:
         path: the file; errors spell it as given.
@@ -199,7 +199,7 @@ def load(
 
 
 def given(data: Mapping[str, Value], arguments: Mapping[KeyPath, str], overrides: Sequence[str] = ()) -> Document:
-    """What the arguments of a function come to as a config, with `--set` overrides on top.
+    """What the arguments of a function come to as a config, with overrides on top.
 
     Args:
         data: the values, to be taken as they are.
@@ -470,7 +470,7 @@ class _Expander:
 def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -> _Layer:
     """`layer` with one `key.path=value` put in."""
     assignment = _ASSIGNMENT.fullmatch(text)
-    name = f"--set {shorten(assignment[1] if assignment else text.partition('=')[0])}"  # the value may be a secret
+    name = f"override {shorten(assignment[1] if assignment else text.partition('=')[0])}"  # the value may be a secret
     try:
         if assignment is None:
             raise ValueError('is not key.path=value (quote a name that contains dots: "trec.8")')
@@ -492,7 +492,7 @@ def _path(data: Value, keys: Sequence[str]) -> KeyPath:
     if len(keys) > _DEEPEST:
         raise ValueError(f"has more than {_DEEPEST} keys; no config is that deep")
     if keys[0] == "extends":
-        raise ValueError("--set cannot set `extends`; write a file that extends both")
+        raise ValueError("`extends` cannot be overridden; write a file that extends both")
     path: KeyPath = ()
     for key in keys:
         if isinstance(data, list):

@@ -105,6 +105,7 @@ def _dataset(
         dataset.kind,
         **files,
         exclude_self=dataset.exclude_self,
+        seen=dataset.seen,
         duplicates=dataset.duplicates,
         subtopics=dataset.subtopics,
         suites=suites_of,

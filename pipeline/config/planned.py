@@ -70,6 +70,7 @@ class PlannedDataset:
     interactions: File | None
     exclude: File | None
     exclude_self: bool
+    seen: Literal["refuse", "remove", "count"]
     duplicates: Literal["refuse", "keep_first"]
     subtopics: bool
     suites: Mapping[str, tuple[Measure, ...]]

@@ -88,6 +88,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "documents": ("corpus", "items"),
     "exclude": ("excluded", "excluded_ids"),
     "exclude_self": ("ignore_identical_ids",),
+    "seen": ("exclude_seen", "filter_seen", "remove_seen"),
     "gates": ("thresholds",),
     "jobs": ("n_jobs", "workers"),
     "judgments": ("ground_truth", "labels", "qrels", "truth"),

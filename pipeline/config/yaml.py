@@ -51,10 +51,10 @@ class Origin:
     """Where a value was written."""
 
     file: str
-    """The YAML file, spelled as the command or `extends` spelled it; or `--set key.path`."""
+    """The YAML file, spelled as the command or `extends` spelled it; or `override key.path`."""
 
     line: int | None
-    """1-based; None for `--set`, and for an argument of a function."""
+    """1-based; None for an override, and for an argument of a function."""
 
     key: KeyPath = ()
     """The key that an argument gave; its name is then `file`, and stands in the place of the key."""
@@ -65,7 +65,7 @@ class Origin:
 
     @property
     def directory(self) -> Path:
-        """Where relative paths start: the file's folder; for `--set` the working directory."""
+        """Where relative paths start: the file's folder; for an override the working directory."""
         return Path() if self.line is None else Path(self.file).parent
 
 
@@ -96,8 +96,8 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         """An error's one line: where, the key's path, what was found and what to do."""
         origin, key = str(self.origin), dotted(self.path)
-        if origin.startswith("--set ") and key.startswith(origin.removeprefix("--set ")):
-            origin, key = f"--set {shorten(key)}", ""  # the option names the key, or one that holds it
+        if origin.startswith("override ") and key.startswith(origin.removeprefix("override ")):
+            origin, key = f"override {shorten(key)}", ""  # it names the key, or one that holds it
         if self.origin.key and self.path[: len(self.origin.key)] == self.origin.key:
             below = dotted(self.path[len(self.origin.key) :])
             origin, key = f"{self.origin.file}{'' if below[:1] in ('', '[') else '.'}{below}", ""
@@ -159,7 +159,7 @@ def parse(
 
     Args:
         text: YAML; nothing at all is None.
-        name: what origins and errors name: the file, or `--set key.path`.
+        name: what origins and errors name: the file, or `override key.path`.
         at: the key path of the whole value.
         numbered: whether origins have lines.
         budget: its keys and values are taken from it.

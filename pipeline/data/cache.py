@@ -21,7 +21,7 @@ import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from functools import cached_property, partial
 from itertools import chain, pairwise
@@ -60,7 +60,8 @@ _FAILURES = (OSError, pa.ArrowException)  # of a disk or an object store
 
 RANGES = MappingProxyType(
     dict.fromkeys(("n_rows", "n_joined", "n_unjudged_queries", "n_tied", "knows_query"), pa.int64())
-    | dict.fromkeys(("n_excluded", "n_excluded_queries", "n_self_first", "n_rank_like"), pa.int64())
+    | dict.fromkeys(("n_excluded", "n_excluded_queries", "n_seen", "n_seen_queries"), pa.int64())
+    | dict.fromkeys(("n_self_first", "n_rank_like"), pa.int64())
     | dict.fromkeys(("hits", "retrieved", "aside_number", "hash", "aside_hash"), pa.large_list(pa.int64()))
     | dict.fromkeys(("aside_query", "aside_doc"), pa.large_list(pa.string()))
     | {"aside_value": pa.large_list(pa.float64())}
@@ -91,15 +92,25 @@ class JudgmentsKey:
 
 @dataclass(frozen=True)
 class ExclusionsKey:
-    """All that decides which documents are left out of rankings.
+    """All that decides which documents are left out of rankings, or counted as seen.
 
     Attributes:
         pairs: the files of pairs of query and document, and how they are read; None if there are none.
         exclude_self: whether a query's own document is left out.
+        seen: what becomes of recommendations of what was seen in training; empty without interactions.
+        interactions: their files, likewise.
     """
 
     pairs: Content | None
     exclude_self: bool
+    seen: str = ""
+    interactions: Content | None = None
+
+    @property
+    def left_out(self) -> ExclusionsKey | None:
+        """What decides which documents are left out, without those that are counted; None if none are."""
+        key = self if self.seen == "remove" else replace(self, seen="", interactions=None)
+        return None if key == ExclusionsKey(None, exclude_self=False) else key
 
 
 @dataclass(frozen=True)

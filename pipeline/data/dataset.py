@@ -27,11 +27,11 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.exclusions import index_pairs, n_judged_themselves, own_documents
+from rankledger.pipeline.data.exclusions import index_pairs, n_judged_themselves, own_documents, seen_pairs, sort_out
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_key, format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
-from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments, match
+from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.ranking import order_rows
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
@@ -41,6 +41,7 @@ from rankledger.pipeline.types.inputs import Content, DatasetSource, Ids, InputF
 from rankledger.pipeline.types.joined import Groups, Joined, Quality, QueryList, Unmatched
 
 __all__ = [
+    "ALLOW_NO_OVERLAP",
     "DatasetInput",
     "SingleQuery",
     "content_of",
@@ -61,7 +62,9 @@ __all__ = [
     "small_overlap",
 ]
 
-_ALLOW = "or accept it with outputs: {path: …, allow_no_overlap: true}"
+ALLOW_NO_OVERLAP = "or accept it with outputs: {path: …, allow_no_overlap: true}"
+"""The end of the message on an output that shares no query, document or pair with its dataset."""
+
 _OURS, _THEIRS = 10_000, 100_000  # ids of an output and of the dataset that are looked at for a cause
 _LONGEST = 256  # characters of an id that is looked at
 _SHOWN = 80  # characters of an id in a message
@@ -131,7 +134,7 @@ class DatasetInput:
         catalogue: what is known of its documents.
         files: what was read, by role: `judgments`, `ratings`, `queries`, `documents`, `interactions`, `exclude`.
         groups: the clusters and slices of its queries.
-        excluded: the documents that are left out of rankings; None if there are none.
+        excluded: the documents that are left out of rankings, and those seen in training; None if there are none.
         remarks: what is worth saying of its files, a line each.
     """
 
@@ -164,7 +167,8 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
 
     Raises:
         InputError: a file is missing or malformed, a judged query is not in the queries table or has no cluster there,
-            a relevance is negative where that is an error, or no query of `exclude` is judged.
+            a relevance is negative where that is an error, or no query of `exclude` is judged,
+            or of `interactions` where `seen` is not `count`.
     """
     assert source.judgments is not None, "what has judgments or ratings"
     if source.kind == "ratings":
@@ -193,14 +197,19 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
         interactions = readers.read_interactions(source.interactions)
         files["interactions"] = interactions.files
         remarks += interactions.remarks
-    pairs = None
+    pairs = []
     if source.exclude is not None:
-        pairs = readers.read_interactions(source.exclude)
-        files["exclude"] = pairs.files
-        remarks += [*pairs.remarks, *_unjudged_exclusions(pairs, indexed)]
+        pairs.append(readers.read_interactions(source.exclude))
+        files["exclude"] = pairs[0].files
+        remarks += [*pairs[0].remarks, *_unjudged_exclusions(pairs[0], indexed)]
+    if source.exclude_self:
+        pairs.append(own_documents(indexed.query_ids.tolist()))
+    if interactions is not None and source.kind == "rankings":
+        pairs.append(seen_pairs(interactions, source.seen))
+        if source.seen != "count":
+            _unjudged(interactions, indexed, "seen")
     catalogue = known_documents(documents, interactions, indexed.query_ids)
-    own = [own_documents(indexed.query_ids.tolist())] if source.exclude_self else []
-    excluded = index_pairs(indexed, own if pairs is None else [pairs, *own])
+    excluded = index_pairs(indexed, pairs)
     return DatasetInput(source.kind, indexed, catalogue, files, groups, excluded, tuple(dict.fromkeys(remarks)))
 
 
@@ -219,17 +228,23 @@ def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> Da
 
 
 def _unjudged_exclusions(pairs: Rows, judgments: Judgments) -> Iterator[str]:
-    """What to say of pairs to exclude whose queries are not judged; if none is, their ids are wrong."""
+    """What to say of pairs to exclude whose queries are not judged."""
+    others = _unjudged(pairs, judgments, "exclude")
+    if others:
+        of = f"{len(others):,} of the {len(pairs.query_ids):,} queries with documents to exclude"
+        yield f"{pairs.path}: {of} {'is' if len(others) == 1 else 'are'} not judged, such as '{shorten(others[0])}'"
+
+
+def _unjudged(pairs: Rows, judgments: Judgments, key: str) -> list[str]:
+    """The queries of pairs that are not judged; if none is judged, their ids are wrong, and the key has no effect."""
     is_judged = judgments.find(pairs.query_ids) < len(judgments.query_ids)
     others = [query_id for query_id, judged in zip(pairs.query_ids, is_judged, strict=True) if not judged]
     if len(others) == len(pairs.query_ids):
         theirs = judgments.query_ids.tolist()
         one, other, remedy = likely_cause(others, theirs) or (others[0], theirs[0], "write the ids of both alike")
         found = f"{_none_of(len(others), 'queries')} is judged, such as '{one[:_SHOWN]}'"
-        raise InputError(f"{pairs.path}: {found}; the judgments have '{other[:_SHOWN]}': {remedy}, or remove `exclude`")
-    if others:
-        of = f"{len(others):,} of the {len(pairs.query_ids):,} queries with documents to exclude"
-        yield f"{pairs.path}: {of} {'is' if len(others) == 1 else 'are'} not judged, such as '{shorten(others[0])}'"
+        raise InputError(f"{pairs.path}: {found}; the judgments have '{other[:_SHOWN]}': {remedy}, or remove `{key}`")
+    return others
 
 
 def read_output(
@@ -395,7 +410,7 @@ class SingleQuery:
         excluded = None if self.dataset.excluded is None else index_pairs(judged, [self.dataset.excluded.rows])
         joined = join_ranking(judged, rows, conventions, n_documents=self.dataset.n_documents, excluded=excluded)
         if excluded is not None:
-            out, _ = match(excluded, rows, hash_pairs(rows, judged.find(rows.query_ids)))
+            out, *_ = sort_out(excluded, rows, hash_pairs(rows, judged.find(rows.query_ids)))
             rows = rows.without(out)
         retrieved, ties = self._ranked(rows, conventions) if rows.chunks else ((), ())
         return QueryList(
@@ -407,6 +422,7 @@ class SingleQuery:
             grades=tuple(judged.grades.tolist()),
             kept=tuple(judged.kept.tolist()),
             n_excluded=joined.quality.n_excluded or 0,
+            n_seen=joined.quality.n_seen or 0,
         )
 
     def _ranked(self, rows: Rows, conventions: Conventions) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
@@ -524,8 +540,8 @@ def _refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
     found = f"{_none_of(len(predictions.query_codes), 'predictions')} has a rating"
     if set(ours).isdisjoint(theirs):
         raise InputError(_mismatch(predictions.path, found, ours, theirs, "the ratings have"))
-    remedy = f"its queries and documents are rated, but not together; predict the pairs of the test data, {_ALLOW}"
-    raise InputError(f"{predictions.path}: {found}: {remedy}")
+    remedy = "its queries and documents are rated, but not together; predict the pairs of the test data"
+    raise InputError(f"{predictions.path}: {found}: {remedy}, {ALLOW_NO_OVERLAP}")
 
 
 def _find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.RankingRanges) -> Unmatched | None:
@@ -617,7 +633,7 @@ def _few_queries(n_queries: int, quality: Quality) -> Iterator[str]:
 def _mismatch(path: str, found: str, ours: Sequence[str], theirs: Sequence[str], others: str) -> str:
     """One line on ids that match nothing: an id of each side, and what to do."""
     one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
-    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {_ALLOW}"
+    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {ALLOW_NO_OVERLAP}"
 
 
 def _none_of(n: int, things: str) -> str:

@@ -2,12 +2,16 @@
 
 Judgments stay as they are: a relevant document that is left out still counts among those to be found, as in BEIR
 (`EvaluateRetrieval.evaluate` with `ignore_identical_ids`) and MTEB, which take documents out of the ranking alone.
+
+What a user consumed in training is left out, too, or counted where it is recommended, or refused. All pairs are one
+index, in which the value of a row is what becomes of the pair; one that stands there twice has its first row's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +27,26 @@ from rankledger.pipeline.data.judgments import (
     repeat_of,
 )
 from rankledger.pipeline.support.arrow import bools, strings
+from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
-__all__ = ["Left", "index_pairs", "leave_out", "n_judged_themselves", "own_documents"]
+__all__ = [
+    "Left",
+    "Seen",
+    "counts",
+    "index_pairs",
+    "leave_out",
+    "n_judged_themselves",
+    "own_documents",
+    "refuse_seen",
+    "seen_pairs",
+    "sort_out",
+]
 
 Ints = npt.NDArray[np.int64]
+
+_LEAVE_OUT, _COUNT, _REFUSE = 0.0, 1.0, 2.0  # what becomes of a row whose pair has this value
+_SEEN = {"remove": _LEAVE_OUT, "count": _COUNT, "refuse": _REFUSE}
 
 
 def index_pairs(judgments: Judgments, parts: Sequence[Rows]) -> PairIndex | None:
@@ -35,7 +54,7 @@ def index_pairs(judgments: Judgments, parts: Sequence[Rows]) -> PairIndex | None
 
     Args:
         judgments: number the queries.
-        parts: pairs, repeated or not.
+        parts: pairs, repeated or not; those of earlier parts win.
     """
     chunks = []
     for rows in parts:
@@ -50,7 +69,7 @@ def index_pairs(judgments: Judgments, parts: Sequence[Rows]) -> PairIndex | None
         return None
     pairs = Rows(parts[0].path, (), judgments.query_ids.tolist(), tuple(chunks), row_number)
     hashes = hash_pairs(pairs, np.arange(len(judgments.query_ids)))
-    order = np.argsort(hashes)
+    order = np.argsort(hashes, kind="stable")
     return PairIndex(pairs, hashes[order], order)
 
 
@@ -68,6 +87,20 @@ def n_judged_themselves(judgments: Judgments) -> int:
     return len(match(judgments.pairs(places), own, hash_pairs(own, places))[0])
 
 
+def seen_pairs(interactions: Rows, seen: str) -> Rows:
+    """What users consumed, with what becomes of it where it is recommended: `refuse`, `remove` or `count`."""
+    value = _SEEN[seen]
+    chunks = (replace(chunk, values=np.full(len(chunk.values), value)) for chunk in interactions.chunks)
+    return replace(interactions, chunks=tuple(chunks))
+
+
+def counts(excluded: PairIndex | None) -> tuple[bool, bool]:
+    """Whether rows may be left out, and whether recommendations of what was seen are counted."""
+    if excluded is None:
+        return False, False
+    return bool(excluded.rows.values.min() == _LEAVE_OUT), bool(excluded.rows.values.max() > _LEAVE_OUT)
+
+
 @dataclass(frozen=True, eq=False)
 class Left:
     """What is left of some rows.
@@ -78,6 +111,8 @@ class Left:
         hashes: theirs.
         n_excluded: how many others there were.
         n_queries: the queries of these.
+        n_seen: rows left that recommend what was seen.
+        n_seen_queries: the queries of these.
     """
 
     rows: Rows
@@ -85,24 +120,70 @@ class Left:
     hashes: Hashes
     n_excluded: int = 0
     n_queries: int = 0
+    n_seen: int = 0
+    n_seen_queries: int = 0
 
 
-def leave_out(excluded: PairIndex, rows: Rows, numbers: Ints, hashes: Hashes) -> Left | Repeat:
-    """The rows whose pairs are not excluded; or one that is, if it stands there twice.
+@dataclass(frozen=True)
+class Seen:
+    """A row that recommends what its user consumed in training, where that is refused."""
+
+    row: int
+    query_id: str
+    doc_id: str
+
+
+def refuse_seen(path: str, seen: Seen, place: Callable[[int], str]) -> NoReturn:
+    """Refuse such a row.
 
     Args:
-        excluded: the pairs to leave out.
+        path: the output as it was named.
+        seen: the row.
+        place: says where a row stands, such as `line 3`.
+
+    Raises:
+        InputError: always.
+    """
+    found = f"user '{shorten(seen.query_id)}' is recommended '{shorten(seen.doc_id)}' ({place(seen.row)})"
+    raise InputError(f"{path}: {found}, which is in the user's interactions; leave it out, or set seen: remove")
+
+
+def sort_out(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
+    """The rows, ascending, that are left out, that are counted as seen, and that are refused as seen.
+
+    Args:
+        excluded: the pairs.
+        rows: at least one row.
+        hashes: theirs, as `match` takes them.
+    """
+    found, pairs = match(excluded, rows, hashes)
+    values = excluded.rows.values[pairs]
+    return found[values == _LEAVE_OUT], found[values == _COUNT], found[values == _REFUSE]
+
+
+def leave_out(excluded: PairIndex, rows: Rows, numbers: Ints, hashes: Hashes) -> Left | Repeat | Seen:
+    """The rows that are not left out; or one that is, if it stands there twice, or that recommends what is refused.
+
+    Args:
+        excluded: the pairs.
         rows: at least one row.
         numbers: which of the output's rows they are.
         hashes: theirs, as `match` takes them.
     """
-    found, _ = match(excluded, rows, hashes)
-    if not found.size:
-        return Left(rows, numbers, hashes)
-    out = rows.take(found)
-    repeats = find_repeats(out, hashes[found])
+    out, seen, refused = sort_out(excluded, rows, hashes)
+    if refused.size:
+        row = rows.take(refused[:1])
+        return Seen(int(numbers[refused[0]]), row.query_ids[0], row.doc_ids[0].as_py())
+    counted = (len(seen), _n_queries(rows, seen))
+    if not out.size:
+        return Left(rows, numbers, hashes, 0, 0, *counted)
+    taken = rows.take(out)
+    repeats = find_repeats(taken, hashes[out])
     if repeats.size:
-        return repeat_of(out, repeats[0], numbers[found])
-    return Left(
-        rows.without(found), np.delete(numbers, found), np.delete(hashes, found), len(found), len(out.query_ids)
-    )
+        return repeat_of(taken, repeats[0], numbers[out])
+    left = rows.without(out), np.delete(numbers, out), np.delete(hashes, out)
+    return Left(*left, len(out), len(taken.query_ids), *counted)
+
+
+def _n_queries(rows: Rows, some: Ints) -> int:
+    return len(np.unique(rows.query_codes[some])) if some.size else 0

@@ -43,6 +43,8 @@ def _row(n_rows: int, found: JoinedRange) -> dict[str, Any]:
         "n_excluded_queries": within.n_excluded_queries,
         "n_self_first": within.n_self_first,
         "n_rank_like": within.n_rank_like,
+        "n_seen": within.n_seen,
+        "n_seen_queries": within.n_seen_queries,
         "knows_query": int(found.knows_query),
         "hits": integers(np.concatenate(within.hits, dtype=np.int64)),
         "retrieved": integers(within.retrieved.ravel()),
@@ -91,6 +93,8 @@ def _range(cells: dict[str, Any]) -> tuple[int, JoinedRange]:
         n_excluded_queries=cells["n_excluded_queries"],
         n_self_first=cells["n_self_first"],
         n_rank_like=cells["n_rank_like"],
+        n_seen=cells["n_seen"],
+        n_seen_queries=cells["n_seen_queries"],
     )
     coded = cells["aside_query"].dictionary_encode()
     chunk = Chunk(numpy_of(coded.indices, np.int32), cells["aside_doc"], numpy_of(cells["aside_value"], np.float64))

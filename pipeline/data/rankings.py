@@ -23,7 +23,7 @@ import pyarrow as pa
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.data.exclusions import Left, leave_out
+from rankledger.pipeline.data.exclusions import Left, Seen, counts, leave_out, refuse_seen
 from rankledger.pipeline.data.join import Catalogue, assemble, judged_at_10
 from rankledger.pipeline.data.judgments import (
     SLICE,
@@ -117,6 +117,8 @@ class JoinedRows:
         n_excluded_queries: queries of these.
         n_self_first: queries whose first document has the query's id.
         n_rank_like: queries whose scores are 1, 2, 3 and so on down the rows.
+        n_seen: rows left that recommend what was seen in training.
+        n_seen_queries: queries of these.
     """
 
     hits: HitColumns
@@ -130,9 +132,16 @@ class JoinedRows:
     n_excluded_queries: int = 0
     n_self_first: int = 0
     n_rank_like: int = 0
+    n_seen: int = 0
+    n_seen_queries: int = 0
 
 
-Problem: TypeAlias = OddScore | Repeat
+_TOTALS = (
+    *("n_rows", "n_unjudged_queries", "n_tied", "n_excluded", "n_excluded_queries"),
+    *("n_seen", "n_seen_queries", "n_self_first", "n_rank_like"),
+)
+
+Problem: TypeAlias = OddScore | Repeat | Seen
 """Why rows cannot be joined; their numbers are those in the output."""
 
 
@@ -160,7 +169,7 @@ def join_rows(
     places = judgments.find(rows.query_ids)
     hashes = hash_pairs(rows, places)
     left = Left(rows, numbers, hashes) if excluded is None else leave_out(excluded, rows, numbers, hashes)
-    if isinstance(left, Repeat):
+    if not isinstance(left, Left):
         return left
     if not left.rows.chunks:
         return _nothing_left(left, depths)
@@ -189,6 +198,8 @@ def join_rows(
         n_excluded_queries=left.n_queries,
         n_self_first=ordering.n_self_first,
         n_rank_like=n_rank_like(rows),
+        n_seen=left.n_seen,
+        n_seen_queries=left.n_seen_queries,
     )
 
 
@@ -417,13 +428,7 @@ class RankingJoin:
         kinds = [np.result_type(np.uint8, *own) for own in zip(*(found.hits for found in self._found), strict=True)]
         columns = [np.empty(n_hits.sum(), dtype=kind) for kind in kinds]
         starts = np.cumsum(n_hits) - n_hits
-        counts = {
-            name: sum(getattr(found, name) for found in self._found)
-            for name in (
-                *("n_rows", "n_unjudged_queries", "n_tied", "n_excluded", "n_excluded_queries"),
-                *("n_self_first", "n_rank_like"),
-            )
-        }
+        totals = {name: sum(getattr(found, name) for found in self._found) for name in _TOTALS}
         while self._found:
             found = self._found.pop()
             places, _, sizes = found.retrieved
@@ -432,8 +437,11 @@ class RankingJoin:
                 column[at] = own
         rows, ranks, tie_first, tie_last = columns
         grades = self._judgments.grades[rows]
+        has_excluded, has_seen = counts(self._excluded)
+        unknown = {} if has_excluded else {"n_excluded": None}
+        unknown |= {} if has_seen else {"n_seen": None}
         quality = Quality(
-            **counts | ({"n_excluded": None} if self._excluded is None else {}),
+            **totals | unknown,
             n_missing_queries=int((n_retrieved == 0).sum()),
             judged_at_10=judged_at_10(ranks, grades, n_retrieved),
         )
@@ -541,11 +549,13 @@ def _some(rows: Rows, numbers: Ints) -> Rows:
 
 
 def _order(problem: Problem) -> tuple[bool, int]:
-    """The problem that comes first is named: of all scores that of the first row, then the first row that repeats."""
-    return isinstance(problem, Repeat), problem.row
+    """The problem that comes first is named: of all scores that of the first row, then the first of the other rows."""
+    return not isinstance(problem, OddScore), problem.row
 
 
 def _refuse(path: str, problem: Problem, place: Callable[[int], str]) -> NoReturn:
     if isinstance(problem, Repeat):
         refuse_repeat(path, problem, place, "ranks", "keep one")
+    if isinstance(problem, Seen):
+        refuse_seen(path, problem, place)
     refuse_score(path, problem, place)

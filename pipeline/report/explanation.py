@@ -79,6 +79,7 @@ def as_data(explanation: Explanation) -> dict[str, object]:
         "n_retrieved": explanation.n_retrieved,
         "n_condensed": explanation.n_condensed,
         "n_excluded": explanation.n_excluded,
+        "n_seen": explanation.n_seen,
         "documents": [{k: v for k, v in asdict(line).items() if k != "found_at"} for line in explanation.documents],
         "ideal": None if explanation.ideal is None else [asdict(line) for line in explanation.ideal],
         "under": None if comparison is None else _profile_data(comparison),
@@ -186,7 +187,9 @@ def _notes(explanation: Explanation) -> Iterator[str]:
     if ranked and not explanation.n_retrieved and not explanation.n_condensed:
         yield "nothing was retrieved" + (" but what is excluded" if explanation.n_excluded else "")
     if explanation.n_excluded:
-        yield f"{counted(explanation.n_excluded, 'document')} left out before ranking (exclude, exclude_self)"
+        yield f"{counted(explanation.n_excluded, 'document')} left out before ranking (exclude, exclude_self, seen)"
+    if explanation.n_seen:
+        yield f"{counted(explanation.n_seen, 'document')} of the list seen in training (interactions)"
     yield from _left_out(explanation)
     if explanation.n_condensed:
         taken = counted(explanation.n_condensed, "document")

@@ -173,6 +173,8 @@ def dataset_counts(quality: Quality, n_queries: int) -> str:
     if quality.n_excluded is not None:
         of = f" of {queries(quality.n_excluded_queries)}" if quality.n_excluded else ""
         parts.append(f"{counted(quality.n_excluded, 'document')}{of} excluded")
+    if quality.n_seen:
+        parts.append(f"{counted(quality.n_seen, 'document')} of {queries(quality.n_seen_queries)} seen in training")
     if quality.n_missing_queries:
         of = counted(n_queries, "judged query", "judged queries")
         parts.append(f"{quality.n_missing_queries:,} of {of} without output")

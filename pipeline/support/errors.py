@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rankledger.pipeline.support.escaping import visible
 
-__all__ = ["InputError", "LockedError", "TrackingError", "likely", "shorten"]
+__all__ = ["InputError", "InputWarning", "LockedError", "TrackingError", "likely", "shorten"]
 
 _LONGEST = 200  # characters of a value in a message
 
@@ -29,6 +29,10 @@ class InputError(Exception):
     def __str__(self) -> str:
         """The lines, one below another."""
         return "\n".join(self.lines)
+
+
+class InputWarning(UserWarning):
+    """What is worth knowing of inputs that were read, or why a model's output was not: one line."""
 
 
 class LockedError(Exception):

@@ -171,6 +171,7 @@ class Explanation:
         recorded: what the record says of the score, if one was asked about.
         replicate: the replicate of the model; empty for a model of one output.
         n_excluded: how many documents the dataset left out of the list.
+        n_seen: how many documents of the list the user consumed in training.
     """
 
     dataset: str
@@ -189,6 +190,7 @@ class Explanation:
     recorded: RecordedScore | None = None
     replicate: str = ""
     n_excluded: int = 0
+    n_seen: int = 0
 
     @property
     def subject(self) -> str:

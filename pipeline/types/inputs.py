@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -29,6 +29,7 @@ __all__ = [
     "Content",
     "DatasetSource",
     "Given",
+    "GivenPairs",
     "Ids",
     "InMemory",
     "InputFile",
@@ -93,6 +94,11 @@ Given: TypeAlias = (
 )
 """An input as a function takes it: a path, a table, `{query: {document: value}}`, or tuples of these three."""
 
+GivenPairs: TypeAlias = (
+    str | Path | ArrowStream | Mapping[str, Collection[str]] | Mapping[int, Collection[int]] | Iterable[tuple[Id, Id]]
+)
+"""Pairs as a function takes them: a path, a table, `{query: [document, …]}`, or tuples of these two."""
+
 
 IN_MEMORY = "memory://"
 """How the path begins that a config has in the place of an input in memory."""
@@ -149,6 +155,7 @@ class DatasetSource:
         interactions: what its queries, and others, consumed before.
         exclude: documents that are left out of the rankings of queries.
         exclude_self: whether the document whose id is the query's is left out, too.
+        seen: what becomes of documents that stand in the interactions: `refuse`, `remove` or `count`.
         features: columns of the documents that measures ask for.
         keep_first: whether a pair that is judged twice keeps its first judgment.
         subtopics: whether the judgments are of subtopics.
@@ -164,6 +171,7 @@ class DatasetSource:
     interactions: Source | None = None
     exclude: Source | None = None
     exclude_self: bool = False
+    seen: str = "count"
     features: tuple[str, ...] = ()
     keep_first: bool = False
     subtopics: bool = False

@@ -75,10 +75,12 @@ class Quality:
             if there are none.
         n_tied: documents whose score another document of the same query has too.
         n_unpaired: ratings without prediction and predictions without rating.
-        n_excluded: rows that the dataset's `exclude` and `exclude_self` left out; None if it has neither.
+        n_excluded: rows that the dataset's `exclude`, `exclude_self` and `seen: remove` left out; None if it has none.
         n_excluded_queries: queries of these.
         n_self_first: queries of the output whose first document has the query's id.
         n_rank_like: queries of the output whose scores are 1, 2, 3 and so on, from their first row to their last.
+        n_seen: rows left that recommend what the user consumed in training; None if nothing is known of that.
+        n_seen_queries: queries of these.
     """
 
     n_rows: int
@@ -91,6 +93,8 @@ class Quality:
     n_excluded_queries: int = 0
     n_self_first: int = 0
     n_rank_like: int = 0
+    n_seen: int | None = None
+    n_seen_queries: int = 0
 
     @classmethod
     def of_replicates(cls, found: Sequence[Quality]) -> Quality:
@@ -109,6 +113,8 @@ class Quality:
             n_excluded_queries=max(each.n_excluded_queries for each in found),
             n_self_first=max(each.n_self_first for each in found),
             n_rank_like=max(each.n_rank_like for each in found),
+            n_seen=None if found[0].n_seen is None else sum(each.n_seen or 0 for each in found),
+            n_seen_queries=max(each.n_seen_queries for each in found),
         )
 
 
@@ -261,6 +267,7 @@ class QueryList:
         grades: the relevance that stands there.
         kept: the rows that count.
         n_excluded: documents that were left out of the list.
+        n_seen: documents of the list that the user consumed in training.
     """
 
     block: JudgedBlock | RatingsBlock
@@ -271,3 +278,4 @@ class QueryList:
     grades: tuple[float, ...] = ()
     kept: tuple[int, ...] = ()
     n_excluded: int = 0
+    n_seen: int = 0

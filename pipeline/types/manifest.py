@@ -290,8 +290,11 @@ class Dataset(_Part):
     """Whether the document whose id is the query's was left out of rankings."""
 
     exclusions_digest: Sha256 | None = None
-    """The digest of all that decides which documents were left out: `exclude_self`, the files of `exclude`, and how
-    these are read. None if nothing was."""
+    """The digest of all that decides which documents were left out: `exclude_self`, the files of `exclude` and, with
+    `seen: remove`, of `interactions`, and how these are read. None if nothing was."""
+
+    seen: Literal["refuse", "remove", "count"] | None = None
+    """What became of recommendations that stand in the interactions; None without these."""
 
     @property
     def measures(self) -> tuple[str, ...]:

@@ -207,7 +207,7 @@ def _rejoined(
     if not ("judgments" in files and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was not a dataset of rankings; give the current dataset another name")
     store = output_store(then, files, current.profile.conventions, current.workspace.cache)
-    store = replace(store, exclusions=exclusions_key(dataset, now.files))  # they are left out of the old output, too
+    store = store.leaving_out(exclusions_key(dataset, now.files))  # they are left out of the old output, too
     return {
         task.key: rescored(store, source_of(task.output), output, now)
         for task in tasks
@@ -429,7 +429,7 @@ class RecordedDataset:
             if kept is not None:
                 return kept
         refuse_foreign_inputs(self.opened)
-        needed = replace(self.planned, queries=None, documents=None, interactions=None, suites={})
+        needed = replace(self.planned, queries=None, documents=None, suites={})
         read = read_planned(needed, self.profile.conventions)
         refuse_other_inputs(self.record, self.planned.name, read.files)
         return read
@@ -500,7 +500,7 @@ def rescore(
         rows = _only(judged.dataset.judgments.rows, only)
         dataset = judged_dataset(rows, None, keep_first=judged.planned.duplicates == "keep_first")
         task, files = kept.output(model)
-        store = replace(kept.store(profile), exclusions=judged.store().exclusions)
+        store = kept.store(profile).leaving_out(judged.store().exclusions)
         joined = rescored(store, source_of(task.output), files, dataset)
         joined = replace(joined, max_grade=judged.dataset.judgments.max_grade)
     name = judged.planned.name

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,14 @@ import numpy.typing as npt
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.schema import Comparison as Test
-from rankledger.pipeline.inference.changes import ChangeStep, changed_queries, counted_scores, oriented, split_change
+from rankledger.pipeline.inference.changes import (
+    ChangeStep,
+    RetrievedRanks,
+    changed_queries,
+    counted_scores,
+    oriented,
+    split_change,
+)
 from rankledger.pipeline.inference.paired import TestRule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
 from rankledger.pipeline.inference.resampling import Settings, contributions_of
@@ -28,13 +36,14 @@ from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonRepo
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Scores
 from rankledger.pipeline.types.views import PairedScores, QueryChange, SliceChange
-from rankledger.pipeline.workflow.baselines import can_rescore, rescore, retrieved_ranks
+from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
 from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.workflow.references import Pair, Sides, open_sides
 from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["compare"]
+__all__ = ["compare", "compare_by_ranks"]
 
+RanksOf: TypeAlias = Callable[[RecordedDataset, str], RetrievedRanks]
 
 Figure = tuple[float | None, str]  # and why it is not known
 
@@ -152,7 +161,44 @@ def compare(
     Raises:
         InputError: there is no such record, or judgments, queries or definitions differ, a line for each.
     """
-    references = open_sides(str(base), str(candidate), name=name, workspace=Workspace.open(runs_dir, records))
+    workspace = Workspace.open(runs_dir, records)
+    return compare_by_ranks(
+        str(base),
+        str(candidate),
+        workspace,
+        retrieved_ranks,
+        measure=measure,
+        top=top,
+        force=force,
+        name=name,
+        jobs=jobs,
+    )
+
+
+def compare_by_ranks(
+    base: str,
+    candidate: str,
+    workspace: Workspace,
+    ranks: RanksOf,
+    *,
+    measure: str | None,
+    top: int,
+    force: bool = False,
+    name: str | None = None,
+    jobs: int | None = None,
+) -> ComparisonReport:
+    """The same where the ranks of documents are known, whatever is left of inputs and the output cache.
+
+    Args:
+        base: as `compare` takes it, and so are the arguments after `ranks`.
+        candidate: likewise.
+        workspace: where records are.
+        ranks: gives the ranks of judged documents in a model's output on a recorded dataset.
+
+    Raises:
+        InputError: as `compare`.
+    """
+    references = open_sides(base, candidate, name=name, workspace=workspace)
     matched = [(sides, match_datasets(sides)) for sides in references.sides]
     matches = [match for _, own in matched for match in own]
     if not matches:
@@ -161,7 +207,7 @@ def compare(
     if unlike and not force:
         raise InputError(*(f"{line}; add --force to compare anyway" for line in unlike))
     leading = leading_measures(matches, measure, references.sides[0].candidate.planned.lead)
-    comparers = [_Comparer(sides, own, leading, top, jobs) for sides, own in matched]
+    comparers = [_Comparer(sides, own, leading, top, jobs, ranks) for sides, own in matched]
     figures = tuple(figure for sides in references.sides for figure in _set_figures(sides))
     other = [match for match in matches if [*match.unlike()]]
     splits = tuple(
@@ -169,7 +215,7 @@ def compare(
     )
     moved = any(map(_has_moved, matches)) or any(figure.before != figure.after for figure in figures)
     return ComparisonReport(
-        records=tuple(record_pairs(str(base), str(candidate), matched)),
+        records=tuple(record_pairs(base, candidate, matched)),
         unlike=unlike,
         moved=moved or any(split.change for split in splits),
         comparisons=tuple(line for comparer in comparers for line in comparer.lines()),
@@ -195,7 +241,13 @@ class _Comparer:
     """Compares the models of two records by the rules of the candidate's config; `remarks` say what is left out."""
 
     def __init__(
-        self, sides: Sides, matches: Sequence[Match], leading: Mapping[str, Measure], top: int, jobs: int | None
+        self,
+        sides: Sides,
+        matches: Sequence[Match],
+        leading: Mapping[str, Measure],
+        top: int,
+        jobs: int | None,
+        ranks: RanksOf,
     ) -> None:
         config = sides.candidate.loaded.config
         test = config.comparison or Test(baseline="all_pairs")
@@ -209,6 +261,7 @@ class _Comparer:
         )
         self._has_primary = test.primary
         self._top = top
+        self._ranks = ranks
         self._leading = leading  # by dataset, the measure to look at queries and slices by
         self._groups: dict[str, Groups] = {}  # by dataset
         self.sides = sides
@@ -259,7 +312,7 @@ class _Comparer:
         ranked = None
         if self._top and np.nan_to_num(change).any():
             try:
-                ranked = retrieved_ranks(match.before, pair[1]), retrieved_ranks(match.after, pair[0])
+                ranked = self._ranks(match.before, pair[1]), self._ranks(match.after, pair[0])
             except InputError as error:
                 self.remarks.append(f"the ranks of documents are left out: {error}")
         yield from changed_queries(scores, self._top, ranked)

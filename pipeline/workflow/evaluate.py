@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,15 +23,16 @@ from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import Config, Execution, Loaded, load
 from rankledger.pipeline.config.values import checked_jobs
 from rankledger.pipeline.config.yaml import KeyPath
+from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
 from rankledger.pipeline.record.receipts import clear_left_behind
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.scoring import bound_ties, families, score
 from rankledger.pipeline.support.credentials import without_credentials
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.errors import InputError, InputWarning
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
-from rankledger.pipeline.types.inputs import Given
+from rankledger.pipeline.types.inputs import Given, GivenPairs
 from rankledger.pipeline.types.manifest import Description, TrackingWish
 from rankledger.pipeline.types.results import DataWarning, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
 __all__ = ["Backend", "compute", "evaluate", "evaluate_opened", "validate", "workers_of"]
 
 Backend = Literal["threads", "processes", "dask"]
+
+_CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +94,10 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
             store=workspace.cache if config.execution.cache else None,
             record=opened.record,
         )
+    if opened.is_in_memory:
+        from rankledger.pipeline.workflow.in_memory import in_python
+
+        inputs = replace(inputs, failures=tuple(map(in_python, inputs.failures)))
     check_comparison(config, planned, inputs, workers)
     with _timed("score", timings):
         results = _score(opened, inputs, workers)
@@ -217,7 +225,10 @@ def evaluate(
     baseline: str | None = None,
     queries: Given | None = None,
     documents: Given | None = None,
-    interactions: Given | None = None,
+    interactions: GivenPairs | None = None,
+    exclude: GivenPairs | None = None,
+    exclude_self: bool | None = None,
+    seen: Literal["refuse", "remove", "count"] | None = None,
     dataset: str = "data",
     name: str | None = None,
     overrides: Sequence[str] = (),
@@ -236,7 +247,8 @@ def evaluate(
 
     A config's evaluation is recorded and logged to MLflow; if no output can be evaluated, no record is written. Of
     judgments and outputs nothing is written unless you ask for it, and the figures are those that a config with files
-    of the same rows and the same name of the dataset gives.
+    of the same rows and the same name of the dataset gives. What is worth knowing, such as the tool that a file was
+    taken to be of, is a warning of the category `InputWarning`, and so is an output that was refused.
 
     Args:
         judgments: a config: the YAML file; or a record, by its path or id, `last`, `last_passed`, `previous` or
@@ -249,7 +261,12 @@ def evaluate(
         baseline: the model that the others are compared with, or `all_pairs`; by default none are compared.
         queries: the queries table: a path, or a table with the column `query_id`.
         documents: the catalogue: a path, or a table with the column `doc_id`.
-        interactions: what users consumed in training: a path, or a table with `query_id` and `doc_id`.
+        interactions: what users consumed in training: a path, a table with `query_id` and `doc_id`, `{query:
+            [document, …]}`, or tuples of these two.
+        exclude: documents to leave out of the rankings of queries: likewise.
+        exclude_self: whether to leave out the document whose id is the query's, too.
+        seen: whether recommendations that stand in the interactions are a reason to `refuse` the output, or to `remove`
+            them, or are counted, `count`, as by default.
         dataset: what the dataset is called. Random numbers are drawn by its name.
         name: of outputs in memory, what the evaluation is called, by default `in-memory`; else the evaluation that the
             words refer to, by default the only one that has records.
@@ -263,27 +280,30 @@ def evaluate(
         record: whether to write a record; by default for a config, and for outputs in memory that are tracked.
         tracking: whether to log to MLflow, where the config does not rule it out; by default for a recorded config.
         allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
-        command: the words of the command line that asked for it, if one did; they are recorded.
+        command: the words of the command line that asked for it, if one did; they are recorded, and what would be a
+            warning is the command's to print.
 
     Raises:
-        InputError: the config, an argument, judgments, queries or documents are wrong. A model output that is missing
-            or refused is among the evaluation's failures instead, and the others are evaluated.
+        InputError: the config, an argument, judgments, queries or documents are wrong, or all outputs in memory are. A
+            model output that is missing or refused is among the evaluation's failures instead, and the others are
+            evaluated.
         OSError: the record could not be written.
     """
     workspace = Workspace.open(runs_dir, records)
-    tables = {"queries": queries, "documents": documents, "interactions": interactions}
+    tables = {"queries": queries, "documents": documents, "interactions": interactions, "exclude": exclude}
+    settings: dict[str, bool | str | None] = {"exclude_self": exclude_self, "seen": seen}
     if outputs is None:
         if not isinstance(judgments, str | Path):
             found = f"found a {type(judgments).__name__}; give the path of a YAML file"
             raise InputError(f"config: {found}, or `outputs` beside judgments in memory")
-        for argument, value in {"measures": measures or None, "baseline": baseline, **tables}.items():
+        for argument, value in {"measures": measures or None, "baseline": baseline, **tables, **settings}.items():
             if value is not None:
                 raise InputError(f"{argument}: is for outputs in memory; remove it, or give `outputs`")
         recorded = record is not False
         tracked = recorded if tracking is None else tracking
         source = source_of_reference(judgments, name, workspace)
-        settings = overrides if recorded else [*overrides, "execution.cache=false"]
-        opened = open_source(source, workspace, overrides=settings, date=date, allow_env=allow_env)
+        uncached = overrides if recorded else [*overrides, "execution.cache=false"]
+        opened = open_source(source, workspace, overrides=uncached, date=date, allow_env=allow_env)
     else:
         if date is not None:
             raise InputError("date: fills {date} in the paths of a config; remove it")
@@ -297,6 +317,7 @@ def evaluate(
             measures,
             baseline=baseline,
             tables=tables,
+            settings=settings,
             name=name or "in-memory",
             dataset=dataset,
             overrides=overrides,
@@ -306,7 +327,7 @@ def evaluate(
         raise InputError("tracking: logs a record, and record=False writes none; remove one of them")
     opened = with_own_targets(opened, workspace, tracking=tracked)
     called = f"rankledger.evaluate({str(judgments)!r})" if outputs is None else "rankledger.evaluate(...)"
-    return evaluate_opened(
+    evaluation = evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend, scheduler),
         Workspace.open(runs_dir, opened.planned.records) if records is None else workspace,
@@ -314,6 +335,18 @@ def evaluate(
         command=shlex.join(map(without_credentials, command)) or called,
         recorded=recorded,
     )
+    if outputs is not None and not evaluation.quality:
+        raise InputError(*(failure.reason for failure in evaluation.failures))
+    if not command:
+        _warn(evaluation)
+    return evaluation
+
+
+def _warn(evaluation: Evaluation) -> None:
+    """Say, where `evaluate` was called, what a command prints on stderr or below its tables."""
+    reasons = (failure.reason for failure in evaluation.failures)
+    for line in dict.fromkeys((*reasons, *map(str, evaluation.data_warnings), *evaluation.warnings)):
+        warnings.warn(line, InputWarning, stacklevel=_CALLER)
 
 
 def evaluate_opened(
@@ -372,7 +405,7 @@ def evaluate_opened(
         )
         rendered = _render_page(evaluation, computed, manifest, workspace) if config.report else _RenderedPage()
         record = _write(evaluation, opened, computed, rendered, manifest, workspace)
-        if not opened.config.name:
+        if opened.is_in_memory:
             evaluation = replace(evaluation, _session=_Session(opened, computed, started, command))
         delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.tracking.metric_name)
         if rendered.error is not None:
@@ -397,7 +430,7 @@ def _manifest(
         evaluation_id=evaluation.evaluation_id,
         created=started,
         command=command,
-        config=str(config_of(opened)) if opened.config.name else "",
+        config="" if opened.is_in_memory else str(config_of(opened)),
         records=records.remote.url if records.remote else None,
         tracking=tracking,
         baselines=computed.inferred.baselines,
@@ -413,6 +446,10 @@ class _Session:
     computed: _Computed
     started: datetime
     command: str
+
+    def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
+        """The ranks of judged documents in a model's output on a dataset."""
+        return self.computed.inputs.ranks(dataset, model)
 
     @contextmanager
     def written(self, evaluation: Evaluation) -> Iterator[Path]:

@@ -16,9 +16,11 @@ from rankledger.pipeline.types.results import Record
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from rankledger.pipeline.inference.changes import RetrievedRanks
     from rankledger.pipeline.report.forms import Fit, Form, TableStyle
     from rankledger.pipeline.types.changes import ComparisonReport
     from rankledger.pipeline.types.explanation import Explanation
+    from rankledger.pipeline.workflow.baselines import RecordedDataset
     from rankledger.pipeline.workflow.workspace import Opened
 
 __all__ = ["Evaluation", "Session", "evaluation_of"]
@@ -30,6 +32,9 @@ class Session(Protocol):
     @property
     def opened(self) -> Opened:
         """What was evaluated, with its inputs."""
+
+    def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
+        """The ranks of judged documents in a model's output on a dataset; None if they are not known."""
 
     def written(self, evaluation: Evaluation) -> AbstractContextManager[Path]:
         """A record of the evaluation in a temporary folder."""
@@ -57,10 +62,17 @@ class Evaluation(results.Evaluation):
         Raises:
             InputError: there is no such model or measure.
         """
-        from rankledger.pipeline.workflow.compare import compare
+        from rankledger.pipeline.workflow.baselines import retrieved_ranks
+        from rankledger.pipeline.workflow.compare import compare_by_ranks
+        from rankledger.pipeline.workflow.workspace import Workspace
+
+        def ranks(kept: RecordedDataset, of: str) -> RetrievedRanks:
+            known = self._session.ranks(kept.planned.name, of) if self._session else None
+            return known or retrieved_ranks(kept, of)
 
         with self._record() as path:
-            return compare(f"{path}#{base}", f"{path}#{candidate}", measure=measure, top=top)
+            sides, workspace = (f"{path}#{base}", f"{path}#{candidate}"), Workspace.open("runs")
+            return compare_by_ranks(*sides, workspace, ranks, measure=measure, top=top)
 
     def explain(
         self, model: str, query: str | int, measure: str | None = None, *, dataset: str | None = None

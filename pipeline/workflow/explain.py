@@ -232,7 +232,8 @@ def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: R
     """The dataset's judgments, and its documents where their number counts; as they were, if a record has them."""
     counting = "documents" in measure.metric.needs or measure.parameters.get("d")  # d of utility: what is left alone
     documents = dataset.documents if counting else None
-    needed = replace(dataset, queries=None, interactions=None, documents=documents, suites={})
+    interactions = dataset.interactions if dataset.kind == "rankings" else None  # what was seen may be left out
+    needed = replace(dataset, queries=None, interactions=interactions, documents=documents, suites={})
     read = read_planned(needed, profile.conventions)
     if record is not None:
         refuse_other_inputs(record, dataset.name, read.files)

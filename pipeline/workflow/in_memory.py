@@ -14,16 +14,23 @@ from rankledger.pipeline.config.loader import given
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan, kind_of
 from rankledger.pipeline.config.schema import checked
-from rankledger.pipeline.config.yaml import KeyPath, Value
+from rankledger.pipeline.config.yaml import KeyPath, Value, dotted
+from rankledger.pipeline.data.dataset import ALLOW_NO_OVERLAP
 from rankledger.pipeline.data.formats.memory import hold
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import IN_MEMORY, Given, InMemory
+from rankledger.pipeline.types.inputs import IN_MEMORY, Given, GivenPairs, InMemory
+from rankledger.pipeline.types.results import Failure
 from rankledger.pipeline.workflow.workspace import Opened
 
-__all__ = ["open_given"]
+__all__ = ["in_python", "open_given"]
 
 _VALUES = {"judgments": "relevance", "ratings": "rating", "rankings": "score", "predictions": "prediction"}
-_TABLES = {"queries": ("query_id",), "documents": ("doc_id",), "interactions": ("query_id", "doc_id")}
+_TABLES = {
+    "queries": ("query_id",),
+    "documents": ("doc_id",),
+    "interactions": ("query_id", "doc_id"),
+    "exclude": ("query_id", "doc_id"),
+}
 
 
 def open_given(
@@ -32,7 +39,8 @@ def open_given(
     measures: str | Sequence[str | Measure],
     *,
     baseline: str | None,
-    tables: Mapping[str, Given | None],
+    tables: Mapping[str, Given | GivenPairs | None],
+    settings: Mapping[str, bool | str | None],
     name: str,
     dataset: str,
     overrides: Sequence[str],
@@ -45,7 +53,8 @@ def open_given(
         outputs: the models' outputs, by model.
         measures: the measures.
         baseline: the model that the others are compared with.
-        tables: the queries, documents and interactions of the dataset, by those names.
+        tables: the queries, documents, interactions and excluded documents of the dataset, by those names.
+        settings: its other keys; those that are None are left out.
         name: the evaluation's name.
         dataset: the dataset's name.
         overrides: `key.path=value` texts that win over everything.
@@ -63,10 +72,11 @@ def open_given(
         ("suites", "measures"): "measures",
         ("comparison", "baseline"): "baseline",
         ("name",): "name",
+        **{("datasets", dataset, key): key for key in settings},
     }
     held: dict[str, InMemory] = {}
 
-    def file(key: KeyPath, argument: str, url: str, data: Given, columns: Sequence[str]) -> dict[str, Value]:
+    def file(key: KeyPath, argument: str, url: str, data: object, columns: Sequence[str]) -> dict[str, Value]:
         arguments.update({key: argument, (*key, "path"): argument})
         if isinstance(data, str | os.PathLike):
             return {"path": os.fspath(data).replace("{", "{{").replace("}", "}}")}
@@ -80,6 +90,7 @@ def open_given(
                 key: file(("datasets", dataset, key), argument, f"{IN_MEMORY}{argument}", data, _columns_of(key))
                 for key, (argument, data) in roles.items()
             }
+            | {key: value for key, value in settings.items() if value is not None}
         },
         "models": {
             model: {
@@ -100,6 +111,13 @@ def open_given(
         config["comparison"] = {"baseline": baseline}
     loaded = checked(given(config, arguments, overrides), will_plan=True)
     return Opened(Path(), loaded, _with(plan(loaded), held), None)
+
+
+def in_python(failure: Failure) -> Failure:
+    """The failure with the advice that a call can follow, in the place of that for a config."""
+    key = dotted(("models", failure.model, "outputs", "allow_no_overlap"))
+    advice = f"or accept it with overrides=[{f'{key}=true'!r}]"
+    return replace(failure, reason=failure.reason.replace(ALLOW_NO_OVERLAP, advice))
 
 
 def _lines(measures: str | Sequence[str | Measure]) -> list[str]:

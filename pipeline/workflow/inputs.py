@@ -30,6 +30,7 @@ from rankledger.pipeline.data.dataset import (
     small_overlap,
 )
 from rankledger.pipeline.data.judgments import rating_like_relevance
+from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_query_ids
 from rankledger.pipeline.support.errors import InputError
@@ -235,6 +236,14 @@ class Inputs:
         failed = {(failure.dataset, failure.model): failure.reason for failure in self.failures}
         return {task: failed[task] for task in failed.keys() - self.evaluated.keys()}
 
+    def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
+        """The ranks of judged documents in a model's output on a dataset; None if there are none, or several."""
+        read, joined = self.datasets[dataset], self.joined.get((dataset, model))
+        if joined is None or joined.hits is None or not isinstance(read, DatasetInput):
+            return None
+        judged = read.judgments
+        return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits)
+
     def missing_share(self, scores: Scores) -> float:
         """The share of judged queries without output, over all replicates; one that failed has no output at all."""
         own = scores.replicates or (scores,)
@@ -419,6 +428,7 @@ def dataset_source(dataset: PlannedDataset) -> DatasetSource:
         interactions=interactions,
         exclude=exclude,
         exclude_self=dataset.exclude_self,
+        seen=dataset.seen,
         features=tuple(dict.fromkeys(features)),
         keep_first=dataset.duplicates == "keep_first",
         subtopics=dataset.subtopics,

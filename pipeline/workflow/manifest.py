@@ -159,7 +159,11 @@ def _own_metrics(planned: Plan) -> dict[str, RecordedMetric]:
 def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
     read = inputs.datasets[dataset.name]
     excluded = exclusions_digest(dataset, read.files)
-    exclusions: dict[str, Any] = {"exclude_self": dataset.exclude_self, "exclusions_digest": excluded}
+    exclusions: dict[str, Any] = {}
+    if excluded:
+        exclusions |= {"exclude_self": dataset.exclude_self, "exclusions_digest": excluded}
+    if dataset.kind == "rankings" and dataset.interactions is not None:
+        exclusions["seen"] = dataset.seen
     own = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
     return Dataset(
         kind=dataset.kind,
@@ -170,7 +174,7 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
         n_without_relevant=_n_without_relevant(read, dataset.relevant),
         suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
         inputs=[DatasetFile(role=role, **file.recorded) for role, files in read.files.items() for file in files],
-        **(exclusions if excluded else {}),
+        **exclusions,
     )
 
 
@@ -230,7 +234,8 @@ def exclusions_digest(dataset: PlannedDataset, files: Mapping[str, Sequence[Inpu
 
     Arguments are those of `judgments_digest`.
     """
-    key = exclusions_key(dataset, files)
+    found = exclusions_key(dataset, files)
+    key = found and found.left_out
     return None if key is None else hashlib.sha256(json.dumps(asdict(key), sort_keys=True).encode()).hexdigest()
 
 

@@ -72,7 +72,7 @@ class Match:
         """Whether other documents are left out of rankings."""
         if self.after.planned.kind == "scores":
             return False
-        return self.before.store().exclusions != self.after.store().exclusions
+        return self.before.store().left_out != self.after.store().left_out
 
     @property
     def redefined(self) -> tuple[str, ...]:
@@ -148,8 +148,11 @@ class Match:
 
 def _excluded(side: RecordedDataset) -> str:
     """What a record's dataset leaves out of rankings, such as `sha256 481ce05876ac… with exclude_self`, or `none`."""
-    digests = [short_digest(file.digest) for file in side.files_of("exclude")[:1]]
-    return " with ".join([*digests, *(["exclude_self"] if side.planned.exclude_self else [])]) or "none"
+    parts = [short_digest(file.digest) for file in side.files_of("exclude")[:1]]
+    parts += ["exclude_self"] if side.planned.exclude_self else []
+    if side.planned.seen == "remove":
+        parts += [f"seen: remove, {short_digest(file.digest)}" for file in side.files_of("interactions")[:1]]
+    return " with ".join(parts) or "none"
 
 
 def match_datasets(sides: Sides) -> tuple[Match, ...]:

@@ -50,7 +50,7 @@ class OutputStore:
         store: the store.
         judgments: the dataset's judgments.
         conventions: say what orders a ranking.
-        exclusions: the documents that are left out; None if there are none.
+        exclusions: the documents that are left out, or counted as seen; None if there are none.
     """
 
     store: OutputCache
@@ -65,6 +65,15 @@ class OutputStore:
         return HitsKey.of(
             self.judgments, content, conventions.ties, conventions.score_precision, exclusions=self.exclusions
         )
+
+    @property
+    def left_out(self) -> ExclusionsKey | None:
+        """The documents that are left out, without those that are counted."""
+        return self.exclusions and self.exclusions.left_out
+
+    def leaving_out(self, exclusions: ExclusionsKey | None) -> OutputStore:
+        """The same of outputs of which these documents are left out, however others are counted."""
+        return self if self.left_out == (exclusions and exclusions.left_out) else replace(self, exclusions=exclusions)
 
     def dataset(self) -> DatasetInput | None:
         """The dataset's judgments and excluded documents as the store has them; None if it lacks any of them.
@@ -300,16 +309,20 @@ def output_store(
 
 
 def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> ExclusionsKey | None:
-    """All that decides which documents are left out of rankings; None if there are none.
+    """All that decides which documents are left out of rankings, or counted as seen; None if there are none.
 
     Args:
         dataset: says how they are read.
         files: its files by role, as they were read or as a manifest has them.
     """
-    if dataset.exclude is None and not dataset.exclude_self:
+    if dataset.kind != "rankings":
         return None
-    pairs = None if dataset.exclude is None else content_of(source_of(dataset.exclude), files.get("exclude", ()))
-    return ExclusionsKey(pairs, dataset.exclude_self)
+    pairs, interactions = (
+        None if file is None else content_of(source_of(file), files.get(role, ()))
+        for role, file in (("exclude", dataset.exclude), ("interactions", dataset.interactions))
+    )
+    key = ExclusionsKey(pairs, dataset.exclude_self, dataset.seen if interactions else "", interactions)
+    return None if key == ExclusionsKey(None, exclude_self=False) else key
 
 
 def source_of(file: File) -> Source:

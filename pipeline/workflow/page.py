@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.data.dataset import DatasetInput
-from rankledger.pipeline.inference.changes import RetrievedRanks, changed_queries, counted_scores, oriented
+from rankledger.pipeline.inference.changes import changed_queries, counted_scores, oriented
 from rankledger.pipeline.record.folder import read_curves, read_query_changes, read_record
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import digest_of
@@ -244,9 +243,9 @@ def _largest_changes(shown: Sequence[_ShownPair], inputs: Inputs) -> Iterator[Qu
         scores = each.scores
         if not np.nan_to_num(scores.change).any():
             continue
-        before, after = None, _current(scores.dataset, scores.model, inputs)
+        before, after = None, inputs.ranks(scores.dataset, scores.model)
         if each.record is None:
-            before = _current(scores.dataset, each.baseline, inputs)
+            before = inputs.ranks(scores.dataset, each.baseline)
         else:
             from rankledger.pipeline.workflow.baselines import retrieved_ranks
 
@@ -254,14 +253,6 @@ def _largest_changes(shown: Sequence[_ShownPair], inputs: Inputs) -> Iterator[Qu
                 before = retrieved_ranks(recorded(each.record.path, scores.dataset), each.baseline)
         ranked = None if before is None or after is None else (before, after)
         yield from changed_queries(scores, _MOST_QUERIES, ranked, _MOST_DOCUMENTS)
-
-
-def _current(dataset: str, model: str, inputs: Inputs) -> RetrievedRanks | None:
-    read, joined = inputs.datasets[dataset], inputs.joined.get((dataset, model))
-    if joined is None or joined.hits is None or not isinstance(read, DatasetInput):
-        return None
-    judged = read.judgments
-    return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits)
 
 
 def _recorded_dataset(path: Path, name: str) -> RecordedDataset:

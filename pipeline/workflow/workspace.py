@@ -100,6 +100,11 @@ class Opened:
     record: Record | None
     is_own: bool = True
 
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether judgments and outputs were given to a function, so that there is no config."""
+        return not self.config.name
+
     def is_typed(self, key: KeyPath) -> bool:
         """Whether the user set the value of a key for this command, with `--set`."""
         return self.loaded.document.origin(key).line is None

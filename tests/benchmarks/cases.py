@@ -104,6 +104,27 @@ def _parquet(bench: Bench) -> Case:
     return Case([*ours, *bench.others(load, "parquet")], [Claim("wall", "L Parquet", "L text", 1.0)])
 
 
+def _memory(bench: Bench) -> Case:
+    """Data frames of pandas: text columns as pandas 3 reads them, and columns of Python's texts, which ranx takes."""
+    large, small = bench.load(7_000), Workload(50, 100)
+    both = ["pytrec_eval", "ranx"]
+    tasks, claims = [], []
+    for load, resamples in ((large, bench.resamples(10_000)), (small, 10_000)):
+        files = bench.judgments(load, "parquet"), bench.ranking(load, "parquet")
+        for ids in ("str", "object"):
+            label = f"rankledger, {load}, {ids}"
+            arguments = ("rankledger", label, Path(sys.executable), *files, load.queries)
+            tasks.append(tools.in_memory(*arguments, resamples=resamples, ids=ids))
+            if load is small:
+                claims.append(Claim("wall", label, None, 0.05))
+            else:
+                limits = zip(both, (1 / 2, 1 / 3), strict=True)
+                claims += [Claim("wall", label, f"{tool}, {load}", limit) for tool, limit in limits]
+        theirs = [tool for tool in both if tool in bench.tools]
+        tasks += [tools.in_memory(tool, f"{tool}, {load}", bench.python, *files, load.queries) for tool in theirs]
+    return Case(tasks, claims)
+
+
 def _28m(bench: Bench) -> Case:
     load, read = bench.load(28_000), ("--shard", "1/1")
     tasks = [
@@ -192,6 +213,7 @@ def _scaling(bench: Bench) -> Case:
 CASES: Mapping[str, Callable[[Bench], Case]] = {
     "l": _l,
     "parquet": _parquet,
+    "memory": _memory,
     "28m": _28m,
     "shuffled": _shuffled,
     "100m": _100m,

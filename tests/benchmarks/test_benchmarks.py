@@ -13,7 +13,7 @@ from pyarrow import parquet
 from tests.benchmarks.cases import Case, Claim
 from tests.benchmarks.meter import Usage, measure
 from tests.benchmarks.rounds import check_agreement, claimed
-from tests.benchmarks.tools import Run, Task, evaluate, run
+from tests.benchmarks.tools import Run, Task, evaluate, in_memory, run
 from tests.benchmarks.workload import Workload, write_judgments, write_ranking, write_shuffled
 
 LOAD = Workload(200, 60)
@@ -75,6 +75,25 @@ def test_figures_of_a_workload_by_plain_loops(files, tmp_path):
     expected = {"p@10": statistics.mean(precisions), "rr": statistics.mean(reciprocals)}
     assert found.figures == pytest.approx(expected, abs=1e-9)
     assert 0.1 < expected["p@10"] < 0.9
+
+
+def test_a_task_of_data_frames_times_itself(tmp_path):
+    """The means are those of files, and ours and theirs agree."""
+    files = [
+        write(tmp_path / f"a.{name}.parquet", LOAD)
+        for name, write in (("qrels", write_judgments), ("run", write_ranking))
+    ]
+    whole = run(evaluate("files", tmp_path, files[0], [files[1]], resamples=100), tmp_path)
+    python = Path(sys.executable)
+    ours, theirs = (
+        run(in_memory(tool, tool, python, *files, LOAD.queries, resamples=100), tmp_path)
+        for tool in ("rankledger", "pytrec_eval")
+    )
+
+    assert ours.figures == whole.figures
+    assert theirs.figures.keys() < ours.figures.keys()
+    assert theirs.figures == pytest.approx({name: ours.figures[name] for name in theirs.figures}, abs=1e-9)
+    assert ours.usage.wall > 0
 
 
 def test_the_meter_sees_what_a_child_holds():

@@ -1,4 +1,7 @@
-"""Whole processes to compare, from files to figures: rankledger, other tools in a venv of their own, and the floor."""
+"""Processes to compare: rankledger, other tools in a venv of their own, and the floor.
+
+They go from files to figures, and are measured whole; or from a data frame of pandas to means, and measure themselves.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 from tests.benchmarks.meter import Usage, measure
 
-__all__ = ["ROOT", "TOOLS", "Run", "Task", "evaluate", "floor", "install", "other", "run"]
+__all__ = ["ROOT", "TOOLS", "Run", "Task", "evaluate", "floor", "in_memory", "install", "other", "run"]
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("pytrec_eval-terrier", "ir_measures", "ranx")
@@ -35,7 +38,7 @@ NAMES = {  # ours: those of pytrec_eval and the floor, of ir_measures, and of ra
 SCRIPTS = {
     "pytrec_eval": """\
 import json, sys, pytrec_eval
-names = {ours: name for ours, name in json.loads(sys.argv[1]).items() if not name.startswith(("rbp", "rr10"))}
+names = json.loads(sys.argv[1])
 with open(sys.argv[2]) as judgments, open(sys.argv[3]) as ranking:
     evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(judgments), set(names.values()))
     scores = evaluator.evaluate(pytrec_eval.parse_run(ranking)).values()
@@ -61,6 +64,60 @@ found = evaluate(judgments, ranking, list(names.values()), make_comparable=True)
 print(json.dumps({"means": {ours: float(found[name]) for ours, name in names.items()}}))
 """,
 }
+FROM_FRAME = """\
+import json, statistics, sys, time
+import pandas as pd
+{imports}
+names, resamples = json.loads(sys.argv[1]), int(sys.argv[4])
+def evaluate(judgments, ranking):
+    {means}
+judged, ranked = (pd.read_parquet(path, columns=["q_id", "doc_id", "score"]) for path in sys.argv[2:4])
+judged, ranked = (table.astype(dict.fromkeys(["q_id", "doc_id"], sys.argv[5])) for table in (judged, ranked))
+few = judged["q_id"].unique()[:10]
+evaluate(*(table[table["q_id"].isin(few)] for table in (judged, ranked)))
+took = []
+for _ in range(1 if len(ranked) > 10_000 else 9):
+    wall, cpu = time.perf_counter(), time.process_time()
+    means = evaluate(judged, ranked)
+    took.append((time.perf_counter() - wall, time.process_time() - cpu))
+wall, cpu = map(statistics.median, zip(*took))
+print(json.dumps({{"means": means, "wall": wall, "cpu": cpu}}))
+"""
+IN_MEMORY = {  # what is imported, and how means come of a data frame of judgments and one of a ranking
+    "rankledger": (
+        "import rankledger",
+        """\
+ours = {"q_id": "query_id"}
+    judgments = judgments.rename(columns={**ours, "score": "relevance"})
+    found = rankledger.evaluate(
+        judgments,
+        {"m0": ranking.rename(columns=ours)},
+        [*names],
+        overrides=[f"bootstrap.resamples={resamples}", "conventions=trec_eval"],
+    )
+    return {line.measure: line.estimate for line in found.estimates}
+""",
+    ),
+    "pytrec_eval": (
+        "import pytrec_eval",
+        """\
+judged, ranked = (
+        {query: dict(zip(rows["doc_id"].tolist(), rows["score"].tolist())) for query, rows in table.groupby("q_id")}
+        for table in (judgments, ranking)
+    )
+    found = pytrec_eval.RelevanceEvaluator(judged, set(names.values())).evaluate(ranked).values()
+    return {ours: sum(query[name] for query in found) / len(found) for ours, name in names.items()}
+""",
+    ),
+    "ranx": (
+        "import ranx",
+        """\
+judged, ranked = ranx.Qrels.from_df(judgments), ranx.Run.from_df(ranking)
+    found = ranx.evaluate(judged, ranked, [*names.values()], make_comparable=True)
+    return {ours: float(found[name]) for ours, name in names.items()}
+""",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -73,6 +130,7 @@ class Task:
     cwd: Path = ROOT
     tolerance: float = 1e-6  # how far means may be from ours
     prints: bool = True  # whether there are means
+    times_itself: bool = False  # whether it prints the seconds that count
 
     @property
     def data(self) -> str:
@@ -101,6 +159,9 @@ def run(task: Task, folder: Path) -> Run:
         records = [*Path(runs).glob("records/*/scores.parquet"), *Path(runs).glob("records/*/summary.csv")]
         digest = hashlib.sha256(b"".join(file.read_bytes() for file in records)).hexdigest()
     wall, cpu = sum(one.wall for one in each), sum(one.cpu for one in each)
+    if task.times_itself:
+        own = json.loads(each[-1].printed.splitlines()[-1])
+        wall, cpu = own["wall"], own["cpu"]
     usage = Usage(wall, cpu, max(one.anonymous for one in each), max(one.total for one in each))
     return Run(usage, _figures(each[-1].printed), digest)
 
@@ -149,12 +210,53 @@ def _named(path: Path, number: str) -> dict[str, object]:
 
 def other(tool: str, python: Path, judgments: Path, ranking: Path, queries: int) -> Task:
     """A tool's means of those of our measures that it has, by the reading and the calls of its documentation."""
-    place = list(SCRIPTS).index(tool)
-    names = json.dumps({ours: names[place] for ours, names in NAMES.items() if names[place]})
-    # ranx leaves equal scores in any order: what that does to a mean falls with the number of queries.
-    tolerance = 0.4 / queries**0.5 if tool == "ranx" else 1e-6
-    command = (python, "-c", SCRIPTS[tool], names, judgments, ranking)
-    return Task(tool, [command], (judgments, ranking), tolerance=tolerance)
+    command = (python, "-c", SCRIPTS[tool], json.dumps(_names(tool)), judgments, ranking)
+    return Task(tool, [command], (judgments, ranking), tolerance=_tolerance(tool, queries))
+
+
+def in_memory(
+    tool: str,
+    label: str,
+    python: Path,
+    judgments: Path,
+    ranking: Path,
+    queries: int,
+    *,
+    resamples: int = 0,
+    ids: str = "object",
+) -> Task:
+    """The same of data frames, ours with intervals: seconds from these to means, after a call on ten queries.
+
+    Of at most 10,000 rows they are the median of nine calls.
+
+    Args:
+        tool: one of `IN_MEMORY`.
+        label: the task's.
+        python: the interpreter that has the tool.
+        judgments: Parquet, and so is the ranking.
+        ranking: with scores.
+        queries: how many there are.
+        resamples: ours.
+        ids: the type of the columns of ids.
+    """
+    imports, means = IN_MEMORY[tool]
+    names = {ours: ours for ours in NAMES} if tool == "rankledger" else _names(tool)
+    script = FROM_FRAME.format(imports=imports, means=means)
+    command = (python, "-c", script, json.dumps(names), judgments, ranking, resamples, ids)
+    inputs, tolerance = (judgments, ranking), _tolerance(tool, queries)
+    return Task(label, [command], inputs, tolerance=tolerance, times_itself=True)
+
+
+def _names(tool: str) -> dict[str, str]:
+    """The tool's names of our measures, of those that it computes by itself."""
+    place, left_out = list(SCRIPTS).index(tool), ("rbp", "rr10") if tool == "pytrec_eval" else ()
+    named = {ours: names[place] for ours, names in NAMES.items()}
+    return {ours: name for ours, name in named.items() if name and not name.startswith(left_out)}
+
+
+def _tolerance(tool: str, queries: int) -> float:
+    """ranx leaves equal scores in any order: what that does to a mean falls with the number of queries."""
+    return 0.4 / queries**0.5 if tool == "ranx" else 1e-6
 
 
 def floor(script: Path, folder: Path, judgments: Path, ranking: Path, resamples: int) -> Task:

@@ -330,11 +330,13 @@ class FilePart:
         fields = dict(zip(self.kind.trec, " ".join(found).split(), strict=False))
         if fields.get(self.kind.value or "", "").lstrip("+-.")[:1].isdigit():  # a header has no number there
             return "looks like TREC text; set format: trec, or rename it to .txt"
+        meant = layouts.suggest(columns, self.names, found)
         if self.held is not None:
-            return f"rename the column that is {next(column for column in columns if self.name(column) not in found)}"
+            renamed = ", ".join(f"'{name}' to '{column}'" for column, name in meant.items() if name != "…")
+            return f"needed are {', '.join(self.kind.columns)}" + (f": rename {renamed}" if renamed else "")
         if any(layouts.is_number(name) for name in found):
             return f"its first line is no header; add one, such as {','.join(self.kind.columns)}"
-        return f"map it with {layouts.suggest(columns, self.names, found)}"
+        return f"map it with {layouts.columns_line(meant)}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
         """Refuse columns that are not in the file, or stand there twice.

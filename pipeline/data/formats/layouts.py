@@ -146,13 +146,16 @@ def _of_single(columns: Sequence[str], absent: Sequence[str], found: Collection[
     return (_SINGLE[ours][names[0]], {ours: names[0]}) if len(names) == 1 else ("", {})
 
 
-def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> str:
-    """The `columns:` line that may be meant: by the meaning of the names, then ids by their order.
+def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> dict[str, str]:
+    """What columns may be called in a file that lacks them: by the meaning of the names, then ids by their order.
 
     Args:
         columns: ours that are wanted.
         names: our names to the file's, as far as they are known.
         found: the file's columns.
+
+    Returns:
+        The file's names by ours, `…` where none is likely.
     """
     absent = [column for column in columns if names.get(column, column) not in found]
     free = [name for name in found if name not in {names.get(column, column) for column in columns}]
@@ -165,7 +168,7 @@ def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[
         ]
         meant[column] = next(iter(likely), "…")
         free = [name for name in free if name != meant[column]]
-    return columns_line(meant)
+    return meant
 
 
 def means(name: str, column: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -27,13 +27,8 @@ from rankledger.pipeline.types.inputs import InMemory, InputFile, row_number
 
 __all__ = ["MEMORY", "describe_rows", "hold"]
 
-_TAKES = (
-    "a path, a data frame or Arrow table with the columns {columns}, {{query: {{document: {value}}}}}, "
-    "or tuples (query, document, {value})"
-)
 _PAIR = ("query_id", "doc_id")
 _FIRST = 100  # rows of a data frame by which its lists are known
-_FIELDS = 3  # of a tuple: the query, the document and the value
 
 
 def hold(name: str, data: object, columns: Sequence[str], *, recorded: bool = False) -> InMemory:
@@ -42,7 +37,7 @@ def hold(name: str, data: object, columns: Sequence[str], *, recorded: bool = Fa
     Args:
         name: the argument, as messages name it.
         data: what was given; what can be gone through once is gone through now.
-        columns: the columns that are wanted, for messages; pairs with a value have three.
+        columns: the columns that are wanted, for messages; those of pairs begin with the query and the document.
         recorded: whether a record will need the digest of its rows.
 
     Raises:
@@ -54,13 +49,31 @@ def hold(name: str, data: object, columns: Sequence[str], *, recorded: bool = Fa
         return InMemory(name, _refusing(name, lambda: pa.table(data)), recorded)
     if not isinstance(data, Mapping) and callable(getattr(data, "to_dict", None)):
         data = data.to_dict()  # type: ignore[attr-defined]  # Qrels and Run of ranx
-    if len(columns) == _FIELDS:
+    if columns[: len(_PAIR)] == _PAIR:
         if isinstance(data, Mapping):
             return InMemory(name, data, recorded)
         if isinstance(data, Iterable) and not isinstance(data, str | bytes):
             return InMemory(name, [*data], recorded)
-    takes = _TAKES if len(columns) == _FIELDS else "a path, or a data frame or Arrow table with the column {columns}"
-    raise InputError(f"{name}: found {_kind(data)}; give {takes.format(columns=', '.join(columns), value=columns[-1])}")
+    raise InputError(f"{name}: found {_kind(data)}; give {_takes(columns)}")
+
+
+def _takes(columns: Sequence[str]) -> str:
+    """What an argument with these columns can be."""
+    table = f"a data frame or Arrow table with the column{'s' if columns[1:] else ''} {', '.join(columns)}"
+    if columns[: len(_PAIR)] != _PAIR:
+        return f"a path, or {table}"
+    value = next(iter(columns[len(_PAIR) :]), None)
+    return f"a path, {table}, {{query: {_documents(value)}}}, or tuples {_tuple(value)}"
+
+
+def _documents(value: str | None) -> str:
+    """How a mapping has the documents of a query, with or without a value."""
+    return f"{{document: {value}}}" if value else "[document, …]"
+
+
+def _tuple(value: str | None) -> str:
+    """The fields of a tuple, likewise."""
+    return f"(query, document, {value})" if value else "(query, document)"
 
 
 def describe_rows(part: FilePart, table: pa.Table) -> InputFile:
@@ -107,7 +120,7 @@ def _texts(chunks: Sequence[pa.StringArray]) -> Iterator[memoryview]:
 
 def _others(part: FilePart) -> Iterator[memoryview]:
     """The cells of a queries or documents table, column by column."""
-    if part.kind.value is None:
+    if len(part.kind.ids) == 1:
         for name in sorted({*_columns(part)}):
             text = json.dumps([name, *_cells(part, [name])[name]], default=str)
             yield memoryview(text.encode())
@@ -151,7 +164,7 @@ def _parse(part: FilePart) -> pa.Table:
     """The wanted columns."""
     data = _held(part).data
     if isinstance(data, Mapping | list):
-        if part.kind.ids != _PAIR or part.kind.value in (None, "rank"):
+        if part.kind.ids != _PAIR or part.kind.value == "rank":
             wanted = ", ".join(part.kind.columns)
             raise InputError(f"{part.path}: {_kind(data)} cannot hold {wanted}; give a data frame or Arrow table")
         columns = _of_mapping(part, data) if isinstance(data, Mapping) else _of_tuples(part, data)
@@ -205,28 +218,38 @@ def _lists(part: FilePart) -> pa.Table:
 
 
 def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
-    """The columns of `{query: {document: value}}`; a query without documents has no row."""
+    """The columns of `{query: {document: value}}` or `{query: [document, …]}`; an empty query has no row."""
+    value = part.kind.value
     for query, documents in data.items():
-        if not isinstance(documents, Mapping):
-            expected = f"{{document: {part.kind.value}}}"
-            raise InputError(f"{part.path}: query {_short(query)} holds {_kind(documents)}; give {expected}")
-    queries = [(query, documents) for query, documents in data.items() if documents]
+        if not isinstance(documents, Mapping if value else Mapping | Collection) or isinstance(documents, str | bytes):
+            found = f"query {_short(query)} holds {_kind(documents)}"
+            raise InputError(f"{part.path}: {found}; give {_documents(value)}")
+    queries: list[tuple[Any, Any]] = [(query, _ordered(found)) for query, found in data.items() if len(found)]
     codes = np.repeat(np.arange(len(queries)), [len(documents) for _, documents in queries])
     ids = _ids(part, _PAIR[0], [query for query, _ in queries])
     doc_ids = [document for _, documents in queries for document in documents]
-    values = [value for _, documents in queries for value in documents.values()]
-    return [ids.take(integers(codes)), _ids(part, _PAIR[1], doc_ids), _numbers(part, values)]
+    pairs = [ids.take(integers(codes)), _ids(part, _PAIR[1], doc_ids)]
+    if value is None:
+        return pairs
+    return [*pairs, _numbers(part, [number for _, documents in queries for number in documents.values()])]
+
+
+def _ordered(documents: Collection[Any]) -> Collection[Any]:
+    """The documents of a query in an order that is always the same: a set has none."""
+    return sorted(documents, key=str) if isinstance(documents, Set) else documents
 
 
 def _of_tuples(part: FilePart, rows: Sequence[Any]) -> list[pa.Array]:
-    """The columns of tuples; of named ones, such as those of ir_measures, fields behind the third are passed over."""
+    """The columns of tuples; of named ones, such as those of ir_measures, further fields are passed over."""
+    wanted = len(part.kind.columns)
     for row, found in enumerate(rows):
-        n_fields = _FIELDS if hasattr(found, "_fields") else None
-        if not isinstance(found, tuple | list) or len(found[:n_fields]) != _FIELDS:
-            expected = f"(query, document, {part.kind.value})"
+        n_fields = wanted if hasattr(found, "_fields") else None
+        if not isinstance(found, tuple | list) or len(found[:n_fields]) != wanted:
+            expected = _tuple(part.kind.value)
             raise InputError(f"{part.path}: found {_short(found)} ({row_number(row)}); give tuples {expected}")
-    queries, doc_ids, values = ([found[place] for found in rows] for place in range(_FIELDS))
-    return [_ids(part, _PAIR[0], queries), _ids(part, _PAIR[1], doc_ids), _numbers(part, values)]
+    queries, doc_ids, *values = ([found[place] for found in rows] for place in range(wanted))
+    pairs = [_ids(part, _PAIR[0], queries), _ids(part, _PAIR[1], doc_ids)]
+    return [*pairs, *(_numbers(part, column) for column in values)]
 
 
 def _ids(part: FilePart, column: str, ids: Sequence[Any]) -> pa.Array:

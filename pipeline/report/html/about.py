@@ -94,7 +94,8 @@ def _drawings(figures: PageFigures, dataset: str) -> Iterator[Drawing]:
 _WARNING = 600  # characters
 _HEADS = (
     *("model", "rows", "queries without output", "queries without judgments, ignored", "judged down to rank 10"),
-    *("tied scores", "unpaired ratings", "documents excluded", "documents retrieved: least", "median", "most"),
+    *("tied scores", "unpaired ratings", "documents excluded", "documents seen in training"),
+    *("documents retrieved: least", "median", "most"),
 )
 
 
@@ -138,7 +139,7 @@ def _quality_row(output: Output) -> Row:
         "" if known.judged_at_10 is None else f"{known.judged_at_10:.1%}",
         f"{known.n_tied:,}",
         f"{known.n_unpaired:,}",
-        "" if known.n_excluded is None else f"{known.n_excluded:,}",
+        *("" if count is None else f"{count:,}" for count in (known.n_excluded, known.n_seen)),
         *("" if value is None else f"{value:g}" for value in depth),
     )
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from types import SimpleNamespace
 
 import numpy as np
 import torch
 from recbole.evaluator.collector import Collector, DataStruct
 from recbole.evaluator.evaluator import Evaluator
 from recbole.evaluator.register import metrics_dict
+from recbole.trainer.trainer import Trainer
 
 vars(np)["float"] = float  # RecBole 1.2.1 reads `np.float`, which NumPy has not had since 1.24
 Pairs = Sequence[tuple[int, int]]
@@ -50,6 +52,17 @@ def by_user(
         values = metric.metric_info(positives, *((n_positive,) if name in WITH_COUNTS else ()))
         columns |= {f"{name}@{k}": [float(row[k - 1]) for row in values] for k in cutoffs}
     return columns
+
+
+def without_history(
+    metrics: Sequence[str], cutoffs: Sequence[int], scores: Sequence[Sequence[float]], history: Pairs, positive: Pairs
+) -> dict[str, list[float]]:
+    """What `by_user` gives of the scores that RecBole's trainer leaves, given the items of each user in training."""
+    model = SimpleNamespace(full_sort_predict=lambda _: torch.tensor(scores, dtype=torch.float32))
+    trainer = SimpleNamespace(model=model, device="cpu", tot_item_num=len(scores[0]))
+    batch = SimpleNamespace(to=lambda _: None), tuple(torch.tensor(history).T), None, None
+    _, left, _, _ = Trainer._full_sort_batch_eval(trainer, batch)
+    return by_user(metrics, cutoffs, left.tolist(), positive)
 
 
 def means(

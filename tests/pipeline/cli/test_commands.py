@@ -464,11 +464,11 @@ def test_no_workers_are_refused(run_cli, config, command):
     "override", ["bootstrap.resamples", "bootstrap.resample=5", "suites.search[9]=ap", "=3", "name.x=1"]
 )
 def test_a_wrong_override_is_refused_as_one(run_cli, config, override):
-    """What --set got wrong is said as being --set's."""
+    """What is wrong with an override is said as being the override's."""
     outcome = run_cli("evaluate", str(config), "--set", override)
 
     assert outcome.code == 2
-    assert outcome.error.startswith("--set ")
+    assert outcome.error.startswith("override ")
 
 
 # ---- one model's output is missing or refused: 4

@@ -136,7 +136,7 @@ def test_quiet_leaves_json_and_errors(piped):
     failed = piped(*EVALUATE, "--quiet", "--set", "models={bm25: {outputs: none.txt}}")
     assert failed.returncode == 4
     assert failed.stdout == ""  # there is no record
-    missing = "--set models.bm25.outputs: file not found: none.txt; check the path"
+    missing = "override models.bm25.outputs: file not found: none.txt; check the path"
     assert failed.stderr == f"bm25 on web was not evaluated: {missing}\n"
     gate = "gates=[{name: floor, models: bm25, measure: ap, at_least: 0.999}]"
     fallen = piped(*EVALUATE, "--quiet", "--set", gate)

@@ -318,8 +318,8 @@ def test_overrides_say_where_they_came_from():
 
     document = load("sub/a.yaml", ["x.y.z=[1]", "x.y.z[0]=2"])
 
-    assert document.origins["x", "y"] == document.origins["x", "y", "z"] == Origin("--set x.y.z", None)
-    assert document.origins["x", "y", "z", 0] == Origin("--set x.y.z[0]", None)
+    assert document.origins["x", "y"] == document.origins["x", "y", "z"] == Origin("override x.y.z", None)
+    assert document.origins["x", "y", "z", 0] == Origin("override x.y.z[0]", None)
     assert document.origins["x", "p"] == Origin("sub/a.yaml", 1)
     assert document.origins["x", "p"].directory == Path("sub")
     assert document.origins["x", "y"].directory == Path()
@@ -328,16 +328,16 @@ def test_overrides_say_where_they_came_from():
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("n", '--set n: is not key.path=value (quote a name that contains dots: "trec.8")'),
-        ("a..b=secret", '--set a..b: is not key.path=value (quote a name that contains dots: "trec.8")'),
-        ("n.x=1", "--set n.x: n is a plain value without keys; set the value itself"),
-        ("l.2=1", "--set l.2: l has the items 0 to 1, found '2'; write one of them, or set the whole list"),
-        ("l.x=1", "--set l.x: l has the items 0 to 1, found 'x'; write one of them, or set the whole list"),
-        ("n=[1", "--set n: is not valid YAML: expected ',' or ']', but got '<stream end>'"),
-        ("n={no: 1}", "--set n: the key no is not text (YAML reads it as bool); quote it: 'no'"),
-        ("n={a: !x 1}", "--set n.a: the tag !x is not supported; write a plain value"),
-        ("extends=b.yaml", "--set extends: --set cannot set `extends`; write a file that extends both"),
-        ("n=${X}", "--set n: ${X} is not set in the environment; set it, or write ${X:-default}"),
+        ("n", 'override n: is not key.path=value (quote a name that contains dots: "trec.8")'),
+        ("a..b=secret", 'override a..b: is not key.path=value (quote a name that contains dots: "trec.8")'),
+        ("n.x=1", "override n.x: n is a plain value without keys; set the value itself"),
+        ("l.2=1", "override l.2: l has the items 0 to 1, found '2'; write one of them, or set the whole list"),
+        ("l.x=1", "override l.x: l has the items 0 to 1, found 'x'; write one of them, or set the whole list"),
+        ("n=[1", "override n: is not valid YAML: expected ',' or ']', but got '<stream end>'"),
+        ("n={no: 1}", "override n: the key no is not text (YAML reads it as bool); quote it: 'no'"),
+        ("n={a: !x 1}", "override n.a: the tag !x is not supported; write a plain value"),
+        ("extends=b.yaml", "override extends: `extends` cannot be overridden; write a file that extends both"),
+        ("n=${X}", "override n: ${X} is not set in the environment; set it, or write ${X:-default}"),
     ],
 )
 def test_overrides_that_are_refused(override, message):
@@ -352,10 +352,10 @@ def test_all_wrong_overrides_come_at_once():
     write(a="n: ${X}\n")
 
     assert [line.split(":")[0] for line in findings("m", "n.x=1", "l=${Y}")] == [
-        "--set m",
-        "--set n.x",
+        "override m",
+        "override n.x",
         "a.yaml",
-        "--set l",
+        "override l",
     ]
 
 

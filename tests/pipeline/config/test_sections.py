@@ -425,6 +425,10 @@ def test_wrong_settings(line, message):
         ("d: {ratings: a, exclude: e}", "d: `exclude` has no effect on ratings; remove it"),
         ("d: {ratings: a, exclude_self: true}", "d: `exclude_self` has no effect on ratings; remove it"),
         ("d: {judgments: a, exclude_self: e}", "d.exclude_self: found 'e'; write true or false"),
+        ("d: {judgments: a, seen: remove}", "d: `seen` is about `interactions`, and there are none; add them"),
+        ("d: {ratings: a, seen: remove}", "d: `seen` has no effect on ratings; remove it"),
+        ("d: {judgments: a, interactions: i, seen: keep}", "d.seen: found 'keep'; write 'refuse', 'remove' or 'count'"),
+        ("d: {judgments: a, filter_seen: true}", "d.filter_seen: unknown key 'filter_seen'; did you mean 'seen'?"),
         ("d: {judgments: a, ignore_identical_ids: true}", IDENTICAL),
         ("d: {judgments: a, subtopics: intent}", "d.subtopics: found 'intent'; write true or false"),
         ("d: {qrels: a}", "d.qrels: unknown key 'qrels'; did you mean 'judgments'?"),
@@ -565,7 +569,7 @@ def test_suites_may_be_left_out_where_all_datasets_are_of_scores(suites):
     assert [dataset.kind for dataset in read.datasets.values()] == ["scores", "scores"]
     assert config(yaml.safe_dump(read.model_dump(mode="json"))) == read
     assert findings(OF_SCORES + suites, "datasets.d.scores.x=up") == [
-        "--set datasets.d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"
+        "override datasets.d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"
     ]
 
 
@@ -585,7 +589,7 @@ def test_suites_are_wanted_beside_a_dataset_of_judgments(suites, message):
 @pytest.mark.parametrize("name", ["", "a/b", "..", "-a", "a b", "é", "a" * 101])
 def test_names_that_cannot_be_folders(name):
     """The name is a part of a path and of a URL."""
-    assert findings(SMALL, f"name='{name}'")[0].startswith(f"--set name: found '{name}'; write up to 100 letters")
+    assert findings(SMALL, f"name='{name}'")[0].startswith(f"override name: found '{name}'; write up to 100 letters")
 
 
 def test_all_mistakes_come_at_once_in_the_order_of_lines():
@@ -599,11 +603,11 @@ datasets: {d: {judgments: q, dupes: 1}}
 """
 
     assert findings(text, "seed=x") == [
-        "--set seed: found 'x'; write a whole number",
         "a.yaml:2: models.o.owner: found 1; write a text in quotes",
         "a.yaml:3: defaults.model.owner: found 2; write a text in quotes",
         "a.yaml:4: suites.s[0]: unknown metric 'apx'; did you mean 'ap'?",
         "a.yaml:5: datasets.d.dupes: unknown key 'dupes'; did you mean 'duplicates'?",
+        "override seed: found 'x'; write a whole number",
     ]
 
 

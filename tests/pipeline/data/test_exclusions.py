@@ -22,15 +22,26 @@ PAIR = st.tuples(st.sampled_from(["a", "b", "c", "u", "é"]), st.sampled_from(["
 
 
 def dataset(
-    folder: Path, pairs: list[tuple[str, str]] | None = None, *, exclude_self: bool = False, suffix: str = ".tsv"
+    folder: Path,
+    pairs: list[tuple[str, str]] | None = None,
+    *,
+    exclude_self: bool = False,
+    suffix: str = ".tsv",
+    interactions: list[tuple[str, str]] | None = None,
+    seen: str = "count",
 ) -> DatasetInput:
     """Four queries, whose ids are those of documents, too."""
+    consumed = None
+    if interactions is not None:
+        rows = [(*pair, 0.0) for pair in interactions]
+        consumed = Source(write(folder / "consumed.tsv", encode(rows, "tsv")))
     exclude = None
     if pairs is not None:
         layout = {ending: name for name, ending in SUFFIXES.items()}[suffix]
         exclude = Source(write(folder / f"excluded{suffix}", encode([(*pair, 0.0) for pair in pairs], layout)))
     judged = Source(write(folder / "judged.txt", encode(JUDGED, "trec")))
-    return read_dataset(DatasetSource(judged, exclude=exclude, exclude_self=exclude_self), TREC_EVAL)
+    source = DatasetSource(judged, exclude=exclude, exclude_self=exclude_self, interactions=consumed, seen=seen)
+    return read_dataset(source, TREC_EVAL)
 
 
 def joined(data: DatasetInput, path: str, **options: object) -> Joined:
@@ -88,6 +99,71 @@ def test_it_is_as_if_the_rows_were_not_there(
     assert found.quality.n_excluded == len(out)
     assert found.quality.n_excluded_queries == len({query for query, *_ in out})
     assert found.quality.n_rows == len(plain)
+
+
+@given(
+    rows=st.lists(st.tuples(PAIR, st.sampled_from([0, 1, 2.5])), min_size=1, max_size=24, unique_by=lambda row: row[0]),
+    consumed=st.lists(PAIR, max_size=12).map(lambda pairs: [("a", "c"), *pairs]),
+    n_rows=st.sampled_from([1, 3, 8]),
+    at_a_time=st.sampled_from([1, 3]),
+)
+def test_what_was_seen_is_removed_or_counted(tmp_path_factory, rows, consumed, n_rows, at_a_time):
+    """Removed, it is as if the pairs were those of `exclude`; counted, as if there were no interactions. The counts are
+    those of a loop, of judged queries and without the pairs that are excluded anyway.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    plain = [(*pair, score) for pair, score in rows]
+    path = write(folder / "whole.txt", encode(plain, "trec", "score"))
+    options = {"n_rows": n_rows, "at_a_time": at_a_time, "with_catalogue": False}
+    excluded = [("a", "x"), ("b", "c")]
+
+    removed = joined(dataset(folder, excluded, interactions=consumed, seen="remove"), path, **options)
+    both = joined(dataset(folder, [*excluded, *consumed]), path, **options)
+    counted = joined(dataset(folder, excluded, interactions=consumed), path, **options)
+    neither = joined(dataset(folder, excluded), path, **options)
+
+    assert ranks(removed) == ranks(both)
+    assert dataclasses.asdict(removed.quality) == dataclasses.asdict(both.quality)
+    assert ranks(counted) == ranks(neither)
+    found = [row for row in plain if row[:2] in consumed and row[:2] not in excluded and row[0] in "abc"]
+    assert counted.quality.n_seen == len(found)
+    assert counted.quality.n_seen_queries == len({query for query, *_ in found})
+    assert counted.quality.n_excluded == neither.quality.n_excluded
+    assert (removed.quality.n_seen, neither.quality.n_seen) == (None, None)
+
+
+def ranks(found: Joined) -> list[object]:
+    """All that measures of judged documents take of a join, in bytes."""
+    columns = (array for block in found.blocks for array in vars(block).values() if isinstance(array, np.ndarray))
+    return [
+        *(array.tolist() if array.dtype == object else array.tobytes() for array in columns),
+        found.missing.tobytes(),
+    ]
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 100])
+def test_what_was_seen_is_refused(tmp_path, n_rows):
+    """The first such row by its line, with the user and the document; what is excluded anyway is none."""
+    rows = [("b", "x", 9), ("a", "a", 4), ("a", "b", 3), ("b", "c", 1), ("a", "c", 0.5)]
+    path = write(tmp_path / "out.txt", encode(rows, "trec", "score"))
+    data = dataset(tmp_path, [("a", "a")], interactions=[("b", "c"), ("a", "a"), ("a", "c"), ("u", "x")], seen="refuse")
+
+    message = refusal(joined, data, path, n_rows=n_rows)
+    assert message == (
+        f"{path}: user 'b' is recommended 'c' (line 4), which is in the user's interactions; leave it out, or set "
+        "seen: remove"
+    )
+
+
+def test_interactions_of_which_no_user_is_judged_are_refused(tmp_path):
+    """Where nothing would be removed or refused for that; where it is counted, there is nothing to count."""
+    for seen in ("remove", "refuse"):
+        message = refusal(dataset, tmp_path, interactions=[("A", "c"), ("B", "c")], seen=seen)
+        assert message == (
+            f"{tmp_path / 'consumed.tsv'}: none of its 2 queries is judged, such as 'A'; the judgments have 'a': write "
+            "the letters of both in the same case, or remove `seen`"
+        )
+    assert dataset(tmp_path, interactions=[("A", "c")]).excluded is None
 
 
 @given(

@@ -352,6 +352,8 @@ def test_what_would_steer_a_terminal_is_spelt_out():
         (replace(PLAIN, n_tied=17), "17 tied scores"),
         (replace(PLAIN, n_excluded=7, n_excluded_queries=2), "5,000 rows, 7 documents of 2 queries excluded, 12.5%"),
         (replace(PLAIN, n_excluded=0), "5,000 rows, 0 documents excluded, 12.5% of the top 10 judged"),
+        (replace(PLAIN, n_seen=3, n_seen_queries=1), "5,000 rows, 3 documents of 1 query seen in training, 12.5%"),
+        (replace(PLAIN, n_seen=0), "5,000 rows, 12.5% of the top 10 judged"),
         (
             Quality(n_rows=1, n_unjudged_queries=1, n_missing_queries=0, judged_at_10=None, n_tied=1, n_unpaired=1),
             "1 row, 1 query without judgments ignored, 1 tied score, 1 rating or prediction unpaired",
@@ -471,6 +473,8 @@ def test_data_is_json_without_nan():
             "n_excluded_queries": 0,
             "n_self_first": 0,
             "n_rank_like": 0,
+            "n_seen": None,
+            "n_seen_queries": 0,
         }
     ]
     late = {"dataset": "web", "model": "late", "reason": "it's gone", "replicate": ""}

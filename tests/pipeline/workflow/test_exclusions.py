@@ -139,6 +139,76 @@ def test_explain_shows_what_is_left(config):
     assert as_data(explained)["n_excluded"] == 2
 
 
+TRAINED = "query_id\tdoc_id\nq\tx\nq\ty\nr\tx\nv\tc\n"
+
+
+def trained(config: Path, seen: str, text: str = TRAINED) -> tuple[str, ...]:
+    path = write(config.parent / "train.tsv", text)
+    return (f"interactions={path}", f"seen={seen}")
+
+
+def test_what_was_seen_in_training(config):
+    """Of q, x and y were consumed, and of r, x: counted, 3 of 2 queries and the same figures; removed, q has b first
+    and r is as it was, so that rr is (1/2 + 1 + 1) / 3; refused, the output is a failure that names the first.
+    """
+    plain, counted, removed = (
+        evaluate(config, *keys) for keys in ((), trained(config, "count"), trained(config, "remove"))
+    )
+
+    assert figures(counted) == figures(plain)
+    assert (counted.record / "scores.parquet").read_bytes() == (plain.record / "scores.parquet").read_bytes()
+    assert next(notes(counted)) == (
+        "bm25 on web: 8 rows, 3 documents of 2 queries seen in training, 37.5% of the top 10 judged"
+    )
+    assert figures(removed)["rr"] == pytest.approx((1 / 2 + 1 + 1) / 3)
+    assert "3 documents of 2 queries excluded" in next(notes(removed))
+    datasets = [manifest(found)["datasets"]["web"] for found in (plain, counted, removed)]
+    assert [found.get("seen") for found in datasets] == [None, "count", "remove"]
+    assert ["exclusions_digest" in found for found in datasets] == [False, False, True]
+    (failure,) = evaluate(config, *trained(config, "refuse")).failures
+    assert "user 'q' is recommended 'x' (line 4), which is in the user's interactions" in failure.reason
+
+
+def test_the_cache_knows_what_was_seen(config):
+    """What is counted, removed or refused is kept apart, and so is what is counted of other interactions."""
+    keys = [(), trained(config, "count"), trained(config, "remove")]
+    runs = [evaluate(config, *key) for key in keys] + [evaluate(config, *key) for key in keys]
+    other = evaluate(config, *trained(config, "count", TRAINED + "r\tc\n"))
+
+    assert [manifest(found)["outputs"][0]["parsed"] for found in (*runs, other)] == [True] * 3 + [False] * 3 + [True]
+    counts = [manifest(found)["outputs"][0]["quality"]["n_seen"] for found in (*runs, other)]
+    assert counts == [None, 3, None, None, 3, None, 4]
+
+
+def test_what_is_counted_breaks_no_comparison(config):
+    """Removed documents make other figures, counted ones do not, whatever the interactions are."""
+    options = {"runs_dir": config.parent / "runs"}
+    plain, counted = evaluate(config), evaluate(config, *trained(config, "count"))
+    again = evaluate(config, *trained(config, "count", TRAINED + "r\tc\n"))
+    removed = evaluate(config, *trained(config, "remove"))
+
+    for before, after in ((plain, counted), (counted, again)):
+        assert not rankledger.compare(before.evaluation_id, after.evaluation_id, **options).moved
+    message = refusal(rankledger.compare, counted.evaluation_id, removed.evaluation_id, **options)
+    assert message.startswith("web: the excluded documents differ (none and seen: remove, sha256 ")
+    split, _ = rankledger.compare(plain.evaluation_id, removed.evaluation_id, force=True, **options).splits
+    assert [part.causes for part in split.parts] == [("excluded documents",), ("output",)]
+    assert [part.amount for part in split.parts] == pytest.approx([(1 / 2 + 1 + 1) / 3 - 11 / 18, 0])
+
+
+def test_explain_says_what_was_seen(config):
+    """Of query q two documents are counted in the list, or left out of it."""
+    options = {"model": "bm25", "query": "q", "measure": "rr", "runs_dir": config.parent / "runs"}
+    counted, removed = (
+        rankledger.explain(evaluate(config, *trained(config, seen)).record, **options) for seen in ("count", "remove")
+    )
+
+    assert (counted.n_seen, counted.n_excluded, counted.n_retrieved) == (2, 0, 3)
+    assert "2 documents of the list seen in training (interactions)" in markdown(counted)
+    assert (removed.n_seen, removed.n_excluded, removed.n_retrieved) == (0, 2, 1)
+    assert as_data(counted)["n_seen"] == 2
+
+
 def test_a_record_is_explained_with_the_pairs_that_it_had(config):
     """With other pairs in the file the record is refused, as with other judgments."""
     found = evaluate(config, with_pairs(config))
@@ -164,8 +234,11 @@ def test_a_record_is_reproduced_with_its_pairs(config, tmp_path):
 
 
 def test_workers_find_the_pairs_beside_the_judgments(config):
-    """What a worker of a cluster takes from the cache leaves out the same pairs; without them it has nothing."""
-    overrides = [f"datasets.web.{with_pairs(config)}", "datasets.web.exclude_self=true"]
+    """What a worker of a cluster takes from the cache leaves out, and counts, the same pairs; without them it has
+    nothing.
+    """
+    keys = [with_pairs(config), "exclude_self=true", *trained(config, "count")]
+    overrides = [f"datasets.web.{key}" for key in keys]
     (planned,) = plan(load(config, overrides)).datasets
     dataset, cache = read_planned(planned, TREC_EVAL), OutputCache(config.parent / "cache")
     kept = output_store(planned, dataset.files, TREC_EVAL, cache)
@@ -174,7 +247,7 @@ def test_workers_find_the_pairs_beside_the_judgments(config):
     found = kept.dataset()
     assert found is not None
     assert sorted(contents(found.excluded.rows)) == sorted(contents(dataset.excluded.rows))
-    assert len(contents(found.excluded.rows)) == 5
+    assert [value for _, _, value in sorted(contents(found.excluded.rows), key=lambda row: row[2])] == [0] * 5 + [1] * 3
     (pairs,) = (config.parent / "cache").rglob("*.excluded")
     pairs.unlink()
     assert kept.dataset() is None

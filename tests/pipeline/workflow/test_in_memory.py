@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import namedtuple
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,9 @@ def in_memory(collection: Collection, make: Callable[[Table, str], Any], **optio
     return rankledger.evaluate(make(collection.judged, columns[0]), outputs, **options)
 
 
-def from_files(folder: Path, collection: Collection, measures: list[str], **sections: Any) -> Evaluation:
+def from_files(
+    folder: Path, collection: Collection, measures: list[str], *, overrides: Sequence[str] = (), **sections: Any
+) -> Evaluation:
     """The evaluation of a config over files of the same rows."""
     config = write_config(
         folder,
@@ -116,7 +118,7 @@ def from_files(folder: Path, collection: Collection, measures: list[str], **sect
         report=False,
         **sections,
     )
-    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate(config, overrides=overrides, tracking=False, runs_dir=folder / "runs")
 
 
 def assert_same(found: Evaluation, expected: Evaluation) -> None:
@@ -244,7 +246,7 @@ def test_options_that_do_not_fit_are_refused() -> None:
         "baseline: unknown model 'bm52'; did you mean 'bm25'?": {"baseline": "bm52"},
         "queries: found a dict; give a path, or a data frame or Arrow table with the column query_id": {"queries": {}},
         "date: fills {date} in the paths of a config; remove it": {"date": "2026-11-20"},
-        "--set sed: unknown key 'sed'; did you mean 'seed'?": {"overrides": ["sed=1"]},
+        "override sed: unknown key 'sed'; did you mean 'seed'?": {"overrides": ["sed=1"]},
         "tracking: logs a record, and record=False writes none; remove one of them": {
             "tracking": True,
             "record": False,
@@ -273,7 +275,11 @@ def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
             ("q1", "d1", 0.5),
         ],
         "no rows; give some": {"q1": {}},
-        "no column 'doc_id' among query_id, score; rename the column that is doc_id": table[["query_id", "score"]],
+        "no column 'doc_id' among query_id, score; needed are query_id, doc_id, score": table[["query_id", "score"]],
+        "no column 'query_id' among q, d, hits; needed are query_id, doc_id, score: rename 'q' to 'query_id', 'd' to "
+        "'doc_id', 'hits' to 'score'": table.set_axis(["q", "d", "hits"], axis=1),
+        "none of its queries is judged, such as 'Q1'; the judgments have 'q1': write the letters of both in the same "
+        "case, or accept it with overrides=['models.new.outputs.allow_no_overlap=true']": {"Q1": {"d1": 1.0}},
         "found ('q1', 'd1') (row 1); give tuples (query, document, score)": [("q1", "d1")],
         "query 'q1' holds a list; give {document: score}": {"q1": ["d1"]},
         "doc_id 3 (row 2) is an int; write ids as strings or whole numbers, all of one kind": [
@@ -306,9 +312,8 @@ def test_unjudged_and_unanswered_queries_are_counted_as_in_files() -> None:
 def test_ranks_and_subtopics_need_a_table() -> None:
     """A value without a name is a score or a relevance; what else is asked for must have a column."""
     by_rank = ["conventions.ties=rank_column"]
-    failed = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], overrides=[*FEW, *by_rank]).failures
-    advice = "cannot hold query_id, doc_id, rank; give a data frame or Arrow table"
-    assert [each.reason for each in failed] == [f"outputs['bm25']: a dict {advice}"]
+    message = refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, ["ap"], overrides=[*FEW, *by_rank])
+    assert message == "outputs['bm25']: a dict cannot hold query_id, doc_id, rank; give a data frame or Arrow table"
     ranked = frame(RUN, "score").assign(rank=[2, 1, 1])
     evaluation = rankledger.evaluate(JUDGED, {"bm25": ranked}, ["rr"], overrides=[*FEW, *by_rank])
     assert evaluation.scores["rr"].tolist() == [0.5, 1.0]
@@ -412,7 +417,129 @@ def test_a_query_is_explained_with_or_without_a_record(tmp_path: Path) -> None:
     assert refusal(free.explain, "dense", "nowhere").startswith("the query 'nowhere' is not judged in web")
 
 
-def test_nothing_is_shown_where_nothing_was_evaluated() -> None:
-    """An evaluation without an output has no table to write, and says so."""
-    evaluation = rankledger.evaluate(JUDGED, {"bm25": {}}, ["ap"], overrides=FEW)
-    assert refusal(evaluation.to_latex) == "no model output was evaluated, so there is nothing to show; see `failures`"
+def test_outputs_that_are_all_refused_raise(tmp_path: Path) -> None:
+    """A line for each output, whether a record was asked for or not; there is none."""
+    outputs = {"bm25": {}, "a.b": {"q9": {"d1": 1.0}}, "gone": tmp_path / "gone.tsv"}
+    lines = (
+        "outputs['bm25']: no rows; give some",
+        "outputs['a.b']: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both "
+        """alike, or accept it with overrides=['models."a.b".outputs.allow_no_overlap=true']""",
+        f"outputs['gone']: file not found: {tmp_path / 'gone.tsv'}; check the path",
+    )
+    for options in ({}, {"record": True}, {"baseline": "bm25"}):
+        with pytest.raises(rankledger.InputError) as refused:
+            rankledger.evaluate(JUDGED, outputs, ["ap"], runs_dir=tmp_path, **options)
+        assert {*refused.value.lines} == {*lines}
+    assert not [*tmp_path.rglob("manifest.json")]
+
+
+def test_what_a_command_prints_is_a_warning() -> None:
+    """What columns were taken for, an output that was refused and one that overlaps little: each names its input, and
+    the line that called; the same lines are attributes.
+    """
+    lenskit = frame(RUN, "score").set_axis(["user_id", "item_id", "score"], axis=1)
+    with pytest.warns(rankledger.InputWarning) as caught:
+        evaluation = rankledger.evaluate(JUDGED, {"bm25": lenskit, "new": {}, "few": {"q1": {"d9": 1}, "q2": {"d3": 2}}}, "ap", overrides=FEW)  # fmt: skip  # noqa: E501
+    refused, read = (str(warning.message) for warning in caught)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert refused == evaluation.failures[0].reason == "outputs['new']: no rows; give some"
+    assert evaluation.warnings == (read,)
+    assert read == "read as files of LensKit: columns: {query_id: user_id, doc_id: item_id} (such as outputs['bm25'])"
+
+
+PAIRS = {query: sorted(ranked)[:4] for query, ranked in [*WEB.outputs["bm25"].items()][:9]}
+EXCLUDED: Mapping[str, Any] = {
+    "lists": PAIRS,
+    "sets": {query: {*documents} for query, documents in PAIRS.items()},
+    "mappings": {query: dict.fromkeys(documents, 0.0) for query, documents in PAIRS.items()},
+    "tuples": [(query, document) for query, documents in PAIRS.items() for document in documents],
+}
+
+
+def test_documents_are_excluded_as_from_files(tmp_path: Path) -> None:
+    """Whatever holds the pairs, and with the document that is the query's own: the figures of a config with a file."""
+    outputs = {
+        model: {query: {**ranked, query: 99.0} for query, ranked in table.items()}
+        for model, table in WEB.outputs.items()
+    }
+    collection = Collection(WEB.judged, outputs)
+    table = pd.DataFrame(EXCLUDED["tuples"], columns=["query_id", "doc_id"])
+    write_table(tmp_path / "pairs.tsv", rows(EXCLUDED["mappings"]), "score")
+    config = [f"datasets.web.exclude={tmp_path / 'pairs.tsv'}", "datasets.web.exclude_self=true"]
+    expected = from_files(tmp_path, collection, MEASURES, overrides=config)
+    plain = in_memory(collection, CONTAINERS["mapping"])
+    kinds = {**EXCLUDED, "pandas": table, "arrow": pa.Table.from_pandas(table), "path": tmp_path / "pairs.tsv"}
+    for name in kinds:
+        found = in_memory(collection, CONTAINERS["mapping"], exclude=kinds[name], exclude_self=True)
+        assert_same(found, expected)
+        assert found.quality["web", "bm25"].n_excluded > plain.quality["web", "bm25"].n_rows / 100
+    assert not found.summary.equals(plain.summary)
+
+
+def test_excluded_documents_are_in_the_record_and_explained(tmp_path: Path) -> None:
+    """The role `exclude` has the digest of the pairs, the same for a list and a set; `explain` leaves them out."""
+    digests = set()
+    for name in ("lists", "sets", "tuples"):
+        options = {"exclude": EXCLUDED[name], "record": True, "runs_dir": tmp_path}
+        evaluation = in_memory(WEB, CONTAINERS["mapping"], **options)
+        inputs = read_manifest(evaluation)["datasets"]["web"]["inputs"]
+        assert [file["role"] for file in inputs] == ["judgments", "exclude"]
+        digests.add(inputs[1]["sha256"])
+    assert len(digests) == 1
+    query = next(query for query in PAIRS if query in WEB.judged)
+    assert evaluation.explain("bm25", query, "ap").n_excluded == len(PAIRS[query])
+
+
+def test_what_was_seen_in_training_is_an_argument() -> None:
+    """d2 of q1 was consumed: counted by default, removed so that d1 is first, or a reason to refuse."""
+    options = {"overrides": FEW, "interactions": {"q1": ["d2"]}}
+    counted = rankledger.evaluate(JUDGED, {"bm25": RUN}, "rr", **options)
+    removed = rankledger.evaluate(JUDGED, {"bm25": RUN}, "rr", seen="remove", **options)
+    assert (counted.scores["rr"].tolist(), counted.quality["data", "bm25"].n_seen) == ([0.5, 1.0], 1)
+    assert (removed.scores["rr"].tolist(), removed.quality["data", "bm25"].n_excluded) == ([1.0, 1.0], 1)
+    message = refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "rr", seen="refuse", **options)
+    assert message == (
+        "outputs['bm25']: user 'q1' is recommended 'd2' (query 'q1', document 'd2'), which is in the user's "
+        "interactions; leave it out, or set seen: remove"
+    )
+
+
+def test_pairs_that_are_wrong_are_refused() -> None:
+    """In one line that says how pairs are given."""
+    takes = "a path, a data frame or Arrow table with the columns query_id, doc_id, {query: [document, …]}, or tuples"
+    cases: dict[str, Any] = {
+        f"exclude: found an int; give {takes} (query, document)": 3,
+        "exclude: query 'q1' holds a str; give [document, …]": {"q1": "d1"},
+        "exclude: found ('q1', 'd1', 1) (row 1); give tuples (query, document)": [("q1", "d1", 1)],
+        "exclude: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both alike, "
+        "or remove `exclude`": {"q9": ["d1"]},
+    }
+    for message in cases:
+        assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", exclude=cases[message]) == message
+    message = refusal(rankledger.evaluate, "config.yaml", exclude_self=True)
+    assert message == "exclude_self: is for outputs in memory; remove it, or give `outputs`"
+
+
+def test_queries_that_change_have_their_documents(tmp_path: Path) -> None:
+    """An evaluation without a record names the ranks of relevant documents, as that of a config does."""
+    columns = ["query_id", "doc_id", "grade", "rank_before", "rank_after"]
+    expected = from_files(tmp_path, WEB, MEASURES).compare("bm25", "dense").queries[columns]
+    assert expected["rank_before"].notna().any()
+    for options in ({}, {"record": True, "runs_dir": tmp_path / "kept"}):
+        compared = in_memory(WEB, CONTAINERS["pandas"], **options).compare("bm25", "dense")
+        pd.testing.assert_frame_equal(compared.queries[columns], expected)
+        assert compared.remarks == ()
+
+
+def test_a_record_is_logged_to_mlflow(tmp_path: Path) -> None:
+    """`tracking=True` records what was in memory and logs it to the sqlite store of the runs folder."""
+    from mlflow import MlflowClient
+
+    evaluation = in_memory(WEB, CONTAINERS["pandas"], tracking=True, runs_dir=tmp_path)
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    runs = client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
+    logged = {run.data.tags.get("rankledger.model"): run.data.metrics for run in runs}
+    summary = evaluation.summary.query("slice == 'all' and measure == 'ap'").set_index("model")["estimate"]
+    assert {model: logged[model]["measures/ap"] for model in MODELS} == summary.to_dict()
+    assert evaluation.record is not None
+    assert evaluation.untracked is None

@@ -232,7 +232,7 @@ def test_what_the_outputs_hold():
 
     assert said(section.blocks)[0] == "100 queries with judgments or ratings, 4 of them without relevant documents."
     assert table(section.blocks, "quality-web") == [
-        ["dense", "2,000", "2", "3", "12.5%", "5", "0", "", "1", "10.5", "20"]
+        ["dense", "2,000", "2", "3", "12.5%", "5", "0", "", "", "1", "10.5", "20"]
     ]
 
 

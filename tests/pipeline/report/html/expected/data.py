@@ -73,6 +73,7 @@ def _quality(output: Mapping[str, Any]) -> dict[str, str]:
         "tied scores": f"{found['n_tied']:,}",
         "unpaired ratings": f"{found['n_unpaired']:,}",
         "documents excluded": "" if found.get("n_excluded") is None else f"{found['n_excluded']:,}",
+        "documents seen in training": "" if found.get("n_seen") is None else f"{found['n_seen']:,}",
         "documents retrieved: least": depth[0] and f"{depth[0]:g}",
         "median": depth[1] and f"{depth[1]:g}",
         "most": depth[2] and f"{depth[2]:g}",
