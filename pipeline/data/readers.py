@@ -83,7 +83,9 @@ _KINDS = "categories as texts or whole numbers, one or a list of them, or a vect
 T = TypeVar("T")
 
 
-def read_judgments(source: Source | str, *, subtopics: bool = False, folder: Path | None = None) -> Rows:
+def read_judgments(
+    source: Source | str, *, subtopics: bool = False, folder: Path | None = None, _many: int = MANY_ROWS
+) -> Rows:
     """Relevance judgments: (query_id, doc_id, relevance); in TREC text query, iteration, document, relevance.
 
     Args:
@@ -96,7 +98,7 @@ def read_judgments(source: Source | str, *, subtopics: bool = False, folder: Pat
         InputError: the file is missing, empty or malformed, changed while it was read, is larger or has longer ids than
             it may, or a relevance is not a finite number.
     """
-    return _read_rows(source, _SUBTOPICS if subtopics else _JUDGMENTS, folder)
+    return _read_rows(source, _SUBTOPICS if subtopics else _JUDGMENTS, folder, _many)
 
 
 def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score") -> Rows:
@@ -325,7 +327,7 @@ def _text(part: FilePart, name: str, row: int, cell: object) -> str | None:
     return text if text.strip() else None
 
 
-def _read_rows(source: Source | str, kind: Kind, folder: Path | None = None) -> Rows:
+def _read_rows(source: Source | str, kind: Kind, folder: Path | None = None, many: int = MANY_ROWS) -> Rows:
     """All rows; if they are many, their documents are in a file in the folder."""
     reading = Reading(source, kind, PART_ROWS)
     path = reading.source.path
@@ -336,7 +338,7 @@ def _read_rows(source: Source | str, kind: Kind, folder: Path | None = None) -> 
             odd = found._replace(row=n_rows + found.row)
         n_rows += rows.ends[-1]
         parts.append(rows)
-        if n_rows > MANY_ROWS:
+        if n_rows > many:
             stored = stored or DocumentFile(folder)
             parts = [_with_documents_in(stored, own) for own in parts]
     rows = replace(merge_rows(parts), files=tuple(reading.files), place=reading.place, remarks=reading.remarks)
