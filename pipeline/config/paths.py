@@ -14,6 +14,7 @@ import glob
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from string import Formatter
 from typing import Literal
@@ -179,7 +180,9 @@ def tables_of_folder(folder: str, roles: Collection[str] | None = None) -> dict[
     paths = {role: os.path.join(folder, name) for role, name in BEIR_TABLES.items()}  # noqa: PTH118
     if roles is not None:
         return {role: path for role, path in paths.items() if role in roles}
-    return {role: path for role, path in paths.items() if Path(folder, "qrels").is_dir() and Path(path).is_file()}
+    with suppress(OSError, ValueError):  # such as a name that is too long
+        return {role: path for role, path in paths.items() if Path(folder, "qrels").is_dir() and Path(path).is_file()}
+    return {}
 
 
 def _regex(pattern: str) -> str:
