@@ -172,7 +172,7 @@ def n_rank_like(ranking: Rows) -> int:
     """Queries whose scores are 1, 2, 3 and so on, from their first row to their last."""
     n_queries, counts = len(ranking.query_ids), ranking.counts
     sums = sum(np.bincount(chunk.query_codes, chunk.values, n_queries) for chunk in ranking.chunks)
-    likely = (sums == counts * (counts + 1) / 2) & (counts > 0)  # hardly any query whose scores are no ranks
+    likely = (sums == counts * (counts + 1) / 2) & (counts > 0)  # few others have such a sum
     if not likely.any():
         return 0
     rows = np.flatnonzero(likely[ranking.query_codes])

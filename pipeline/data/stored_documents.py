@@ -37,7 +37,11 @@ class DocumentFile:
         self._lock = Lock()
 
     def keep(self, chunk: Chunk, n_queries: int) -> StoredChunk:
-        """The chunk, with its queries, of which there are so many, and documents in the file.
+        """The chunk, with its queries and documents in the file.
+
+        Args:
+            chunk: some rows.
+            n_queries: distinct queries that its codes stand for.
 
         Raises:
             OSError: they cannot be written.

@@ -184,7 +184,7 @@ def _one(
 
 
 def _holder(chain: KeyChain) -> KeyChain:
-    """What holds a list of values, or the objects of which each has a value."""
+    """What holds a list of values, or objects with a value each."""
     return chain[:-2] if chain[-1] == EACH else chain[:-1]
 
 
@@ -331,7 +331,7 @@ def listed_queries(part: FilePart, table: pa.Table) -> Sequence[str]:
 
 
 class OneList:
-    """The queries that were read so far, of which each has one list."""
+    """The queries that were read so far; each has one list."""
 
     def __init__(self) -> None:
         """Know none yet."""

@@ -193,7 +193,7 @@ def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
 
 
 def _chains(part: FilePart, _sample: bytes) -> dict[str, KeyChain]:
-    """What leads to each value; of a data frame by its first rows, of which some may be no lists that Arrow knows."""
+    """What leads to each value; of a data frame by its first rows; Arrow may not know some lists."""
     data = _held(part).data
     if isinstance(data, Mapping | list):
         return {}
