@@ -30,7 +30,7 @@ PATIENCE = 1.0
 
 _DUMB = ("dumb", "unknown")  # terminals that cannot move their cursor
 _BAR, _STATUS = 24, 40  # columns of a bar at most, and of most statuses
-_NARROW = 72  # a terminal of fewer columns has no room for a bar
+_NARROW = 72  # a terminal of fewer columns has no room for a bar or a pace
 _INTERVAL = 0.25  # seconds between two drawings
 
 T = TypeVar("T")
@@ -69,12 +69,13 @@ class Stage:
         """How much of it is done, from 0 to 1; 0 if nobody knows how much there is."""
         return min(1.0, self.done / self.total) if self.total else 0.0
 
-    def status(self, now: float, inner: Stage | None = None) -> str:
+    def status(self, now: float, inner: Stage | None = None, *, narrow: bool = False) -> str:
         """How far it is, such as `12 of 40 outputs, 3.1 a second, 9 s left`; a single nested item has its share.
 
         Args:
             now: the time by the clock that it began by.
             inner: the stage within it.
+            narrow: leave the pace out, as there is no room for it.
         """
         within = inner if self.nested else None
         done = self.done + (within.share() if within else 0.0)
@@ -86,8 +87,9 @@ class Stage:
             return ", ".join([*counted, f"{_spelt(now - self.began)} so far"])
         pace, left = done / moving, moving / done * self.total - (now - self.began)  # left: it does not grow meanwhile
         rate = f"{_spelt(1 / pace)} each" if pace < 1 else f"{pace:,.{0 if pace >= 10 else 1}f} a second"
-        counted = [f"{done:.0%}"] if self.nested and self.total == 1 else [*counted, rate]
-        return ", ".join([*counted, f"{_spelt(left)} left"])
+        if self.nested and self.total == 1:
+            return f"{done:.0%}, {_spelt(left)} left"
+        return ", ".join([*counted, *([] if narrow else [rate]), f"{_spelt(left)} left"])
 
 
 class _Work:
@@ -148,7 +150,7 @@ class _Work:
     def _refresh(self, progress: Progress, console: Console) -> None:
         from rich.live import Live
 
-        _update(progress, list(self.stages))
+        _update(progress, list(self.stages), narrow=console.width < _NARROW)
         if not self.stages:
             self.hide()
         elif self._live is not None:
@@ -178,7 +180,7 @@ def _progress(width: int) -> Progress:
     return Progress(*columns, auto_refresh=False)
 
 
-def _update(progress: Progress, stages: Sequence[Stage]) -> None:
+def _update(progress: Progress, stages: Sequence[Stage], *, narrow: bool = False) -> None:
     """Bring rich's tasks up to date with the stages, the outermost first."""
     tasks = {task.fields["stage"]: task.id for task in progress.tasks}
     for ended in tasks.keys() - set(stages):
@@ -192,7 +194,7 @@ def _update(progress: Progress, stages: Sequence[Stage]) -> None:
             total=stage.total,
             completed=stage.done + (inner.share() if inner and stage.nested else 0.0),
             visible=not depth or now - stage.began >= PATIENCE,  # what is quick would only flash
-            status=visible(stage.status(now, inner)),
+            status=visible(stage.status(now, inner, narrow=narrow)),
         )
 
 

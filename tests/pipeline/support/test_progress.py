@@ -35,6 +35,18 @@ def work():
     print("the result")
 """
 WORK = f"{STAGES}\nwork()\n"
+SPOILT = f"""{STAGES}
+def letters():
+    yield "a"
+    raise ValueError("spoilt")
+
+with progress.work():
+    try:
+        list(progress.each("Taking", letters(), 2, "letters"))
+    except ValueError as error:
+        progress.say(str(error))
+    list(progress.each("Reading", outputs(), 3, "outputs"))
+"""
 FOREVER = "3600"
 
 
@@ -217,19 +229,19 @@ def test_each_gives_what_it_is_given_and_counts_it():
     assert (stage.done, stage.total) == (1, 2)
 
 
-def test_stages_end_with_what_they_hold():
-    """An exception within a stage, or within what it counts, comes out as it is and leaves no stage behind."""
+def test_stages_end_with_what_they_hold(tmp_path, go):
+    """An exception within what a stage counts comes out as it is, and the stage is drawn no more."""
+    terminal = Terminal(SPOILT, ["0"], folder=tmp_path)
+    terminal.wait_for("spoilt\r\n", "1 of 3 outputs")
+    before = len(terminal.written)
+    go[0].touch()
+    terminal.wait_for("2 of 3 outputs")
+    after = plain(terminal.written[before:])
+    go[1].touch()
 
-    def items():
-        yield 1
-        raise ValueError("spoilt")
-
-    with pytest.raises(ValueError, match="spoilt"):
-        list(progress.each("Reading", items(), 2, "letters"))
-    with progress.stage("Reading") as stage:
-        assert progress._WORK.stages == [stage]
-
-    assert progress._WORK.stages == []
+    assert terminal.end() == 0
+    assert "Reading" in after
+    assert "Taking" not in after
 
 
 def reading(done: int, total: int | None, *, moved: float = 0.0, until: str = "", nested: bool = False) -> Stage:
@@ -253,6 +265,14 @@ def reading(done: int, total: int | None, *, moved: float = 0.0, until: str = ""
 def test_a_line_has_the_count_the_pace_and_the_time_left(stage, seconds, status):
     """30 outputs at 2 a second take 15 s, of which 3 pass before the next is done; unknown is what has not begun."""
     assert stage.status(stage.began + seconds) == status
+
+
+@pytest.mark.parametrize("pace", [1e-6, 4.0, 70.0])
+def test_a_narrow_line_has_the_count_and_the_time_left(pace):
+    """Beside a million a second, or one each 70 s, the title would be cut off on 48 columns."""
+    line = reading(1, 3, moved=pace).status(100.0 + pace, narrow=True)
+
+    assert line == f"1 of 3 outputs, {'2 min 20 s' if pace == 70 else f'{2 * pace:.0f} s'} left"
 
 
 @pytest.mark.parametrize(("total", "status"), [(12, "7 of 12 outputs, until 06:00 UTC"), (None, "until 06:00 UTC")])
