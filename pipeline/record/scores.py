@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -40,6 +40,7 @@ REPLICATES = "replicates.parquet"
 """The scores of each replicate; a model's own scores are their means. Written only if a model has replicates."""
 
 _IDS = (("dataset", pa.string()), ("model", pa.string()), ("query_id", pa.string()), ("missing", pa.bool_()))
+_GROUP_ROWS = 1 << 20  # of a file, whose row groups are written one by one
 _IDS_OF = {SCORES: _IDS, REPLICATES: (*_IDS[:2], ("replicate", pa.string()), *_IDS[2:])}
 
 
@@ -48,8 +49,24 @@ def write_scores(path: Path, results: Sequence[Scores]) -> None:
     measures = [measure for result in results for measure in result.measures]
     columns = dict.fromkeys(column for measure in measures for column in _columns(measure))  # by name: see definitions
     schema = pa.schema([*_IDS_OF[path.name], *((column, pa.float64()) for column in columns)])
-    tables = [_table(result, schema) for result in results]
-    parquet.write_table(pa.concat_tables(tables) if tables else schema.empty_table(), path, compression="zstd")
+    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+        for group in _row_groups((_table(result, schema) for result in results), schema):
+            writer.write_table(group, _GROUP_ROWS)
+
+
+def _row_groups(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of all tables in groups, of which one is in memory at a time; an empty one if there are none."""
+    group, written = schema.empty_table(), False
+    for table in tables:
+        start = 0
+        while left := table.num_rows - start:
+            taken = min(left, _GROUP_ROWS - group.num_rows)
+            group, start = pa.concat_tables([group, table.slice(start, taken)]), start + taken
+            if group.num_rows == _GROUP_ROWS:
+                yield group
+                group, written = schema.empty_table(), True
+    if group.num_rows or not written:
+        yield group
 
 
 def read_score(

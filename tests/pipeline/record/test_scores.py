@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
+from pyarrow import parquet
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.record.folder import read_figures
@@ -80,3 +82,30 @@ def scores(dataset: str, measure: str, values: list[float]) -> Scores:
         figures={},
         missing=np.array([False, True]),
     )
+
+
+def test_many_scores_are_written_in_row_groups(tmp_path):
+    """A group has 2**20 rows, whichever models they are of; all stand in the file, in their order."""
+    n_queries = 600_000
+    query_ids = np.array([f"q{number}" for number in range(n_queries)], dtype=object)
+    values = np.arange(2 * n_queries, dtype=np.float64).reshape(2, 1, n_queries)
+    many = [
+        replace(
+            scores("web", "ap", [0.0, 0.0]),
+            model=model,
+            query_ids=query_ids,
+            values=own,
+            weights=np.broadcast_to(1.0, own.shape),
+            missing=np.zeros(n_queries, dtype=bool),
+        )
+        for model, own in zip(("bm25", "dense"), values, strict=True)
+    ]
+    write_scores(tmp_path / "scores.parquet", many)
+
+    with parquet.ParquetFile(tmp_path / "scores.parquet") as file:
+        groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
+        found = file.read(["model", "query_id", "ap"])
+    assert groups == [1_048_576, 151_424]
+    assert found["ap"].to_pylist() == [*map(float, range(2 * n_queries))]
+    assert found["query_id"].to_pylist() == [*query_ids, *query_ids]
+    assert found["model"].to_pylist() == ["bm25"] * n_queries + ["dense"] * n_queries
