@@ -239,7 +239,7 @@ Counts: TypeAlias = npt.NDArray[np.unsignedinteger]
 _BATCH = 1 << 15  # counts that are made at a time: 256 kB, so that they stay in the cache
 _CHUNK = 1 << 20  # counts of a chunk: 8 MB. A chunk is drawn from a stream of its own, so this is part of every figure.
 _TASK = 4  # chunks of a task
-_TOGETHER = 1 << 25  # counts that are drawn for one product, if they are not kept: 34 MB
+_TOGETHER = 1 << 25  # counts that are drawn for one pass over the numbers of many clusters: 34 MB
 _RANGE = 1 << 16  # clusters whose numbers are rounded and multiplied at a time, where there are many
 _KEPT = 1 << 28  # counts of a dataset that are kept for all of its columns, a byte each; more are drawn for each block
 _PRODUCT = 1 << 20  # sums of parts that are made at a time: 8 MB
@@ -510,7 +510,8 @@ class Draws:
         if self.are_kept:
             calls: list[tuple[Any, ...]] = [(parts, counts) for counts in self._counts]
             return _in_tasks("Adding up resamples", _sum_counts, calls, self._settings.workers, _TASK)
-        at_a_time = -(-_TOGETHER // max(1, self._chunks[0][1] * self._n_clusters))
+        together = _TOGETHER if self._n_clusters > MANY_CLUSTERS else _TASK * _CHUNK
+        at_a_time = -(-together // max(1, self._chunks[0][1] * self._n_clusters))
         groups = [self._chunks[begin : begin + at_a_time] for begin in range(0, len(self._chunks), at_a_time)]
         calls = [(parts, self._n_clusters, group) for group in groups]
         return _in_tasks("Drawing resamples", _sum_drawn, calls, self._settings.workers, 1)
