@@ -50,23 +50,24 @@ def write_scores(path: Path, results: Sequence[Scores]) -> None:
     columns = dict.fromkeys(column for measure in measures for column in _columns(measure))  # by name: see definitions
     schema = pa.schema([*_IDS_OF[path.name], *((column, pa.float64()) for column in columns)])
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        for group in _row_groups((_table(result, schema) for result in results), schema):
+        for group in _row_groups(_table(result, schema) for result in results):
             writer.write_table(group, _GROUP_ROWS)
 
 
-def _row_groups(tables: Iterable[pa.Table], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of all tables in groups, of which one is in memory at a time; an empty one if there are none."""
-    group, written = schema.empty_table(), False
+def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of all tables in groups, of which one is in memory at a time."""
+    parts: list[pa.Table] = []
+    room = _GROUP_ROWS
     for table in tables:
-        start = 0
-        while left := table.num_rows - start:
-            taken = min(left, _GROUP_ROWS - group.num_rows)
-            group, start = pa.concat_tables([group, table.slice(start, taken)]), start + taken
-            if group.num_rows == _GROUP_ROWS:
-                yield group
-                group, written = schema.empty_table(), True
-    if group.num_rows or not written:
-        yield group
+        begin = 0
+        while begin < table.num_rows:
+            parts.append(table.slice(begin, room))
+            begin, room = begin + parts[-1].num_rows, room - parts[-1].num_rows
+            if not room:
+                yield pa.concat_tables(parts)
+                parts, room = [], _GROUP_ROWS
+    if parts:
+        yield pa.concat_tables(parts)
 
 
 def read_score(
