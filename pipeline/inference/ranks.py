@@ -71,7 +71,7 @@ def order_agreement(
     for (dataset, measure), own in columns.items():
         names = map(str, [leading[dataset]] if dataset in leading else leading.values())
         lead = next((name for name in names if (dataset, name) in columns), measure)
-        if measure != lead:
+        if measure != lead and len(own) >= _FEWEST:
             drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
             models = {line.model for line in own}
             led = [line for line in columns[dataset, lead] if line.model in models]

@@ -157,10 +157,11 @@ def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T
     For what NumPy and Arrow do in milliseconds without holding the interpreter's lock. The threads stay: each new one
     would get memory of its own, which the allocator keeps. So the function must not call this one in its turn.
     """
-    n_threads = _cores()
+    calls = [*zip(*arguments, strict=False)]
+    n_threads = _cores() if len(calls) > 1 else 1
     if n_threads == 1:
-        return list(map(function, *arguments))
-    return list(_pool(os.getpid(), n_threads).map(function, *arguments))
+        return [function(*call) for call in calls]
+    return list(_pool(os.getpid(), n_threads).map(function, *zip(*calls, strict=True)))
 
 
 @cache

@@ -28,6 +28,8 @@ from rankledger.pipeline.types.inputs import InMemory, InputFile, row_number
 __all__ = ["MEMORY", "describe_rows", "hold"]
 
 _PAIR = ("query_id", "doc_id")
+_CHUNK = 1 << 17  # rows of a chunk, which a thread works on, however few chunks were given
+_TEXTS = ("str", "string")  # types of pandas that hold no lists, though their kind is that of objects
 _FIRST = 100  # rows of a data frame by which its lists are known
 
 
@@ -173,7 +175,7 @@ def _parse(part: FilePart) -> pa.Table:
         return rows_of(part, table)
     table = _checked_table(part, [part.name(column) for column in part.kind.columns])
     wanted_names(part, table.schema)
-    return rows_of(part, table)
+    return rows_of(part, pa.Table.from_batches(table.to_batches(_CHUNK), table.schema))
 
 
 def _checked_table(part: FilePart, names: Sequence[str]) -> pa.Table:
@@ -200,7 +202,10 @@ def _chains(part: FilePart, _sample: bytes) -> dict[str, KeyChain]:
     if not _is_frame(data):
         return chains_of(data.schema)
     found: dict[str, KeyChain] = {}
-    for place, name in enumerate(_columns(part)):
+    for place, (name, type_) in enumerate(zip(_columns(part), data.dtypes, strict=True)):
+        if type_.kind != "O" or type_.name in _TEXTS:
+            found[name] = (name,)
+            continue
         with suppress(InputError):
             frame = data.iloc[:_FIRST, [place]].set_axis([name], axis=1)
             found |= chains_of(_refusing(part.path, partial(_arrow_of, frame)).schema)
