@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import chain as chained
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -117,14 +118,21 @@ def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pc.count_distinct(ids).as_py() < len(ids):  # a writer's dictionary may hold an id twice
         return column.cast(pa.string())
     codes = [numpy_of(chunk.indices.cast(pa.int32()), np.int32) for chunk in coded.chunks]
-    begins = (own[np.flatnonzero(np.diff(own, prepend=-1))].tolist() for own in codes)
-    order = [*dict.fromkeys(chained.from_iterable(begins))]
-    places = np.zeros(len(ids), dtype=np.int32)
-    places[order] = np.arange(len(order))
+    order = [*dict.fromkeys(chained.from_iterable(map(_changing, codes)))]
     found = ids.take(integers(np.array(order, dtype=np.int64)))
-    numbers = (pa.py_buffer(places[own]) for own in codes)
+    if order != [*range(len(order))]:
+        places = np.zeros(len(ids), dtype=np.int32)
+        places[order] = np.arange(len(order))
+        codes = [places[own] for own in codes]
+    numbers = map(pa.py_buffer, codes)
     arrays = (pa.Int32Array.from_buffers(pa.int32(), own.size // _CODE, [None, own]) for own in numbers)
     return pa.chunked_array([pa.DictionaryArray.from_arrays(own, found) for own in arrays])
+
+
+def _changing(codes: npt.NDArray[np.int32]) -> list[int]:
+    """The codes without those that equal the one before."""
+    others = np.flatnonzero(codes[1:] != codes[:-1])
+    return [*codes[:1].tolist(), *codes[1:][others].tolist()]
 
 
 def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
