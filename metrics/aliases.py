@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from rankledger.metrics.registry import METRICS
@@ -26,10 +26,12 @@ class Alias:
     Attributes:
         ours: our measures, none where the name is refused. `#` is the number in the name, `√#` its square root.
         said: why the name is refused, or where the tool's own definition differs; `@#` is the cutoff that was written.
+        renamed: the tool's names of parameters to ours, where they differ.
     """
 
     ours: tuple[str, ...]
     said: str = ""
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Tool:
     names: Mapping[str, Alias]
 
 
-def _is(*ours: str, said: str = "") -> Alias:
-    return Alias(ours, said)
+def _is(*ours: str, said: str = "", **renamed: str) -> Alias:
+    return Alias(ours, said, renamed)
 
 
 def _no(reason: str) -> Alias:
@@ -83,9 +85,9 @@ _GROUPS = "it needs several judgments of one document, and judgments here have o
 _NUMBERED_ERR = "it is no normalised err but a relative of it; nerr@# is err over its greatest value"
 _PREFERENCES = "it needs preferences between documents, and judgments here are grades; leave it out"
 _PROBABILITIES = "it needs probabilities of clicks, which no file here holds; leave it out"
-_SUBTOPICS = "of the measures of subtopics there are alpha_ndcg@#, err_ia@#, nrbp@# and strec@#; write one of them"
 _FEATURES = "it takes features of documents for subtopics; strec@# takes judgments by subtopic"
-_USERS = "of the measures with a model of the reader there are rbp, err@#, rankscore@#; write one of them"
+_READ = "of 1,000 ranks, as cwl_eval reads them; T is t here, and max_rel is max_grade"
+_SCALE = "max_rel is max_grade here"
 _PER_TREC = "the mean over queries, where trec_eval's last line has the sum"
 _BINARY = "there every relevant document gains 1, as in `ndcg(gain=binary)@10`"
 _ILD = "it is diversity here; name the column of the documents that it compares, as in diversity(feature=genre)@#"
@@ -192,12 +194,16 @@ _IR_MEASURES = {
     **_all("alpha_nDCG α_nDCG", _is("alpha_ndcg")),
     "ERR_IA": _is("err_ia"),
     **_all("alpha_DCG α_DCG", _no("alpha_ndcg@# divides it by its greatest value; write that")),
-    "nERR_IA": _no(_SUBTOPICS),
+    "nERR_IA": _is("nerr_ia"),
     "NRBP": _is("nrbp"),
     "StRecall": _is("strec"),
-    **_all("nNRBP AP_IA MAP_IA P_IA", _no(_SUBTOPICS)),
-    **_all("INST INSQ BPM", _no(_USERS)),
-    "SDCG": _no("its ideal list has k documents of the greatest grade, judged or not; ndcg@# has the judged ones"),
+    "nNRBP": _is("nnrbp"),
+    **_all("AP_IA MAP_IA", _is("ap_ia")),
+    "P_IA": _is("p_ia@5,10,20"),
+    "INST": _is("inst@1000", said=_READ, T="t", max_rel="max_grade"),
+    "INSQ": _is("insq@1000", said=_READ, T="t", max_rel="max_grade"),
+    "BPM": _is("bpm@1000", said=_READ, T="t", max_rel="max_grade"),
+    "SDCG": _is("sdcg@10", said=_SCALE, max_rel="max_grade"),
     **_all("NERR8 NERR9 NERR10 NERR11", _no(_NUMBERED_ERR)),
     "Accuracy": _no(
         "tools mean three things: in BEIR it is success@#, in ir_measures the share of pairs in order, "
@@ -209,10 +215,12 @@ _NDEVAL = {
     "alpha-nDCG": _is("alpha_ndcg"),
     "ERR-IA": _is("err_ia"),
     "alpha-DCG": _no("alpha_ndcg@# divides it by its greatest value; write that"),
-    "nERR-IA": _no(_SUBTOPICS),
+    "nERR-IA": _is("nerr_ia"),
     "NRBP": _is("nrbp"),
     "strec": _is("strec"),
-    **_all("nNRBP MAP-IA P-IA", _no(_SUBTOPICS)),
+    "nNRBP": _is("nnrbp"),
+    "MAP-IA": _is("ap_ia"),
+    "P-IA": _is("p_ia@5,10,20"),
 }
 
 _RANX = {
@@ -499,6 +507,13 @@ _PROSE = {
     "f_beta(beta=#)": _is("f(beta=#)"),
     "nERR": _is("nerr"),
     "Q_measure": _is("q_measure"),
+    "O_measure": _is("o_measure"),
+    "P_measure": _is("p_measure"),
+    **_all("P_plus P+ Pplus", _is("p_plus")),
+    **_all("NCU NCUrb,BR", _is("ncu")),
+    "NCUrb,P": _is("ncu(beta=0)"),
+    "NCUgu,BR": _is("ncu(stop=graded)"),
+    "NCUgu,P": _is("ncu(beta=0,stop=graded)"),
     "RBO": _is("rbo"),
     "ERR-IA": _is("err_ia"),
     "tau_ap": _is("ap_corr"),
@@ -614,7 +629,8 @@ def _ours(text: str, reading: _Reading, parameters: list[tuple[str, str]]) -> tu
         if special is None and name in _CUTOFFS:
             cutoff = cutoff or value
         elif special is None:
-            kept.append(f"{name}={value}" if value else name)
+            ours = alias.renamed.get(name, name)
+            kept.append(f"{ours}={value}" if value else ours)
         elif special.ours != ALIASES[reading.key].ours:
             alias, number = special, value
     if not alias.ours:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,16 +14,23 @@ __all__ = [
     "MANY_ROWS",
     "Bools",
     "Floats",
+    "Gain",
+    "GradedGain",
     "JudgedBlock",
     "check_exponent",
+    "check_grades",
     "check_summable",
     "cut",
     "divide",
+    "gains",
+    "greatest_grade",
     "sum_down",
 ]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+GradedGain = Literal["linear", "exponential"]
+Gain = Literal["linear", "exponential", "binary"]
 
 _GREATEST_EXPONENT = 960  # leaves room for the sum of 2**32 of them, and for that times 2**30
 
@@ -182,6 +189,36 @@ def sum_down(terms: npt.NDArray[Any]) -> Floats:
     if terms.shape[1] == 1 and terms.shape[0]:
         return np.asarray(terms.cumsum(axis=0)[-1], dtype=np.float64)
     return np.asarray(np.ascontiguousarray(terms).sum(axis=0), dtype=np.float64)
+
+
+def gains(block: JudgedBlock, gain: Gain, rel: float = 1) -> Floats:
+    """(H, Q): what each retrieved document is worth; errors are those of `cg`."""
+    if gain == "binary":
+        return block.relevant(rel).astype(np.float64)
+    grades: Floats = np.fmax(block.grades, 0.0)  # fmax turns the padding's NaN into 0 as well
+    greatest = float(np.fmax.reduce(block.judged_grades[0], initial=0.0))
+    if gain == "linear":
+        check_summable(greatest)
+        return grades
+    check_exponent(greatest)
+    return np.exp2(grades) - 1.0
+
+
+def check_grades(block: JudgedBlock, max_grade: float | None) -> float:
+    """`max_grade`, once it is known to be above 0 and no judgment of the block above it."""
+    if max_grade is None:
+        raise ValueError("max_grade is needed: the grade of a perfect document")
+    if not max_grade > 0:
+        raise ValueError(f"max_grade must be above 0, found {max_grade:g}")
+    found = greatest_grade(block)
+    if found > max_grade:
+        raise ValueError(f"a judgment has grade {found:g}, above max_grade {max_grade:g}; raise max_grade")
+    return float(max_grade)
+
+
+def greatest_grade(block: JudgedBlock) -> float:
+    """The greatest grade of any judgment of the block; 0 if all are below."""
+    return float(np.fmax.reduce(block.judged_grades, axis=None, initial=0.0))
 
 
 def check_exponent(grade: float) -> None:

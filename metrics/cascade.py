@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankledger.metrics.block import JudgedBlock, check_exponent, cut
+from rankledger.metrics.block import JudgedBlock, check_exponent, check_grades, cut, greatest_grade
 from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = ["err", "nerr", "rankscore", "rbp", "rbp_resid"]
@@ -53,7 +53,7 @@ def rbp(
     if gain == "binary":
         gained = block.relevant(rel).astype(np.float64)
     else:
-        gained = np.fmax(block.grades, 0.0) / _check_grades(block, max_grade)
+        gained = np.fmax(block.grades, 0.0) / check_grades(block, max_grade)
     gained = np.where(block.ranks <= cut(k), gained, 0.0)
     reached = p ** (block.ranks - 1)
     return Terms(gained * reached, {"gain": gained, "reached": reached}, scale=1 - p)
@@ -132,11 +132,11 @@ def err(
         raise ValueError(f"continuation must be above 0 and at most 1, found {continuation:g}")
     graded = np.fmax(block.grades, 0.0)
     if grades == "probability":
-        if _greatest(block) > 1:
-            raise ValueError(f"a judgment has grade {_greatest(block):g}, not a probability; rescale the grades")
+        if greatest_grade(block) > 1:
+            raise ValueError(f"a judgment has grade {greatest_grade(block):g}, not a probability; rescale the grades")
         satisfied = graded
     else:
-        greatest = _check_grades(block, max_grade)
+        greatest = check_grades(block, max_grade)
         check_exponent(greatest)
         satisfied = (np.exp2(graded) - 1.0) / np.exp2(greatest)
     unsatisfied = (1.0 - satisfied).cumprod(axis=0)
@@ -210,19 +210,3 @@ def _utility(block: JudgedBlock, half_life: float, k: int | None, rel: float) ->
     hit = block.relevant(rel) & (block.ranks <= cut(k))
     weight = np.exp2(-(block.ranks - 1) / half_life)
     return Terms(np.where(hit, weight, 0.0), {"relevant": hit, "weight": weight})
-
-
-def _check_grades(block: JudgedBlock, max_grade: float | None) -> float:
-    """`max_grade`, once it is known to be above 0 and no judgment of the block above it."""
-    if max_grade is None:
-        raise ValueError("max_grade is needed: the grade of a perfect document")
-    if not max_grade > 0:
-        raise ValueError(f"max_grade must be above 0, found {max_grade:g}")
-    found = _greatest(block)
-    if found > max_grade:
-        raise ValueError(f"a judgment has grade {found:g}, above max_grade {max_grade:g}; raise max_grade")
-    return float(max_grade)
-
-
-def _greatest(block: JudgedBlock) -> float:
-    return float(np.fmax.reduce(block.judged_grades, axis=None, initial=0.0))

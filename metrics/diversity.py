@@ -6,13 +6,15 @@ relevant does not count. Where queries are judged as a whole, each is its one su
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats, JudgedBlock, cut, sum_down
 from rankledger.metrics.terms import Terms, from_terms
 
-__all__ = ["alpha_ndcg", "err_ia", "nrbp", "strec"]
+__all__ = ["alpha_ndcg", "ap_ia", "err_ia", "nerr_ia", "nnrbp", "nrbp", "p_ia", "strec"]
 
 _VANISHING = 1100  # 0.5**1100 is 0 in doubles
 
@@ -42,14 +44,7 @@ def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, 
     Reference:
         Clarke et al. 2008, doi:10.1145/1390334.1390446; ndeval `alpha-nDCG@k`.
     """
-    relevant, judged = _relevant(block, rel)
-    gained = np.where(block.ranks <= cut(k), _gains(relevant, alpha), 0.0)
-    discounts = np.log2(block.ranks + 1.0)
-    best = _greedy_gains(judged, alpha, cut(k))
-    best_discounts = np.broadcast_to(np.log2(np.arange(2.0, len(best) + 2))[:, np.newaxis], best.shape)
-    ideal = Terms(best / best_discounts, {"gain": best, "discount": best_discounts})
-    factors = {"subtopics": relevant.sum(axis=0), "gain": gained, "discount": discounts}
-    return Terms(gained / discounts, factors, divisor=ideal.total(), ideal=ideal)
+    return _over_greedy(block, alpha, k, rel, lambda ranks: np.log2(ranks + 1.0))
 
 
 @from_terms
@@ -111,6 +106,98 @@ def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: 
 
 
 @from_terms
+def nerr_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
+    """Normalised intent-aware expected reciprocal rank: err_ia over that of the greedy list of alpha_ndcg.
+
+    Formula: Σ gain / rank / that of the greedy list, gain as in alpha_ndcg with alpha 0.5.
+
+    Args:
+        k: ranks to count in both lists; None counts all.
+        rel: the least grade that is relevant to a subtopic.
+
+    Returns:
+        (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds; NaN where no document is
+        relevant to any subtopic.
+
+    Reference:
+        Chapelle et al. 2011, doi:10.1007/s10791-011-9167-7, for binary relevance; ndeval `nERR-IA@k`.
+    """
+    return _over_greedy(block, 0.5, k, rel, lambda ranks: ranks)
+
+
+@from_terms
+def nnrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Terms:
+    """Normalised novelty- and rank-biased precision: nrbp over that of the greedy list of alpha_ndcg.
+
+    Formula: Σ gain beta^(rank - 1) / that of the greedy list, gain as in alpha_ndcg.
+
+    Args:
+        k: ranks to count in both lists; None counts all.
+        alpha: how much of its worth a subtopic loses each time it is met, in [0, 1].
+        beta: patience, the chance of reading on, in (0, 1).
+        rel: the least grade that is relevant to a subtopic.
+
+    Returns:
+        (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds; NaN where no document is
+        relevant to any subtopic.
+
+    Raises:
+        ValueError: `alpha` is outside [0, 1], or `beta` outside (0, 1).
+
+    Reference:
+        Clarke, Kolla & Vechtomova 2009, doi:10.1007/978-3-642-04417-5_17; ndeval `nNRBP`.
+    """
+    if not 0 < beta < 1:
+        raise ValueError(f"beta must be between 0 and 1, found {beta:g}")
+    return _over_greedy(block, alpha, k, rel, lambda ranks: beta ** (1.0 - ranks))
+
+
+@from_terms
+def ap_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
+    """Intent-aware average precision: the average precision of each subtopic, averaged.
+
+    Formula: Σ over subtopics (Σ p@rank of each document relevant to it / documents relevant to it) / subtopics.
+
+    Args:
+        k: ranks to count; None counts all.
+        rel: the least grade that is relevant to a subtopic.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+
+    Reference:
+        Agrawal et al. 2009, doi:10.1145/1498759.1498766; ndeval `MAP-IA`.
+    """
+    relevant, judged = _relevant(block, rel)
+    counted = relevant & (block.ranks <= cut(k))
+    n_relevant = np.maximum(judged.sum(axis=1, keepdims=True), 1)
+    precisions = np.where(counted, counted.cumsum(axis=1) / block.ranks / n_relevant, 0.0)
+    factors = {"subtopics": relevant.sum(axis=0)}
+    return Terms(_over_subtopics(precisions), factors, divisor=_n_subtopics(judged))
+
+
+@from_terms
+def p_ia(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
+    """Intent-aware precision: the precision of each subtopic, averaged.
+
+    Formula: Σ subtopics of each document / subtopics / k.
+
+    Args:
+        k: ranks to count.
+        rel: the least grade that is relevant to a subtopic.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+
+    Reference:
+        Agrawal et al. 2009, doi:10.1145/1498759.1498766; ndeval `P-IA@k`.
+    """
+    relevant, judged = _relevant(block, rel)
+    found = np.where(block.ranks <= cut(k), relevant.sum(axis=0), 0).astype(np.float64)
+    return Terms(found, {"subtopics": relevant.sum(axis=0)}, divisor=_n_subtopics(judged) * k)
+
+
+@from_terms
 def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Subtopic recall: the share of the subtopics to which a retrieved document is relevant.
 
@@ -129,6 +216,20 @@ def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     relevant, judged = _relevant(block, rel)
     found = np.where(block.ranks <= cut(k), _gains(relevant, 1.0), 0.0)
     return Terms(found, {"subtopics": relevant.sum(axis=0)}, divisor=_n_subtopics(judged))
+
+
+def _over_greedy(
+    block: JudgedBlock, alpha: float, k: int | None, rel: float, discount: Callable[[Floats], Floats]
+) -> Terms:
+    """The gains, divided by a discount of their ranks, over those of the greedy list."""
+    relevant, judged = _relevant(block, rel)
+    gained = np.where(block.ranks <= cut(k), _gains(relevant, alpha), 0.0)
+    discounts = discount(block.ranks)
+    best = _greedy_gains(judged, alpha, cut(k))
+    best_discounts = np.broadcast_to(discount(np.arange(1.0, len(best) + 1))[:, np.newaxis], best.shape)
+    ideal = Terms(best / best_discounts, {"gain": best, "discount": best_discounts})
+    factors = {"subtopics": relevant.sum(axis=0), "gain": gained, "discount": discounts}
+    return Terms(gained / discounts, factors, divisor=ideal.total(), ideal=ideal)
 
 
 def _relevant(block: JudgedBlock, rel: float) -> tuple[Bools, Bools]:

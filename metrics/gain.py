@@ -11,13 +11,11 @@ from typing import Literal
 
 import numpy as np
 
-from rankledger.metrics.block import Floats, JudgedBlock, check_exponent, check_summable, cut, sum_down
+from rankledger.metrics.block import Floats, Gain, GradedGain, JudgedBlock, cut, gains, sum_down
 from rankledger.metrics.terms import Terms, from_terms
 
-__all__ = ["Discount", "Gain", "GradedGain", "cg", "dcg", "g", "ndcg", "ndcg_rel", "q_measure", "rndcg"]
+__all__ = ["cg", "dcg", "g", "ndcg", "ndcg_rel", "rndcg"]
 
-GradedGain = Literal["linear", "exponential"]
-Gain = Literal["linear", "exponential", "binary"]
 Discount = Literal["log2", "jarvelin"]
 
 
@@ -41,7 +39,7 @@ def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear", rel: 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
     """
-    return Terms(np.where(block.ranks <= cut(k), _gains(block, gain, rel), 0.0))
+    return Terms(np.where(block.ranks <= cut(k), gains(block, gain, rel), 0.0))
 
 
 @from_terms
@@ -75,7 +73,7 @@ def dcg(
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, and 2000; Burges et al. 2005 for the exponential gain
         and the log2(rank + 1) discount, which is that of trec_eval `ndcg_cut`.
     """
-    gained = np.where(block.ranks <= cut(k), _gains(block, gain, rel), 0.0)
+    gained = np.where(block.ranks <= cut(k), gains(block, gain, rel), 0.0)
     discounts = _discounts(block.ranks, discount, base)
     return Terms(gained / discounts, {"gain": gained, "discount": discounts})
 
@@ -119,55 +117,6 @@ def ndcg(
 
 
 @from_terms
-def q_measure(
-    block: JudgedBlock,
-    *,
-    k: int | None = None,
-    beta: float = 1,
-    gain: GradedGain = "linear",
-    denominator: Literal["relevant", "cutoff"] = "cutoff",
-) -> Terms:
-    """Q-measure: average precision for graded relevance.
-
-    Formula: Σ (C + beta cg) / (rank + beta ideal cg) of each document with gain, the C-th of them / min(k, their
-    number).
-
-    Each document that gains adds the blended ratio at its rank r, (C + beta cg) / (r + beta cg*): C of the first r
-    documents gain, cg is the sum of their gains, and cg* that of the r best judged documents.
-
-    Args:
-        k: ranks to count; None counts all.
-        beta: how much the gains weigh, from 0 to 1e9; with 0 it is average precision.
-        gain: `linear` (the grade) or `exponential` (2**grade - 1).
-        denominator: `cutoff` divides by min(R, k), R being the judged documents that gain; `relevant` by R.
-
-    Returns:
-        (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
-
-    Raises:
-        ValueError: `beta` is outside [0, 1e9], or a grade is too great to be added up or for 2**grade.
-
-    Reference:
-        Sakai 2005, doi:10.1007/978-3-540-31871-2_22; NTCIREVAL, which divides by min(R, k).
-    """
-    if not beta >= 0:
-        raise ValueError(f"beta must be at least 0, found {beta:g}")
-    if beta > 1e9:
-        raise ValueError(f"beta must be at most 1e9, found {beta:g}")
-    gained = np.where(block.ranks <= cut(k), _gains(block, gain), 0.0)
-    best = _gains(block.ideal(), gain)
-    place = np.minimum(block.ranks, len(best)).astype(np.intp) - 1
-    ideal = np.take_along_axis(best.cumsum(axis=0), place, axis=0)
-    blended = ((gained > 0).cumsum(axis=0) + beta * gained.cumsum(axis=0)) / (block.ranks + beta * ideal)
-    n_gaining = sum_down(best > 0)
-    return Terms(
-        np.where(gained > 0, blended, 0.0),
-        {"gain": gained, "blended ratio": blended},
-        divisor=np.minimum(n_gaining, cut(k)) if denominator == "cutoff" else n_gaining,
-    )
-
-
-@from_terms
 def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) -> Terms:
     """nDCG at R levels: its mean at the ranks where the gain of the ideal list falls, and once over the whole list.
 
@@ -191,7 +140,7 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
     """
     best = dcg.terms(block.ideal(), gain=gain)
-    gained = np.vstack([_gains(block.ideal(), gain), np.zeros((1, len(block.query_ids)))])
+    gained = np.vstack([gains(block.ideal(), gain), np.zeros((1, len(block.query_ids)))])
     falls = gained[1:] < gained[:-1]
     ideal_dcg = best.terms.cumsum(axis=0)
     weights = np.where(falls, 1.0 / np.where(falls, ideal_dcg, 1.0), 0.0)
@@ -230,10 +179,10 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     """
     best, found = dcg.terms(block.ideal(), gain=gain), dcg.terms(block, gain=gain)
     ideal_dcg = best.terms.cumsum(axis=0)
-    gaining = _gains(block, gain) > 0
+    gaining = gains(block, gain) > 0
     reached = found.terms.cumsum(axis=0)
     ideal = np.where(gaining, _at(ideal_dcg, block.ranks), 1.0)
-    n_gaining = (_gains(block.ideal(), gain) > 0).sum(axis=0).astype(np.float64)
+    n_gaining = (gains(block.ideal(), gain) > 0).sum(axis=0).astype(np.float64)
     missed = n_gaining - gaining.sum(axis=0)
     rest = missed * reached[-1] / np.where(n_gaining > 0, ideal_dcg[-1], 1.0)
     factors = {**found.factors, "dcg": reached, "ideal dcg": ideal}
@@ -261,25 +210,13 @@ def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `G`, an experimental measure of 2008.
     """
-    gained, ideal = _gains(block, gain), _gains(block.ideal(), gain)
+    gained, ideal = gains(block, gain), gains(block.ideal(), gain)
     surplus = np.fmax(ideal - 1.0, 0.0).cumsum(axis=0)
     cost = np.where(gained > 0, block.ranks + _at(surplus, block.ranks), 0.0)
     shortfall = np.where(gained > 0, cost - gained.cumsum(axis=0), 0.0)
     discount = np.log2(2.0 + shortfall)
     factors = {"gain": gained, "shortfall": shortfall, "discount": discount}
     return Terms(gained / discount, factors, divisor=sum_down(ideal))
-
-
-def _gains(block: JudgedBlock, gain: Gain, rel: float = 1) -> Floats:
-    if gain == "binary":
-        return block.relevant(rel).astype(np.float64)
-    grades: Floats = np.fmax(block.grades, 0.0)  # fmax turns the padding's NaN into 0 as well
-    greatest = float(np.fmax.reduce(block.judged_grades[0], initial=0.0))
-    if gain == "linear":
-        check_summable(greatest)
-        return grades
-    check_exponent(greatest)
-    return np.exp2(grades) - 1.0
 
 
 def _discounts(ranks: Floats, discount: Discount, base: float) -> Floats:

@@ -9,7 +9,19 @@ from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 
-from rankledger.metrics import agreement, cascade, catalogue, diversity, gain, ranking, rating, recommendation, sets
+from rankledger.metrics import (
+    agreement,
+    blended,
+    cascade,
+    catalogue,
+    diversity,
+    gain,
+    ranking,
+    rating,
+    reading,
+    recommendation,
+    sets,
+)
 from rankledger.metrics.aggregation import EXPLAINED_VARIANCE, GEOMETRIC_MEAN, R_SQUARED, ROOT_MEAN_SQUARE, moments
 from rankledger.metrics.metric import Metric, Need
 
@@ -22,6 +34,7 @@ BINARY = {"rel": ("gain", "binary")}
 DISCOUNT = {"base": ("discount", "jarvelin")} | BINARY
 GRADED = BINARY | {"max_grade": ("gain", "graded")}
 EXPONENTIAL = {"max_grade": ("grades", "exponential")}
+STOPPING = {"gamma": ("stop", "rank_biased")}
 SMOOTHED = {"alpha": ("divergence", "kl")}
 CONSUMED: tuple[Need, ...] = ("documents", "interactions")
 
@@ -67,7 +80,11 @@ _TABLE = (
     Metric("cg", gain.cg, "Cumulative gain", COUNT, additive=True, conditions=BINARY),
     Metric("dcg", gain.dcg, "Discounted cumulative gain", COUNT, additive=True, conditions=DISCOUNT),
     Metric("ndcg", gain.ndcg, "nDCG", additive=True, conditions=DISCOUNT),
-    Metric("q_measure", gain.q_measure, "Q-measure"),
+    Metric("q_measure", blended.q_measure, "Q-measure"),
+    Metric("o_measure", blended.o_measure, "O-measure"),
+    Metric("p_measure", blended.p_measure, "P-measure", monotone=False),
+    Metric("p_plus", blended.p_plus, "P-plus", monotone=False),
+    Metric("ncu", blended.ncu, "Normalised cumulative utility", conditions=STOPPING, monotone=False),
     Metric("rndcg", gain.rndcg, "nDCG at R levels", additive=True),
     Metric("ndcg_rel", gain.ndcg_rel, "nDCG at documents with gain"),
     Metric("g", gain.g, "Normalised gain G", monotone=False),
@@ -75,6 +92,10 @@ _TABLE = (
     Metric("rbp_resid", cascade.rbp_resid, "Residual of rank-biased precision", direction="lower"),
     Metric("err", cascade.err, "Expected reciprocal rank", conditions=EXPONENTIAL),
     Metric("nerr", cascade.nerr, "Normalised expected reciprocal rank", conditions=EXPONENTIAL),
+    Metric("sdcg", reading.sdcg, "Scaled DCG", additive=True),
+    Metric("insq", reading.insq, "INSQ", additive=True),
+    Metric("inst", reading.inst, "INST", monotone=False),
+    Metric("bpm", reading.bpm, "Bejeweled player model", monotone=False),
     Metric("rankscore", cascade.rankscore, "Rank score", additive=True),
     _error("kendall_distance", agreement.kendall_distance, "Kendall tau distance", monotone=False),
     Metric("kendall_tau", agreement.kendall_tau, "Kendall's tau-b", (-1, 1), undefined="skip", monotone=False),
@@ -84,6 +105,24 @@ _TABLE = (
     Metric("alpha_ndcg", diversity.alpha_ndcg, "Alpha-nDCG", COUNT, needs=("subtopics",), monotone=False),
     Metric("err_ia", diversity.err_ia, "Intent-aware expected reciprocal rank", needs=("subtopics",), monotone=False),
     Metric("nrbp", diversity.nrbp, "Novelty- and rank-biased precision", needs=("subtopics",), monotone=False),
+    Metric(
+        "nerr_ia",
+        diversity.nerr_ia,
+        "Normalised intent-aware expected reciprocal rank",
+        COUNT,
+        needs=("subtopics",),
+        monotone=False,
+    ),
+    Metric(
+        "nnrbp",
+        diversity.nnrbp,
+        "Normalised novelty- and rank-biased precision",
+        COUNT,
+        needs=("subtopics",),
+        monotone=False,
+    ),
+    Metric("ap_ia", diversity.ap_ia, "Intent-aware average precision", needs=("subtopics",), monotone=False),
+    Metric("p_ia", diversity.p_ia, "Intent-aware precision", needs=("subtopics",), additive=True),
     Metric("strec", diversity.strec, "Subtopic recall", needs=("subtopics",), monotone=False),
     Metric("user_coverage", sets.user_coverage, "User coverage", additive=True),
     Metric("item_coverage", catalogue.item_coverage, "Item coverage", needs=("documents",)),

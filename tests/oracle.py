@@ -513,6 +513,114 @@ def q_measure(
     return total / (min(n_gaining, k) if denominator == "cutoff" and k is not None else n_gaining)
 
 
+def _ratios(query: PlainQuery, k: int | None, beta: float, gain: str) -> list[tuple[float, float]]:
+    """The gain and the blended ratio of each document with gain, from the top."""
+    ideal, found, so_far, ratios = [_gain(grade, gain) for grade in _judgments(query)], 0, 0.0, []
+    for rank, grade in enumerate(_first(query, k), start=1):
+        if _gain(grade, gain) > 0:
+            found += 1
+            so_far += _gain(grade, gain)
+            ratios.append((_gain(grade, gain), (found + beta * so_far) / (rank + beta * sum(ideal[:rank]))))
+    return ratios
+
+
+def _gains_nothing(query: PlainQuery) -> bool:
+    return all(grade <= 0 for grade in _judgments(query))
+
+
+def o_measure(query: PlainQuery, *, k: int | None = None, beta: float = 1, gain: str = "linear") -> float:
+    """The first ratio."""
+    if _gains_nothing(query):
+        return NAN
+    return next((ratio for _, ratio in _ratios(query, k, beta, gain)), 0.0)
+
+
+def p_measure(query: PlainQuery, *, k: int | None = None, beta: float = 1, gain: str = "linear") -> float:
+    """The first ratio of a document that gains as much as any in the list."""
+    ratios = _ratios(query, k, beta, gain)
+    greatest = max((gained for gained, _ in ratios), default=0.0)
+    if _gains_nothing(query):
+        return NAN
+    return next((ratio for gained, ratio in ratios if gained == greatest), 0.0)
+
+
+def p_plus(query: PlainQuery, *, k: int | None = None, beta: float = 1, gain: str = "linear") -> float:
+    """The mean of the ratios down to that of p_measure."""
+    ratios = _ratios(query, k, beta, gain)
+    if _gains_nothing(query):
+        return NAN
+    gained = [found for found, _ in ratios]
+    read = ratios[: gained.index(max(gained)) + 1] if gained else []
+    return sum(ratio for _, ratio in read) / len(read) if read else 0.0
+
+
+def ncu(
+    query: PlainQuery,
+    *,
+    k: int | None = None,
+    beta: float = 1,
+    stop: str = "rank_biased",
+    gamma: float = 0.95,
+    gain: str = "linear",
+) -> float:
+    """The ratios by how many readers stop there: gamma times as many at the next, or as many as it gains."""
+    if _gains_nothing(query):
+        return NAN
+    ratios = _ratios(query, k, beta, gain)
+    ideal = [_gain(grade, gain) for grade in _judgments(query) if grade > 0]
+    if stop == "graded":
+        return sum(gained * ratio for gained, ratio in ratios) / sum(ideal)
+    shares = [gamma**place for place in range(len(ideal))]
+    return sum(share * ratio for share, (_, ratio) in zip(shares, ratios, strict=False)) / sum(shares)
+
+
+def _scaled(query: PlainQuery, k: int | None, max_grade: float | None) -> list[float]:
+    return [_gain(grade, "linear") / (NAN if max_grade is None else max_grade) for grade in _first(query, k)]
+
+
+def sdcg(query: PlainQuery, *, k: int, max_grade: float | None = None) -> float:
+    """Discounted gains over those of k perfect documents."""
+    gains = _scaled(query, k, max_grade)
+    best = sum(1 / math.log2(rank + 1) for rank in range(1, k + 1))
+    return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1)) / best
+
+
+_ENDLESS = 10_000  # ranks that are walked of a list without end; the rest is an integral
+
+
+def _walked(gains: Sequence[float], wanted: Callable[[float], float], k: int | None) -> float:
+    """The gains by the chances to read a rank, over the ranks read; each goes on with ((i + w) / (i + w + 1))²."""
+    gained, weight, total, read = 0.0, 1.0, 0.0, 0.0
+    for rank in range(1, (k or _ENDLESS) + 1):
+        gain = gains[rank - 1] if rank <= len(gains) else 0.0
+        total += weight * gain
+        read += weight
+        gained += gain
+        place = rank + wanted(gained)
+        weight *= (place / (place + 1)) ** 2
+    return total / (read if k else read + weight * (place + 1) ** 2 / (place + 0.5))
+
+
+def insq(query: PlainQuery, *, t: float = 1.0, k: int | None = None, max_grade: float | None = None) -> float:
+    """The reader walks on, whatever was gained."""
+    return _walked(_scaled(query, k, max_grade), lambda _: 2 * t - 1, k)
+
+
+def inst(query: PlainQuery, *, t: float = 1.0, k: int | None = None, max_grade: float | None = None) -> float:
+    """The reader walks on the less, the more was gained."""
+    return _walked(_scaled(query, k, max_grade), lambda gained: 2 * t - 1 - gained, k)
+
+
+def bpm(query: PlainQuery, *, k: int, t: float = 1.0, max_grade: float | None = None) -> float:
+    """The reader reads until t is gained, or k documents are read, if there are so many or not."""
+    total = 0.0
+    for rank, gain in enumerate(_scaled(query, k, max_grade), start=1):
+        total += gain
+        if total >= t:
+            return total / rank
+    return total / k
+
+
 def ap_corr(query: PlainQuery, *, k: int | None = None) -> float:
     """2 p - 1, p being the chance that of two documents, one drawn from above the other, the upper one is better.
 
@@ -588,15 +696,7 @@ class _Reader:
 
 def alpha_ndcg(query: PlainQuery | DiverseQuery, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> float:
     """Discounted gains over those of a list that takes the best document at each step, the greatest id of equals."""
-    diverse = _diverse(query)
-    chooser, left, best = _Reader(diverse, alpha, rel), set(diverse.judged), 0.0
-    for rank in range(1, len(left) + 1 if k is None else min(k, len(left)) + 1):
-        chosen = max(left, key=lambda document: (chooser.gain(document), document))
-        left.remove(chosen)
-        best += chooser.read(chosen) / math.log2(rank + 1)
-    reader = _Reader(diverse, alpha, rel)
-    found = sum(reader.read(document) / math.log2(rank + 1) for rank, document in enumerate(diverse.ranking[:k], 1))
-    return found / best if best > 0 else NAN
+    return _over_greedy(query, k, alpha, rel, lambda rank: math.log2(rank + 1))
 
 
 def err_ia(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
@@ -627,6 +727,55 @@ def nrbp(
     return (1 - (1 - alpha) * beta) * total / n_subtopics if n_subtopics else NAN
 
 
+def _over_greedy(
+    query: PlainQuery | DiverseQuery, k: int | None, alpha: float, rel: float, discount: Callable[[int], float]
+) -> float:
+    """Discounted gains over those of the greedy list, as alpha_ndcg has them."""
+    diverse = _diverse(query)
+    chooser, left, best = _Reader(diverse, alpha, rel), set(diverse.judged), 0.0
+    for rank in range(1, len(left) + 1 if k is None else min(k, len(left)) + 1):
+        chosen = max(left, key=lambda document: (chooser.gain(document), document))
+        left.remove(chosen)
+        best += chooser.read(chosen) / discount(rank)
+    reader = _Reader(diverse, alpha, rel)
+    found = sum(reader.read(document) / discount(rank) for rank, document in enumerate(diverse.ranking[:k], 1))
+    return found / best if best > 0 else NAN
+
+
+def nerr_ia(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
+    """Gains over their ranks."""
+    return _over_greedy(query, k, 0.5, rel, float)
+
+
+def nnrbp(
+    query: PlainQuery | DiverseQuery, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1
+) -> float:
+    """Gains read by one who goes on with the chance beta."""
+    return _over_greedy(query, k, alpha, rel, lambda rank: beta ** (1 - rank))
+
+
+def ap_ia(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
+    """The average precision of each subtopic, averaged."""
+    topics = _Reader(diverse := _diverse(query), 0, rel).topics
+    subtopics = {subtopic for found in topics.values() for subtopic in found}
+    total = 0.0
+    for subtopic in subtopics:
+        relevant = [subtopic in topics.get(document, []) for document in diverse.ranking[:k]]
+        hits = [rank for rank, is_hit in enumerate(relevant, start=1) if is_hit]
+        n_relevant = sum(1 for found in topics.values() if subtopic in found)
+        total += sum(place / rank for place, rank in enumerate(hits, start=1)) / n_relevant
+    return total / len(subtopics) if subtopics else NAN
+
+
+def p_ia(query: PlainQuery | DiverseQuery, *, k: int, rel: float = 1) -> float:
+    """The precision of each subtopic, averaged."""
+    topics = _Reader(diverse := _diverse(query), 0, rel).topics
+    subtopics = {subtopic for found in topics.values() for subtopic in found}
+    if not subtopics:
+        return NAN
+    return sum(len(topics.get(document, [])) for document in diverse.ranking[:k]) / k / len(subtopics)
+
+
 def strec(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
     """The share of the subtopics that the list covers."""
     diverse = _diverse(query)
@@ -641,7 +790,8 @@ _JUDGED = (
     *(cg, dcg, ndcg, rbp, err, rankscore, kendall_distance, kendall_tau),
     *(num_ret, num_rel, num_nonrel_judged_ret, utility, unjudged, relative_p, set_map, rprec_mult, infap, bing),
     *(rndcg, ndcg_rel, g, rbp_resid),
-    *(nerr, q_measure, ap_corr, compat, alpha_ndcg, err_ia, nrbp, strec),
+    *(nerr, q_measure, o_measure, p_measure, p_plus, ncu, sdcg, insq, inst, bpm, ap_corr, compat),
+    *(alpha_ndcg, err_ia, nrbp, nerr_ia, nnrbp, ap_ia, p_ia, strec),
 )
 
 ORACLE: Mapping[str, Callable[..., Any]] = {

@@ -22,7 +22,11 @@ MEASURES = {
     **{f"alpha-nDCG@{k}": "alpha_ndcg{}@" + str(k) for k in CUTOFFS},
     **{f"strec@{k}": "strec{rel}@" + str(k) for k in CUTOFFS},
     **{f"ERR-IA@{k}": "err_ia{rel}@" + str(k) for k in CUTOFFS if k > 1},
+    **{f"nERR-IA@{k}": "nerr_ia{rel}@" + str(k) for k in CUTOFFS},
+    **{f"P-IA@{k}": "p_ia{rel}@" + str(k) for k in CUTOFFS},
+    "MAP-IA": "ap_ia{rel}",
     "NRBP": "nrbp{}",
+    "nNRBP": "nnrbp{}",
 }
 
 
@@ -83,7 +87,7 @@ def theirs(judgments: list[Judgment], ranking: Ranking, measures: dict[str, str]
     ("parameters", "written", "rel"), [({}, "", ""), ({"relevance_level": 2}, "(rel=2)", "(rel=2)")]
 )
 def test_all_measures(tmp_path, seed, parameters, written, rel):
-    """18 measures of 400 queries, at two relevance levels; what is undefined by us is 0 there."""
+    """32 measures of 400 queries, at two relevance levels; what is undefined by us is 0 there."""
     judgments, ranking = random_case(seed)
     measures = {name: text.format(written, rel=rel) for name, text in MEASURES.items()}
 
@@ -95,10 +99,10 @@ def test_all_measures(tmp_path, seed, parameters, written, rel):
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0, 0.5), (1, 0.8), (0.3, 0.1), (0.9, 0.99)])
 def test_alpha_and_beta(tmp_path, alpha, beta):
-    """Alpha-nDCG at six cutoffs and NRBP of 400 queries; with alpha 0.3 the greedy list is as good as one by halves."""
+    """Alpha-nDCG at six cutoffs, NRBP and nNRBP of 400 queries: none of the greedy lists depends on rounding."""
     judgments, ranking = random_case(2)
     measures = {f"alpha-nDCG@{k}": f"alpha_ndcg(alpha={alpha})@{k}" for k in CUTOFFS}
-    measures["NRBP"] = f"nrbp(alpha={alpha},beta={beta})"
+    measures |= {name: f"{name.lower()}(alpha={alpha},beta={beta})" for name in ("NRBP", "nNRBP")}
 
     found = ours(tmp_path, judgments, ranking, [*measures.values()])
 

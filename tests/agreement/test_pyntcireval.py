@@ -1,4 +1,4 @@
-"""pyNTCIREVAL 0.0.3, NTCIR's tool in Python, against our Q-measure and nERR: the tool runs here, on the same lists."""
+"""pyNTCIREVAL 0.0.3, NTCIR's tool in Python, against our blended ratios and nERR: the tool runs here, on our lists."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 from pyNTCIREVAL import Labeler
-from pyNTCIREVAL.metrics import QMeasure, nERR
+from pyNTCIREVAL.metrics import NCUguBR, NCUrbBR, OMeasure, PMeasure, PPlusMeasure, QMeasure, nERR
+from pyNTCIREVAL.metrics.grade_metric import GradeMetric
 
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
 
@@ -21,7 +22,7 @@ def at(metric: str, k: int | None) -> str:
     return metric if k is None else f"{metric}@{k}"
 
 
-def theirs(case: Case, metrics: dict[str, Callable[[list[int]], QMeasure | nERR]]) -> Figures:
+def theirs(case: Case, metrics: dict[str, Callable[[list[int]], GradeMetric]]) -> Figures:
     """What the tool gives, by our measures, of the queries with a relevant document: of others it divides by 0.
 
     A metric is made from the number of documents judged at each level.
@@ -50,6 +51,23 @@ def test_q_measure(tmp_path, gain, beta):
     found, _ = ours(tmp_path, CASE, "trec_eval", [at(f"q_measure(beta={beta},gain={gain})", k) for k in CUTOFFS])
 
     assert_agree(found, expected)
+
+
+@pytest.mark.parametrize("gain", GAINS)
+@pytest.mark.parametrize("beta", [0, 1, 10])
+def test_where_a_reader_stops(tmp_path, gain, beta):
+    """O-measure, P-measure, P-plus and NCU with both models of stopping: whole lists of more than 300 queries."""
+    gains, made = GAINS[gain], f"beta={beta},gain={gain}"
+    makers = {
+        f"o_measure({made})": lambda counts: OMeasure(counts, gains, beta),
+        f"p_measure({made})": lambda counts: PMeasure(counts, gains, beta),
+        f"p_plus({made})": lambda counts: PPlusMeasure(counts, gains, beta),
+        f"ncu({made},stop=graded)": lambda counts: NCUguBR(counts, gains, gains, beta),
+        f"ncu({made},gamma=0.7)": lambda counts: NCUrbBR(counts, gains, 0.7, beta),
+    }
+    found, _ = ours(tmp_path, CASE, "trec_eval", [*makers])
+
+    assert_agree(found, theirs(CASE, makers))
 
 
 def test_nerr(tmp_path):

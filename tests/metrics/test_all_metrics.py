@@ -276,7 +276,8 @@ def promotion_may_hurt(text: str) -> bool:
     measure = parsed(text)
     over_hits = measure.parameters.get("denominator") == "hits"
     at_the_cutoff = measure.k is not None and (over_hits or measure.metric.name.startswith(("kendall", "ap_corr")))
-    return at_the_cutoff or measure.metric.name in {"g", "infap"}
+    in_proportion = measure.parameters.get("stop") == "graded"
+    return at_the_cutoff or in_proportion or measure.metric.name in {"g", "infap", "bpm", "p_measure", "p_plus"}
 
 
 @over([text for text in without("judged", "unjudged") if not promotion_may_hurt(text)])
@@ -290,6 +291,28 @@ def test_promoting_a_relevant_document_never_hurts(texts, made):
 
         assert len(gained) > 100, text
         assert np.nan_to_num(gained).min() > -1e-12, text
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        ("p_measure", 5 / 6, 3 / 5),
+        ("p_plus", (2 / 5 + 5 / 6) / 2, 3 / 5),
+        ("ncu(stop=graded)", (2 / 5 + 2 * 5 / 6) / 3, (2 * 3 / 5 + 5 / 6) / 3),
+    ],
+)
+def test_promoting_the_best_document_may_hurt(text, before, after):
+    """Grades - 1 2 become - 2 1: the reader who stops at the best has then seen less, 3/5 of what could be seen."""
+    found = [scores(text, plain_block([ranked(*grades)])).item() for grades in ((None, 1, 2), (None, 2, 1))]
+
+    assert found == pytest.approx([before, after])
+
+
+def test_promoting_what_satisfies_may_hurt():
+    """Grades - 3 4 become - 4 3: the reader who wants 1 stops at rank 3 with 7/4 of 3 documents, or 2 with 1 of 2."""
+    found = [scores("bpm@3", plain_block([ranked(*grades)])).item() for grades in ((None, 3, 4), (None, 4, 3))]
+
+    assert found == pytest.approx([7 / 12, 1 / 2])
 
 
 @pytest.mark.parametrize("text", ["ap(denominator=hits)@3", "kendall_distance@3", "kendall_tau@3", "ap_corr@3"])
@@ -327,7 +350,8 @@ NORMALISED = (
     *("iprec(recall=0)", "iprec(recall=0.7)", "iprec(recall=1)", "ap11", "ap11(recall_points=ceil)"),
     *("ndcg", "ndcg@3", "ndcg(gain=exponential)@10", "ndcg(discount=jarvelin)", "rankscore", "rankscore(rel=2)@3"),
     *("q_measure", "q_measure(gain=exponential)@3", "nerr", "nerr(max_grade=5)@3", "compat", "compat(p=0.5)@3"),
-    *("alpha_ndcg", "alpha_ndcg(alpha=0.3)@3", "strec", "strec@1"),
+    *("alpha_ndcg", "alpha_ndcg(alpha=0.3)@3", "nerr_ia", "nnrbp@3", "ap_ia", "strec", "strec@1"),
+    *("o_measure", "p_measure@3", "p_plus(gain=exponential)", "ncu", "ncu(beta=0,stop=graded)"),
 )
 
 
@@ -360,7 +384,8 @@ def test_nothing_beats_the_ideal_ranking(texts, block_of, scored):
 UNDEFINED_WITHOUT_RELEVANT = {
     *("r", "f1", "f", "success", "rr", "ap", "rprec", "rp", "avg_rp", "iprec", "ap11", "bpref", "ndcg", "rankscore"),
     *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "rndcg", "ndcg_rel", "g"),
-    *("q_measure", "nerr", "compat", "alpha_ndcg", "err_ia", "nrbp", "strec"),
+    *("q_measure", "o_measure", "p_measure", "p_plus", "ncu", "nerr", "compat"),
+    *("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec"),
 }
 DO_NOT_LOOK_FOR_RELEVANT = (
     *("fp", "tn", "judged", "user_coverage", "kendall_distance", "kendall_tau", "ap_corr"),

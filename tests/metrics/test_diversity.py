@@ -9,7 +9,7 @@ import pytest
 
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.cascade import err, rbp
-from rankledger.metrics.diversity import alpha_ndcg, err_ia, nrbp, strec
+from rankledger.metrics.diversity import alpha_ndcg, ap_ia, err_ia, nerr_ia, nnrbp, nrbp, p_ia, strec
 from rankledger.metrics.gain import ndcg
 from rankledger.metrics.sets import success
 from tests import oracle
@@ -18,7 +18,8 @@ from tests.support.blocks import DiverseQuery, diverse_block, random_diverse_que
 from tests.support.each import each
 
 LOG3 = math.log2(3)
-TEXTS = [text for name in ("alpha_ndcg", "err_ia", "nrbp", "strec") for text in VARIANTS[name]]
+NAMES = ("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec")
+TEXTS = [text for name in NAMES for text in VARIANTS[name]]
 EVERY_VARIANT = each("text", TEXTS)
 
 
@@ -56,6 +57,24 @@ def test_alpha_ndcg_of_two_subtopics():
     assert alpha_ndcg(block, k=1) == pytest.approx([1 / 2])
     assert alpha_ndcg(block, k=2) == pytest.approx([(1 + 1.5 / LOG3) / (2 + 0.5 / LOG3)])
     assert alpha_ndcg(block, alpha=1) == pytest.approx([(1 + 1 / LOG3) / 2])
+
+
+def test_err_and_nrbp_over_the_greedy_list():
+    """Gains 1, 1.5 and 0.5 at ranks 1, 2 and 4; the greedy list gains 2, 0.5 and 0.5 at ranks 1, 2 and 3."""
+    block = diverse_block([TWO_SUBTOPICS])
+
+    assert nerr_ia(block) == pytest.approx([(1 + 1.5 / 2 + 0.5 / 4) / (2 + 0.5 / 2 + 0.5 / 3)])
+    assert nerr_ia(block, k=1) == pytest.approx([1 / 2])
+    assert nnrbp(block) == pytest.approx([(1 + 1.5 / 2 + 0.5 / 8) / (2 + 0.5 / 2 + 0.5 / 4)])
+
+
+def test_precisions_of_each_subtopic():
+    """Subtopic 1 has b and a at ranks 1 and 2, subtopic 2 a and c at ranks 2 and 4: APs of 1 and (1/2 + 2/4) / 2."""
+    block = diverse_block([TWO_SUBTOPICS])
+
+    assert ap_ia(block) == pytest.approx([(1 + 1 / 2) / 2])
+    assert ap_ia(block, k=2) == pytest.approx([(1 + 1 / 4) / 2])
+    assert [p_ia(block, k=k).item() for k in (1, 2, 10)] == pytest.approx([1 / 2, 3 / 4, 4 / 20])
 
 
 def test_the_terms_of_alpha_ndcg():

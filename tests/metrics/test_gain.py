@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from rankledger.metrics.gain import cg, dcg, g, ndcg, ndcg_rel, q_measure, rndcg
-from rankledger.metrics.ranking import ap
+from rankledger.metrics.blended import q_measure
+from rankledger.metrics.gain import cg, dcg, g, ndcg, ndcg_rel, rndcg
 from tests.support.blocks import judged_block, plain_block, ranked
 
 
@@ -165,56 +165,6 @@ def test_forms_without_gain_are_undefined_beside_a_defined_neighbour(metric):
 
     np.testing.assert_allclose(metric(block), [np.nan, np.nan, 1])
     np.testing.assert_allclose(metric(block, gain="exponential"), [np.nan, np.nan, 1])
-
-
-def test_q_measure_of_graded_documents():
-    """Grades - 2 1 with a 3 missed: ideal gains add up to 3 5 6; (1 + 2) / (2 + 5) + (2 + 3) / (3 + 6), over 3."""
-    block = plain_block([ranked(None, 2, 1, missed=[3, 0])])
-
-    assert q_measure(block) == pytest.approx([(3 / 7 + 5 / 9) / 3])
-    assert q_measure(block, beta=0) == pytest.approx([(1 / 2 + 2 / 3) / 3])
-    assert q_measure(block, beta=10) == pytest.approx([(21 / 52 + 32 / 63) / 3])
-
-
-def test_q_measure_of_exponential_gains():
-    """Gains 3 and 1 of 7 3 1: (1 + 3) / (2 + 10) + (2 + 4) / (3 + 11), over 3."""
-    assert q_measure(plain_block([ranked(None, 2, 1, missed=[3])]), gain="exponential") == pytest.approx(
-        [(1 / 3 + 3 / 7) / 3]
-    )
-
-
-def test_q_measure_within_a_cutoff():
-    """Within two ranks there is 3/7: over the two documents that could stand there, or over all three."""
-    block = plain_block([ranked(None, 2, 1, missed=[3])])
-
-    assert q_measure(block, k=2) == pytest.approx([3 / 7 / 2])
-    assert q_measure(block, k=2, denominator="relevant") == pytest.approx([3 / 7 / 3])
-    assert q_measure(block, k=50) == q_measure(block)
-
-
-def test_q_measure_below_the_end_of_the_ideal_list():
-    """The only document stands at rank 4, where the ideal list has long had its gain of 2: (1 + 2) / (4 + 2)."""
-    assert q_measure(plain_block([ranked(None, None, None, 2)])) == pytest.approx([0.5])
-
-
-def test_q_measure_counts_any_gain():
-    """A document of grade 0.5 gains and so is one of R: (1 + 0.5) / (1 + 0.5) = 1; grades 0 and -1 are none."""
-    assert q_measure(plain_block([ranked(0.5, 0, -1)])).tolist() == [1]
-    np.testing.assert_array_equal(q_measure(plain_block([ranked(0, -1), ranked(missed=[1])])), [np.nan, 0])
-
-
-def test_q_measure_without_gains_is_average_precision(graded_block):
-    """With beta 0 and R as denominator it is AP of every document that gains, for 309 queries."""
-    np.testing.assert_allclose(
-        q_measure(graded_block, beta=0, denominator="relevant"), ap(graded_block, rel=1e-9), rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize("beta", [-0.5, float("nan"), 1e10])
-def test_q_measure_refuses_a_negative_or_huge_beta(beta):
-    """A gain cannot weigh less than nothing, nor so much that its product with a grade is infinite."""
-    with pytest.raises(ValueError, match=r"beta must be at (least 0|most 1e9), found"):
-        q_measure(plain_block([ranked(1)]), beta=beta)
 
 
 @pytest.mark.parametrize("metric", [cg, dcg, ndcg, q_measure, rndcg, ndcg_rel, g])

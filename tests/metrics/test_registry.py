@@ -10,7 +10,19 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from rankledger.metrics import agreement, cascade, catalogue, diversity, gain, ranking, rating, recommendation, sets
+from rankledger.metrics import (
+    agreement,
+    blended,
+    cascade,
+    catalogue,
+    diversity,
+    gain,
+    ranking,
+    rating,
+    reading,
+    recommendation,
+    sets,
+)
 from rankledger.metrics.aggregation import EXPLAINED_VARIANCE, GEOMETRIC_MEAN, MEAN, R_SQUARED, ROOT_MEAN_SQUARE
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.metric import Metric
@@ -18,7 +30,10 @@ from rankledger.metrics.registry import METRICS
 from rankledger.metrics.terms import Terms, from_terms
 from tests.support.each import each
 
-MODULES = (agreement, cascade, catalogue, diversity, gain, ranking, rating, recommendation, sets)
+MODULES = (
+    *(agreement, blended, cascade, catalogue, diversity, gain),
+    *(ranking, rating, reading, recommendation, sets),
+)
 EVERY_METRIC = each("metric", METRICS)
 
 
@@ -30,6 +45,7 @@ def test_the_registry_holds_what_was_asked_for():
         gmap gm_bpref infap g bing rndcg ndcg_rel relative_p set_map utility rprec_mult num_ret num_rel
         num_nonrel_judged_ret rbp_resid unjudged
         q_measure nerr ap_corr compat rbo alpha_ndcg err_ia nrbp strec
+        o_measure p_measure p_plus ncu sdcg insq inst bpm nerr_ia nnrbp ap_ia p_ia
     """
     assert set(asked.split()) <= set(METRICS)
 
@@ -129,7 +145,7 @@ NAMED = {("rbo", "model"), ("diversity", "feature"), ("calibration", "feature")}
 
 
 def test_which_cutoffs_and_parameters_are_required():
-    """`rp` alone needs a cutoff; `f` needs its beta, `iprec` its recall, others a model or a column to be named."""
+    """Four metrics need a cutoff; `f` needs its beta, `iprec` its recall, others a model or a column to be named."""
     required = {
         (name, parameter.name)
         for name, metric in METRICS.items()
@@ -137,7 +153,7 @@ def test_which_cutoffs_and_parameters_are_required():
         if parameter.required
     }
 
-    assert {name for name, metric in METRICS.items() if metric.cutoff == "required"} == {"rp"}
+    assert {name for name, metric in METRICS.items() if metric.cutoff == "required"} == {"rp", "sdcg", "bpm", "p_ia"}
     assert required == {("f", "beta"), ("iprec", "recall"), ("rprec_mult", "factor"), *NAMED}
 
 
@@ -184,6 +200,12 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
         ("q_measure", "beta"): 1,
         ("q_measure", "gain"): "linear",
         ("q_measure", "denominator"): "cutoff",
+        **{(name, "beta"): 1 for name in ("o_measure", "p_measure", "p_plus", "ncu")},
+        **{(name, "gain"): "linear" for name in ("o_measure", "p_measure", "p_plus", "ncu")},
+        ("ncu", "stop"): "rank_biased",
+        ("ncu", "gamma"): 0.95,
+        **{(name, "max_grade"): None for name in ("sdcg", "insq", "inst", "bpm")},
+        **{(name, "t"): 1.0 for name in ("insq", "inst", "bpm")},
         ("nerr", "grades"): "exponential",
         ("nerr", "max_grade"): None,
         ("nerr", "continuation"): 1.0,
@@ -192,6 +214,8 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
         ("alpha_ndcg", "alpha"): 0.5,
         ("nrbp", "alpha"): 0.5,
         ("nrbp", "beta"): 0.5,
+        ("nnrbp", "alpha"): 0.5,
+        ("nnrbp", "beta"): 0.5,
         ("novelty", "share"): "queries",
         ("tail_share", "tail"): 0.2,
         ("tail_share", "of"): "interactions",
@@ -215,6 +239,7 @@ def test_a_document_is_relevant_from_grade_1_by_default():
         *("bpref", "rbp", "rankscore"),
         *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "utility", "num_rel", "rndcg"),
         *("num_nonrel_judged_ret", "alpha_ndcg", "err_ia", "nrbp", "strec", "serendipity", "cg", "dcg", "ndcg"),
+        *("nerr_ia", "nnrbp", "ap_ia", "p_ia"),
     }
 
 

@@ -166,7 +166,13 @@ def failing(error: BaseException) -> Any:
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=repr)
 @pytest.mark.parametrize(
     "target",
-    ["pathlib.Path.write_text", "pyarrow.parquet.ParquetWriter.write_table", "csv.writer", "os.fsync", "pathlib.Path.rename"],
+    [
+        "pathlib.Path.write_text",
+        "pyarrow.parquet.ParquetWriter.write_table",
+        "csv.writer",
+        "os.fsync",
+        "pathlib.Path.rename",
+    ],
 )
 def test_what_cannot_be_written_whole_is_not_there(tmp_path, monkeypatch, target, error):
     """Whatever fails, be it the config, the scores, the summary or the renaming, nothing is left behind."""

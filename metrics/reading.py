@@ -1,0 +1,180 @@
+"""Metrics of a reader whose chance to read on is a model: what a document read gains, on average.
+
+A reader who has read rank i goes on to the next with a chance C(i); the weight of a rank is the chance that it is read,
+over the ranks that are read on average. A document gains grade / max_grade, and an unjudged one nothing. The evaluation
+passes the greatest grade of the dataset's judgments as `max_grade` unless the measure names one.
+
+Reference:
+    Moffat, Bailey, Scholer & Thomas 2017, doi:10.1145/3052768, the framework C/W/L; cwl_eval 1.0.12, which reads 1,000
+    ranks: `insq@1000` is its INSQ.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankledger.metrics.block import Floats, JudgedBlock, check_grades, cut, sum_down
+from rankledger.metrics.terms import Terms, from_terms
+
+__all__ = ["bpm", "insq", "inst", "sdcg"]
+
+
+@from_terms
+def sdcg(block: JudgedBlock, *, k: int, max_grade: float | None = None) -> Terms:
+    """Scaled DCG: DCG over that of k perfect documents, whether there are so many or not.
+
+    Formula: Σ gain / log2(rank + 1) / Σ_{i≤k} 1 / log2(i + 1), gain = grade / max_grade.
+
+    Args:
+        k: ranks to count.
+        max_grade: the grade that gains 1; by default an evaluation's greatest.
+
+    Returns:
+        (Q,), in [0, 1]; never NaN.
+
+    Raises:
+        ValueError: `max_grade` is missing, not above 0 or below a grade.
+
+    Reference:
+        Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, as a model of a reader; cwl_eval 1.0.12
+        `NDCGCWLMetric`, SDCG of ir_measures.
+    """
+    gained = _gains(block, k, max_grade)
+    discounts = np.log2(block.ranks + 1.0)
+    perfect = float((1.0 / np.log2(np.arange(2.0, cut(k) + 2))).sum())
+    return Terms(gained / discounts, {"gain": gained, "discount": discounts}, divisor=perfect)
+
+
+@from_terms
+def insq(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade: float | None = None) -> Terms:
+    """INSQ: what a document gains that is read by one who wants t in all, and grows more patient down the list.
+
+    Formula: Σ gain / (rank + 2t - 1)² / Σ_{i≤k} 1 / (i + 2t - 1)², gain = grade / max_grade.
+
+    Args:
+        t: the gain that the reader wants, above 0.5.
+        k: ranks that are read at most; None for a list without end.
+        max_grade: the grade that gains 1; by default an evaluation's greatest.
+
+    Returns:
+        (Q,), in [0, 1]; never NaN.
+
+    Raises:
+        ValueError: `t` is not above 0.5, or `max_grade` is missing, not above 0 or below a grade.
+
+    Reference:
+        Moffat, Scholer & Thomas 2012, doi:10.1145/2407085.2407092; cwl_eval 1.0.12 `INSQCWLMetric`.
+    """
+    gained = _gains(block, k, max_grade)
+    _check_wanted(t)
+    read = float(((np.arange(1.0, min(cut(k), _SUMMED) + 1) + (2.0 * t - 1)) ** -2.0).cumsum()[-1])  # as terms are
+    if cut(k) > _SUMMED:
+        below = np.array([_SUMMED, cut(k)]) + 2.0 * t
+        read += float(-np.diff(_inverse_squares(below))[0])
+    reached = (block.ranks + (2.0 * t - 1)) ** -2.0
+    return Terms(gained * reached, {"gain": gained, "reached": reached}, divisor=read)
+
+
+@from_terms
+def inst(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade: float | None = None) -> Terms:
+    """INST: as insq, for a reader who goes on the less, the more was gained of the t that is wanted.
+
+    Formula: Σ gain W(rank) / Σ_{i≤k} W(i), W(i + 1) / W(i) = ((i + 2t - cg - 1) / (i + 2t - cg))², cg gained to i.
+
+    Args:
+        t: the gain that the reader wants, above 0.5.
+        k: ranks that are read at most; None for a list without end.
+        max_grade: the grade that gains 1; by default an evaluation's greatest.
+
+    Returns:
+        (Q,), in [0, 1]; never NaN.
+
+    Raises:
+        ValueError: `t` is not above 0.5, or `max_grade` is missing, not above 0 or below a grade.
+
+    Reference:
+        Moffat, Bailey, Scholer & Thomas 2015, doi:10.1145/2838931.2838938; cwl_eval 1.0.12 `INSTCWLMetric`.
+    """
+    gained = _gains(block, k, max_grade)
+    _check_wanted(t)
+    ranks = np.minimum(block.ranks, cut(k))  # what is below the cutoff, and padding, gains nothing
+    # Between two judged documents nothing is gained, and the chances to read on are a telescoping product.
+    n_rows, n_queries = gained.shape
+    begin, reached = np.ones(n_queries), np.ones(n_queries)
+    wanted, total = np.full(n_queries, 2.0 * t - 1), np.zeros(n_queries)
+    weights = np.zeros((n_rows, n_queries))
+    for row in range(n_rows):
+        here = gained[row] > 0
+        end = np.where(here, ranks[row], begin)
+        scale = reached * (begin + wanted) ** 2
+        total += scale * (_inverse_squares(begin + wanted) - _inverse_squares(end + wanted))
+        at = scale / (end + wanted) ** 2
+        weights[row] = np.where(here, at, 0.0)
+        wanted_then = wanted - gained[row]
+        on = ((end + wanted_then) / (end + wanted_then + 1)) ** 2
+        total += np.where(here, at, 0.0)
+        reached = np.where(here, at * on, reached)
+        begin, wanted = np.where(here, end + 1, begin), np.where(here, wanted_then, wanted)
+    left = reached * (begin + wanted) ** 2
+    total += left * (_inverse_squares(begin + wanted) - _inverse_squares(cut(k) + 1 + wanted))
+    return Terms(gained * weights, {"gain": gained, "reached": weights}, divisor=total)
+
+
+@from_terms
+def bpm(block: JudgedBlock, *, k: int, t: float = 1.0, max_grade: float | None = None) -> Terms:
+    """Bejeweled player model: the mean gain of the documents read by one who stops with t gained, or after k.
+
+    Formula: Σ gain / n over the first n ranks, n = min(k, first rank with t gained), gain = grade / max_grade.
+
+    Args:
+        k: ranks that are read at most.
+        t: the gain with which the reader stops, above 0.
+        max_grade: the grade that gains 1; by default an evaluation's greatest.
+
+    Returns:
+        (Q,), in [0, 1]; never NaN.
+
+    Raises:
+        ValueError: `t` is not above 0, or `max_grade` is missing, not above 0 or below a grade.
+
+    Reference:
+        Zhang et al. 2017, doi:10.1145/3077136.3080841, the static model; cwl_eval 1.0.12 `BPMCWLMetric`.
+    """
+    if not t > 0:
+        raise ValueError(f"t must be above 0, found {t:g}")
+    gained = _gains(block, k, max_grade)
+    satisfied = gained.cumsum(axis=0) >= t
+    stops = np.where(satisfied, block.ranks, cut(k)).min(axis=0)
+    read = block.ranks <= stops
+    return Terms(np.where(read, gained, 0.0), {"gain": gained, "read": read}, divisor=stops)
+
+
+def _gains(block: JudgedBlock, k: int | None, max_grade: float | None) -> Floats:
+    """(H, Q): what each document within the cutoff gains, in [0, 1]."""
+    greatest = check_grades(block, max_grade)
+    return np.where(block.ranks <= cut(k), np.fmax(block.grades, 0.0) / greatest, 0.0)
+
+
+def _check_wanted(t: float) -> None:
+    if not t > 0.5:
+        raise ValueError(f"t must be above 0.5, found {t:g}")
+
+
+_SUMMED = 10_000  # ranks whose weights are added up one by one: rounded as the terms, they are never less
+_FAR = 30  # from where on the series below is exact in doubles
+
+
+def _inverse_squares(first: Floats) -> Floats:
+    """(N,): the sum of 1 / x² over x = first, first + 1, …; 0 for infinity. It is the trigamma function.
+
+    Args:
+        first: (N,) above 0.
+
+    Reference:
+        Abramowitz & Stegun 1964, 6.4.12.
+    """
+    near = first[np.newaxis] + np.arange(float(_FAR))[:, np.newaxis]
+    begun = sum_down(near**-2.0)
+    far = first + _FAR
+    square = far**-2.0
+    return begun + (1 / far + square / 2 + square / far * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30))))
