@@ -117,7 +117,7 @@ def o_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
         ValueError: `beta` is outside [0, 1e9], or a grade is too great to be added up or for 2**grade.
 
     Reference:
-        Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48 (SIG9);
+        Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
         pyNTCIREVAL 0.0.3 `OMeasure`.
     """
     found = _Ratios.of(block, k, beta, gain)
@@ -142,7 +142,7 @@ def p_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
         ValueError: `beta` is outside [0, 1e9], or a grade is too great to be added up or for 2**grade.
 
     Reference:
-        Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48 (SIG9);
+        Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
         pyNTCIREVAL 0.0.3 `PMeasure`.
     """
     found = _Ratios.of(block, k, beta, gain)
@@ -167,7 +167,7 @@ def p_plus(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain: G
         ValueError: `beta` is outside [0, 1e9], or a grade is too great to be added up or for 2**grade.
 
     Reference:
-        Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48 (SIG9);
+        Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
         pyNTCIREVAL 0.0.3 `PPlusMeasure`.
     """
     found = _Ratios.of(block, k, beta, gain)
