@@ -429,8 +429,7 @@ class RecordEntry:
     @property
     def date(self) -> str:
         """Its night: the date that was given, or else the day on which it began, in UTC."""
-        began = datetime.fromisoformat(self.manifest.created).astimezone(UTC)
-        return str(self.manifest.date or began.date())
+        return self.manifest.night
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:

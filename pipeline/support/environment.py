@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 from rankledger.pipeline.support.credentials import public_uri
 
-__all__ = ["at_work", "environment", "person", "threaded_libraries"]
+__all__ = ["at_work", "environment", "packages", "person", "threaded_libraries"]
 
 
 def environment(repository: Path) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def environment(repository: Path) -> dict[str, Any]:
         "blas": sorted(
             {f"{lib['internal_api']} {lib['version']}" for lib in threaded_libraries().info() if lib["version"]}
         ),
-        "packages": _packages(),
+        "packages": packages(),
         "git": _git(repository),
     }
 
@@ -60,7 +60,7 @@ def person(repository: Path) -> str:
     return name.strip() or os.environ.get("USER") or "unknown"
 
 
-def _packages() -> dict[str, str]:
+def packages() -> dict[str, str]:
     """Every installed package, by its metadata folder's name: to read what is in them all takes a tenth of a second."""
     found: dict[str, str] = {}
     for folder in (folder for path in sys.path for folder in sorted(Path(path).glob("*.dist-info"))):

@@ -12,7 +12,7 @@ import keyword
 import re
 import shlex
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
@@ -490,6 +490,16 @@ class Description(_Part):
     host: str | None
     environment: Environment
     created: Moment
+
+    @property
+    def night(self) -> str:
+        """The date that was given, or else the day on which it began, in UTC."""
+        return self.date or str(datetime.fromisoformat(self.created).astimezone(UTC).date())
+
+    @property
+    def owners(self) -> dict[str, str]:
+        """Who answers for each model that has an owner."""
+        return {name: model.owner for name, model in self.models.items() if model.owner}
 
     @property
     def tasks(self) -> dict[tuple[str, str], tuple[Output, ...]]:
