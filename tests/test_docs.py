@@ -33,6 +33,7 @@ from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate
 from rankledger.pipeline.types.views import (
+    ChangeSince,
     CurvePoint,
     OrderAgreement,
     ReplicateEstimate,
@@ -201,13 +202,15 @@ def test_every_part_of_a_record_is_documented(scratch):
         "agreement.csv": OrderAgreement,
         "replicates.csv": ReplicateEstimate,
         "variance_components.csv": VarianceComponents,
+        "changes.csv": ChangeSince,
     }
     counts = text_of("docs/data.md").partition("| in the manifest |")[2]
 
-    of_replicates = {"replicates.csv", "variance_components.csv"}  # no model of the quickstart has some
+    lacking = {"replicates.csv", "variance_components.csv"}  # no model of the quickstart has some
+    lacking |= {"changes.csv"}  # nor an earlier record
     named = set(re.findall(r"^### (\S+\.\w+)$", text, re.MULTILINE))
 
-    assert {file.name for file in record.iterdir()} == named - of_replicates
+    assert {file.name for file in record.iterdir()} == named - lacking
     assert names_in_first_cells(keys) == set(manifest)
     for name, table in tables.items():
         columns = text.partition(f"### {name}")[2].partition("\n### ")[0]

@@ -417,12 +417,14 @@ def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
     """Write the gate verdicts into the files asked for and the summary of a GitHub job, print the evaluation, and exit
     with its code.
     """
+    from rankledger.pipeline.report.headline import headline_of
     from rankledger.pipeline.report.verdicts import write_reports
 
     with _record_complete(evaluation):
         write_reports(
             evaluation.verdicts,
             name=evaluation.name,
+            happened=headline_of(evaluation),
             junit_file=run.junit_file,
             markdown_file=run.markdown_file,
             summary=os.environ.get("GITHUB_STEP_SUMMARY"),

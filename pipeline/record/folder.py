@@ -39,6 +39,7 @@ from rankledger.pipeline.types.inputs import InputFile, short_digest
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores
 from rankledger.pipeline.types.views import (
+    ChangeSince,
     CurvePoint,
     OrderAgreement,
     QueryChange,
@@ -102,6 +103,7 @@ class RecordTables:
         slice_changes: the slices in which a difference is not that of the rest; None if they were not searched.
         judged: what the gates came to; None if there are none.
         curves: the points of the models' curves.
+        changes: how figures changed since earlier records.
     """
 
     estimates: tuple[Estimate, ...]
@@ -112,6 +114,7 @@ class RecordTables:
     slice_changes: tuple[SliceChange, ...] | None = None
     judged: Judged | None = None
     curves: tuple[CurvePoint, ...] = ()
+    changes: tuple[ChangeSince, ...] = ()
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -176,6 +179,7 @@ def write_record(
         agreement=lambda: tables.agreement,
         replicates=lambda: tables.replicates,
         components=lambda: tables.components,
+        changes=lambda: tables.changes,
     )
 
 
@@ -196,6 +200,8 @@ def _write_tables(folder: Path, tables: RecordTables) -> None:
         write_gates(folder / "gates.json", tables.judged.verdicts, tables.judged.references, tables.judged.looks)
     if tables.curves:
         write_lines(folder / "curves.csv", CurvePoint, tables.curves)
+    if tables.changes:
+        write_lines(folder / "changes.csv", ChangeSince, tables.changes)
 
 
 def _finish(partial: Path, description: Description, timings: Mapping[str, float]) -> Manifest:
@@ -227,7 +233,7 @@ def _sync(path: Path) -> None:
 
 
 Difference = TypeVar("Difference", Comparison, SliceChange)
-Replicated = TypeVar("Replicated", ReplicateEstimate, VarianceComponents)
+OfOutput = TypeVar("OfOutput", ReplicateEstimate, VarianceComponents, ChangeSince)
 
 _INSTEAD = "name the config instead of the record"
 
@@ -249,8 +255,9 @@ def read_record(path: Path) -> Record:
         slice_changes=lambda: _differences(record, "slice_changes.csv", SliceChange),
         verdicts=lambda: _verdicts(record),
         agreement=lambda: _agreement(record),
-        replicates=lambda: _of_replicates(record, "replicates.csv", ReplicateEstimate),
-        components=lambda: _of_replicates(record, "variance_components.csv", VarianceComponents),
+        replicates=lambda: _of_outputs(record, "replicates.csv", ReplicateEstimate),
+        components=lambda: _of_outputs(record, "variance_components.csv", VarianceComponents),
+        changes=lambda: _of_outputs(record, "changes.csv", ChangeSince),
     )
     return record
 
@@ -340,8 +347,8 @@ def _differences(record: Record, name: str, kind: type[Difference]) -> tuple[Dif
     return lines
 
 
-def _of_replicates(record: Record, name: str, kind: type[Replicated]) -> tuple[Replicated, ...]:
-    """The lines of a table on replicates: each is of an output and a measure of the record."""
+def _of_outputs(record: Record, name: str, kind: type[OfOutput]) -> tuple[OfOutput, ...]:
+    """The lines of a table: each is of an output and a measure of the record."""
     lines = _table(record, name, kind)
     refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
     _refuse_undefined(record, name, (line.measure for line in lines))

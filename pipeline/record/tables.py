@@ -29,6 +29,7 @@ from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
 from rankledger.pipeline.types.views import (
+    ChangeSince,
     CurvePoint,
     OrderAgreement,
     QueryChange,
@@ -75,6 +76,7 @@ Line = TypeVar(
     "PowerPoint",
     ReplicateEstimate,
     VarianceComponents,
+    ChangeSince,
 )
 Parser: TypeAlias = Callable[[str], Any]
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from rankledger.pipeline.report.changes import query_rows
 from rankledger.pipeline.report.effects import effect_rule, p_value_notes
+from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import completeness, failures, notes, rerun_command
 from rankledger.pipeline.report.tables import (
     Interval,
@@ -96,6 +97,8 @@ def _page_lines(page: Page, most: int, n_measures: int) -> list[str]:
     end.add("Reproduce with:", "", fence, short_text(command, _COMMAND), fence, "")
     budget = ByteBudget(end.left)
     budget.add(f"## {_text(page.title)}", "")
+    if text := headline_of(evaluation):
+        budget.add(f"**{plain(text)}**", "")
     if evaluation.verdicts:
         part = ByteBudget(budget.left // 2)
         add_verdicts(part, evaluation.verdicts)

@@ -12,6 +12,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rankledger.pipeline.report.effects import p_value_notes
+from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import dataset_counts, failures, legend, notes
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
@@ -103,9 +104,10 @@ def differences(lines: Sequence[Comparison], measures: Mapping[str, str], *, wid
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as JSON can hold it: id, record, lead, the lines of its tables, quality, failures."""
+    """The evaluation as JSON can hold it: id, headline, record, lead, the lines of its tables, quality, failures."""
     return {
         "evaluation_id": evaluation.evaluation_id,
+        "headline": headline_of(evaluation),
         "record": None if evaluation.record is None else str(evaluation.record),
         "store": evaluation.store,
         "untracked": evaluation.untracked,
@@ -116,6 +118,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "variance_components": [asdict(line) for line in evaluation.components],
         "comparisons": [asdict(line) for line in evaluation.comparison_lines],
         "slice_changes": [asdict(line) for line in evaluation.slice_changes],
+        "changes": [asdict(line) for line in evaluation.changes],
         "gates": [asdict(verdict) for verdict in evaluation.verdicts],
         "warnings": [asdict(warning) for warning in evaluation.data_warnings],
         "quality": [
@@ -162,10 +165,10 @@ def _state(validation: Validation, task: tuple[str, str], n_failed: int) -> str:
 
 
 def closing(evaluation: Evaluation) -> list[str]:
-    """Where the evaluation is: the MLflow store if one has it, the page, and on the last line the record."""
+    """The headline, and where the evaluation is: the MLflow store, the page, and on the last line the record."""
+    lines = ["", *filter(None, [headline_of(evaluation)])]
     if evaluation.record is None:
-        return ["", NO_RECORD]
-    lines = [""]
+        return [*lines, NO_RECORD]
     if evaluation.store:
         lines.append(f"MLflow: {_opened(evaluation.store)}")
     if (evaluation.record / _PAGE).is_file():

@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
-from datetime import UTC, datetime
 from pathlib import Path
 
 from rankledger.pipeline.report.text_table import (
@@ -136,15 +135,16 @@ def _passing_gates(verdicts: Sequence[Verdict]) -> Iterator[str]:
         yield printable(gate) + (f" ({said})" if said else "")
 
 
-def markdown(verdicts: Sequence[Verdict], *, name: str) -> str:
+def markdown(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
     """The headline, a table of what fails or warns, and what passes folded away; at most 60 kB.
 
     Args:
         verdicts: in the order of the gates.
         name: what was evaluated.
+        happened: what happened, which comes first.
     """
     budget = ByteBudget(COMMENT)
-    budget.add(f"### {plain(name)}", "")
+    budget.add(f"### {plain(name)}", "", *([f"**{plain(happened)}**", ""] if happened else []))
     add_verdicts(budget, verdicts)
     return "\n".join(budget.lines)
 
@@ -237,8 +237,7 @@ def estimates(pages: Sequence[Page]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["evaluation_id", "date", *(field.name for field in fields(Estimate))])
     for page in pages:
-        began = datetime.fromisoformat(page.manifest.created).astimezone(UTC)
-        named = (page.evaluation.evaluation_id, str(page.manifest.date or began.date()))
+        named = (page.evaluation.evaluation_id, page.manifest.night)
         for line in page.evaluation.estimates:
             cells = (*named, *asdict(line).values())
             writer.writerow([to_cell(cell) if isinstance(cell, str) else cell for cell in cells])
@@ -249,6 +248,7 @@ def write_reports(
     verdicts: Sequence[Verdict],
     *,
     name: str,
+    happened: str = "",
     junit_file: str | None = None,
     markdown_file: str | None = None,
     summary: str | None = None,
@@ -258,6 +258,7 @@ def write_reports(
     Args:
         verdicts: of the gates.
         name: the evaluation's name.
+        happened: what happened, as the evaluation's headline says it.
         junit_file: where to write JUnit's XML.
         markdown_file: where to write Markdown.
         summary: the file that a CI server shows, to which Markdown is appended if there are verdicts.
@@ -268,10 +269,10 @@ def write_reports(
     if junit_file:
         write_text(Path(junit_file), junit(verdicts, name=name))
     if markdown_file:
-        write_text(Path(markdown_file), markdown(verdicts, name=name))
+        write_text(Path(markdown_file), markdown(verdicts, name=name, happened=happened))
     if summary and verdicts:
         with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
-            file.write(markdown(verdicts, name=name) + "\n")
+            file.write(markdown(verdicts, name=name, happened=happened) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

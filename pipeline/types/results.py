@@ -24,7 +24,13 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from rankledger.pipeline.types.manifest import Manifest
-    from rankledger.pipeline.types.views import OrderAgreement, ReplicateEstimate, SliceChange, VarianceComponents
+    from rankledger.pipeline.types.views import (
+        ChangeSince,
+        OrderAgreement,
+        ReplicateEstimate,
+        SliceChange,
+        VarianceComponents,
+    )
 
 __all__ = [
     "ALL",
@@ -348,6 +354,7 @@ class Record:
         agreement: Callable[[], tuple[OrderAgreement, ...]] = tuple,
         replicates: Callable[[], tuple[ReplicateEstimate, ...]] = tuple,
         components: Callable[[], tuple[VarianceComponents, ...]] = tuple,
+        changes: Callable[[], tuple[ChangeSince, ...]] = tuple,
     ) -> None:
         """Know where the record is, and how each of its tables is had."""
         self.path = path
@@ -359,6 +366,7 @@ class Record:
         self._agreement = agreement
         self._replicates = replicates
         self._components = components
+        self._changes = changes
 
     def __eq__(self, other: object) -> bool:
         """Whether that is a record, written or read, that holds the same."""
@@ -405,10 +413,15 @@ class Record:
         """Those of `variance_components.csv`; none if it has none. Errors are those of `summary`."""
         return self._components()
 
+    @cached_property
+    def changes(self) -> tuple[ChangeSince, ...]:
+        """Those of `changes.csv`; none if it has none. Errors are those of `summary`."""
+        return self._changes()
+
     @property
     def _contents(self) -> tuple[object, ...]:
         tables = self.summary, self.comparisons, self.slice_changes, self.verdicts, self.agreement
-        return self.path, self.manifest, *tables, self.replicates, self.components
+        return self.path, self.manifest, *tables, self.replicates, self.components, self.changes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -439,6 +452,9 @@ class Evaluation:
         replicates: the figures of each replicate of models that are families.
         components: what the errors of families of replicates are made of.
         baseline: the model that all others are to be compared with; empty if there is none.
+        changes: how figures changed since the record before, and since the accepted one.
+        date: its night, as `--date` gave it; empty without.
+        owners: who answers for each model that has an owner.
     """
 
     evaluation_id: str
@@ -464,6 +480,9 @@ class Evaluation:
     replicates: tuple[ReplicateEstimate, ...] = ()
     components: tuple[VarianceComponents, ...] = ()
     baseline: str = ""
+    changes: tuple[ChangeSince, ...] = ()
+    date: str = ""
+    owners: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def failed_measures(self) -> tuple[DataWarning, ...]:
@@ -515,6 +534,13 @@ class Evaluation:
         from rankledger.pipeline.types.views import SliceChange
 
         return frame(SliceChange, self.slice_changes)
+
+    @property
+    def changes_since(self) -> pd.DataFrame:
+        """A row per change since an earlier record, with the columns of `ChangeSince`; NaN if there is no figure."""
+        from rankledger.pipeline.types.views import ChangeSince
+
+        return frame(ChangeSince, self.changes)
 
     @property
     def gates(self) -> pd.DataFrame:

@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.types.results import LEAST_CLUSTERS, Evaluation
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.manifest import Description
 
 __all__ = [
+    "ChangeSince",
     "Curve",
     "CurvePoint",
     "FalseSteps",
@@ -33,6 +34,7 @@ __all__ = [
     "RankedDocument",
     "Series",
     "SeriesBreak",
+    "Since",
     "SliceChange",
     "Tier",
 ]
@@ -344,6 +346,77 @@ class SliceChange:
             return f"{said}, while all queries together went {self.all_before:.4f} → {self.all_after:.4f}"
         change = "drop" if self.all_after < self.all_before else "rise"
         return f"{said}, accounts for {abs(self.share):.0%} of the {change}"
+
+
+Since: TypeAlias = Literal["previous", "accepted"]
+"""Since when a figure changed: since the record before, or since the one that was accepted for the model."""
+
+
+@dataclass(frozen=True)
+class ChangeSince:
+    """How a model's figure changed since an earlier record, over the queries of both: a line of `changes.csv`.
+
+    Figures are None, and texts empty, where there are none.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model's name.
+        measure: the measure as it is written.
+        since: `previous`, the record before this one, or `accepted`, the one that was accepted for the model.
+        reference: the id of that record.
+        date: its night.
+        before: the model's figure there.
+        after: the model's figure now.
+        difference: the second less the first, the other way round where lower is better.
+        ci_low: lower end of the difference's confidence interval.
+        ci_high: upper end.
+        mark: why the interval is not to be trusted: `sparse`, `degenerate`, or empty.
+        n_queries: queries that are defined in both.
+        n_clusters: clusters that they are in; the queries themselves if there are none.
+        slice: the slice that explains most of the change; empty if none differs from the rest, or none was searched.
+        slice_queries: its queries.
+        slice_before: the figure over the slice there.
+        slice_after: the figure over the slice now.
+        slice_share: how much of the change of all queries' sum is the slice's.
+        first_seen: the first night that is known of the present level, or of gates failing without a break; empty if
+            neither changed, and where it is this evaluation and has no date.
+        owner: who answers for the model.
+        reason: why there is no change to tell; empty where there is one.
+    """
+
+    dataset: str
+    model: str
+    measure: str
+    since: Since
+    reference: str
+    date: str
+    before: float | None = None
+    after: float | None = None
+    difference: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    mark: str = ""
+    n_queries: int = 0
+    n_clusters: int = 0
+    slice: str = ""
+    slice_queries: int = 0
+    slice_before: float | None = None
+    slice_after: float | None = None
+    slice_share: float | None = None
+    first_seen: str = ""
+    owner: str = ""
+    reason: str = ""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the whole interval lies on one side of 0, and neither a few queries decide it nor are there few."""
+        is_one_sided = (self.ci_low or 0.0) > 0 or (self.ci_high or 0.0) < 0
+        return is_one_sided and self.mark != "sparse" and self.n_clusters >= LEAST_CLUSTERS
+
+    @property
+    def is_worse(self) -> bool:
+        """Whether that is so, and the interval lies below 0."""
+        return self.is_clear and (self.ci_high or 0.0) < 0
 
 
 @dataclass(frozen=True)

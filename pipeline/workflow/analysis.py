@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.inference.gate_bounds import NightKey
     from rankledger.pipeline.record.lookup import RecordHistory
     from rankledger.pipeline.workflow.baselines import ResolvedBaselines
+    from rankledger.pipeline.workflow.since import ChangesSince
 
 __all__ = ["Analysis", "analyze", "check_comparison", "config_of", "score_recall"]
 
@@ -102,17 +103,19 @@ def analyze(
     """
     config, planned = opened.loaded.config, opened.planned
     before = datetime.fromisoformat(opened.record.manifest.created) if opened.record else started
-    past = _look_back(opened, inputs, workspace, workers, before) if planned.gates else None
+    past, changes = _look_back(opened, inputs, results, workspace, workers, before)
     search = SearchRule(1 - config.bootstrap.confidence, config.seed, workers)
-    samples = _draw(config, [*results, *(past.scores if past else ())], recall, inputs, workers)
+    earlier = past.scores if past else ()
+    whole = [*recall, *(changes.scores if changes else ())]
+    samples = _draw(config, [*results, *earlier], whole, inputs, workers)
     found = [
-        _infer(sample, opened, results, recall, inputs, workers, alone=len(samples) == 1)
+        _infer(sample, opened, results, recall, inputs, workers, changes, alone=len(samples) == 1)
         for sample in each("Estimating", samples, len(samples), "datasets", nested=True)
     ]
     estimates = _with_pooled(config, [line for own in found for line in own.estimates], samples)
     external_metrics = _external_metrics(planned)
     judged = None
-    if past:
+    if past and planned.gates:
         judged = _judge(
             opened, inputs, results, samples, past, external_metrics, night_of(planned.date, before), search
         )
@@ -135,6 +138,9 @@ def analyze(
         judged=judged,
         curves=tuple(point for own in found for point in own.curves),
     )
+    if changes:
+        by_name = {sample.dataset: sample for sample in samples}
+        tables = replace(tables, changes=changes.lines(by_name, tables.verdicts, search))
     return Analysis(
         tables=tables,
         baselines=past.references if past else {},
@@ -149,16 +155,31 @@ def analyze(
 
 
 def _look_back(
-    opened: Opened, inputs: Inputs, workspace: Workspace, workers: Workers, before: datetime
-) -> ResolvedBaselines:
-    """What the gates compare models with, and the evaluations before."""
+    opened: Opened, inputs: Inputs, results: Sequence[Scores], workspace: Workspace, workers: Workers, before: datetime
+) -> tuple[ResolvedBaselines | None, ChangesSince | None]:
+    """What the gates compare models with, and what changed since the evaluations before; None if there are none."""
+    config, planned = opened.loaded.config, opened.planned
+    has_earlier = _has_records(workspace, config.name)
+    if not (planned.gates or has_earlier):
+        return None, None
     from rankledger.pipeline.record.lookup import RecordHistory
-    from rankledger.pipeline.workflow.baselines import CurrentEvaluation, resolve_baselines
+    from rankledger.pipeline.workflow.baselines import BaselineResolver, CurrentEvaluation, resolve_baselines
+    from rankledger.pipeline.workflow.since import ChangesSince
 
-    config = opened.loaded.config
     history = RecordHistory(workspace.records, config.name, before)
     current = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace)
-    return resolve_baselines(opened.planned, config.tracking, history, config_of(opened).parent / ACCEPTED, current)
+    accepted = config_of(opened).parent / ACCEPTED
+    resolver = BaselineResolver(planned, config.tracking, history, accepted, current)
+    past = resolve_baselines(planned, history, resolver)
+    return past, ChangesSince(planned, results, resolver, history, current) if has_earlier else None
+
+
+def _has_records(workspace: Workspace, name: str) -> bool:
+    """Whether there are records of an evaluation, or may be, as their place cannot be reached."""
+    try:
+        return bool(workspace.records.ids(name))
+    except OSError:
+        return True
 
 
 def config_of(opened: Opened) -> Path:
@@ -209,6 +230,7 @@ def _infer(
     recall: Sequence[Scores],
     inputs: Inputs,
     workers: Workers,
+    changes: ChangesSince | None,
     *,
     alone: bool,
 ) -> _Inferred:
@@ -219,14 +241,20 @@ def _infer(
     comparisons: tuple[Comparison, ...] = ()
     evaluated = {(result.dataset, result.model) for result in own}
     pairs = _pairs(comparison, sample.dataset, evaluated) if comparison else []
+
+    def take_changes(block: Collection[Measure]) -> None:
+        if changes:
+            changes.take(sample, block, rule)
+
     if comparison is None or not pairs:
-        estimates = estimate(sample, own, conventions, rule)
+        estimates = estimate(sample, own, conventions, rule, take_changes)
     else:
         measures, test = comparison.measures[sample.dataset], _test_of(config, comparison, workers)
         taken: dict[Pair, TakenDifference] = {}
 
         def take(block: Collection[Measure]) -> None:
             taken.update(take_differences(sample, pairs, [one for one in measures if one in block], rule, test))
+            take_changes(block)
 
         estimates = estimate(sample, own, conventions, rule, take)
         lead = lead_among(opened.planned.lead[sample.dataset], measures) if comparison.primary else None

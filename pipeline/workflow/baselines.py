@@ -27,7 +27,7 @@ from rankledger.pipeline.data.join import assemble
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.inference.gate_bounds import Baseline
 from rankledger.pipeline.record.folder import refuse_changed
-from rankledger.pipeline.record.lookup import RecordHistory, Resolved, resolve
+from rankledger.pipeline.record.lookup import RecordHistory, Resolved, read_accepted, resolve
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.scoring import families, score
@@ -61,12 +61,15 @@ from rankledger.pipeline.workflow.workspace import (
 )
 
 __all__ = [
+    "BaselineResolver",
     "BaselineScores",
     "CurrentEvaluation",
     "RecordedDataset",
     "ResolvedBaselines",
     "baseline_scores",
     "can_rescore",
+    "difference_of_meaning",
+    "recorded_scores",
     "rescore",
     "resolve_baselines",
     "retrieved_ranks",
@@ -118,17 +121,21 @@ def baseline_scores(
     if (dataset.name, model) not in record.manifest.tasks:
         reason = f"{model!r} was not evaluated on {dataset.name!r} in {record.path.name}"
         return BaselineScores(None, dict.fromkeys(measures, reason))
-    recorded, differing = _recorded(record, model, dataset, measures, current)
+    recorded, differing = recorded_scores(record, model, dataset, measures, current)
     anew, reasons = _scored_anew(record, model, dataset, differing, current)
     parts = [scores for scores in (recorded, anew) if scores is not None and scores.measures]
     return BaselineScores(_together(parts) if parts else None, reasons)
 
 
-def _recorded(
+def recorded_scores(
     record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
-    """The record's own scores that mean now what they meant then; and what is different of the other measures."""
-    differing = {measure: what for measure in measures if (what := _difference(record, dataset, measure, current))}
+    """The record's own scores that mean now what they meant then; and what is different of the other measures.
+
+    Arguments are those of `baseline_scores`; the model was evaluated on the dataset.
+    """
+    whats = {measure: difference_of_meaning(record, dataset, measure, current) for measure in measures}
+    differing = {measure: what for measure, what in whats.items() if what}
     scores = read_scores(record, dataset.name, model, [each for each in measures if each not in differing])
     if scores is None:
         return None, dict.fromkeys(measures, "there are no scores")
@@ -140,7 +147,9 @@ def _recorded(
     return scores, differing
 
 
-def _difference(record: Record, dataset: PlannedDataset, measure: Measure, current: CurrentEvaluation) -> str | None:
+def difference_of_meaning(
+    record: Record, dataset: PlannedDataset, measure: Measure, current: CurrentEvaluation
+) -> str | None:
     """Why a score of the record does not mean what the measure means now; None if it does."""
     before = record.manifest.datasets[dataset.name]
     if str(measure) not in before.measures:
@@ -247,19 +256,14 @@ class ResolvedBaselines:
 
 
 @stage("Looking back")
-def resolve_baselines(
-    planned: Plan, tracking: Tracking, history: RecordHistory, accepted: Path, current: CurrentEvaluation
-) -> ResolvedBaselines:
+def resolve_baselines(planned: Plan, history: RecordHistory, resolver: BaselineResolver) -> ResolvedBaselines:
     """The baselines of all gates.
 
     Args:
-        planned: the gates, and what models were called before.
-        tracking: says in which MLflow store a run is that a gate names.
+        planned: the gates.
         history: the earlier evaluations of the same name.
-        accepted: the file of what was accepted.
-        current: the evaluation that looks back.
+        resolver: resolves their references.
     """
-    resolver = _BaselineResolver(planned, tracking, history, accepted, current)
     baselines = {
         (gate.name, dataset, model): resolver.baseline(gate, dataset, model)
         for gate in planned.gates
@@ -271,12 +275,21 @@ def resolve_baselines(
     return ResolvedBaselines(history, tuple(scores), baselines, resolver.references(), warnings)
 
 
-class _BaselineResolver:
+class BaselineResolver:
     """Resolves each reference once for each model, and scores each model of a record once for each dataset."""
 
     def __init__(
         self, planned: Plan, tracking: Tracking, history: RecordHistory, accepted: Path, current: CurrentEvaluation
     ) -> None:
+        """Nothing is resolved yet.
+
+        Args:
+            planned: the gates, and what models were called before.
+            tracking: says in which MLflow store a run is that a gate names.
+            history: the earlier evaluations of the same name.
+            accepted: the file of what was accepted.
+            current: the evaluation that looks back.
+        """
         self.scores: dict[tuple[str, RecordedModel], BaselineScores] = {}
         self._resolved: dict[tuple[Reference, str], Resolved] = {}
         self._planned = planned
@@ -292,7 +305,7 @@ class _BaselineResolver:
         if gate.against.record is None:
             other = str(gate.against.model)
             return Baseline(other, other)
-        resolved = self._resolve(gate.against, model)
+        resolved = self.resolve(gate.against, model)
         if resolved.record is None:
             reasons = dict.fromkeys(gate.measures, resolved.reason)
             return Baseline("", gate.against.text, reasons, first=resolved.first)
@@ -318,14 +331,24 @@ class _BaselineResolver:
     def warnings(self) -> Iterator[str]:
         """The damaged records that were skipped, a line for each reference and the record that was used instead."""
         used: dict[tuple[str, Path], tuple[Record, list[str]]] = {}
+        asked = {gate.against for gate in self._planned.gates}
         for (reference, _), resolved in self._resolved.items():
-            if resolved.record is not None:
+            if resolved.record is not None and reference in asked:
                 _, lost = used.setdefault((reference.text, resolved.record.path), (resolved.record, []))
                 lost.extend(resolved.lost)
         for (text, _), (record, lost) in used.items():
             yield from skipped(text, [*dict.fromkeys(lost)], record)
 
-    def _resolve(self, reference: Reference, model: str) -> Resolved:
+    def is_accepted(self, model: str) -> bool:
+        """Whether a record was accepted for the model; so it is, too, if that cannot be read."""
+        try:
+            entries = read_accepted(self._accepted).get(self._history.name, {})
+        except InputError:
+            return True
+        return any(name in entries for name in (model, self._planned.models[model].was))
+
+    def resolve(self, reference: Reference, model: str) -> Resolved:
+        """The record that a reference means for a model; or why there is none."""
         if (reference, model) not in self._resolved:
             was = self._planned.models[model].was
             try:

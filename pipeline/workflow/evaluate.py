@@ -548,4 +548,7 @@ def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
         confidence=opened.loaded.config.bootstrap.confidence,
         lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
         baseline=opened.loaded.config.comparison.baseline if opened.loaded.config.comparison else "",
+        changes=tables.changes,
+        date=planned.date or "",
+        owners={name: model.owner for name, model in planned.models.items() if model.owner},
     )

@@ -50,6 +50,13 @@ class Evaluation(results.Evaluation):
 
     _session: Session | None = None
 
+    @property
+    def headline(self) -> str:
+        """What broke, where, since when and whose it is; or that nothing did. Plain text, in a few short sentences."""
+        from rankledger.pipeline.report.headline import headline_of
+
+        return headline_of(self)
+
     def compare(self, base: str, candidate: str, *, measure: str | None = None, top: int = 10) -> ComparisonReport:
         """What changes from one model to another, as `rankledger.compare` says it of two records.
 
@@ -190,4 +197,7 @@ def evaluation_of(record: Record) -> Evaluation:
         confidence=manifest.bootstrap.confidence,
         lead=manifest.lead,
         baseline=manifest.comparison.baseline if manifest.comparison else "",
+        changes=record.changes,
+        date=manifest.date or "",
+        owners=manifest.owners,
     )

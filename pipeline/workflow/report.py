@@ -135,6 +135,7 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
         agreement=lambda: tuple(line for line in record.agreement if {line.measure, line.lead} <= place.keys()),
         replicates=lambda: tuple(line for line in record.replicates if line.measure in place),
         components=lambda: tuple(line for line in record.components if line.measure in place),
+        changes=lambda: tuple(line for line in record.changes if line.measure in place),
     )
 
 

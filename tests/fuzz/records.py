@@ -52,6 +52,7 @@ _FILES = (
         "curves.csv",
         "movers.csv",
         "gates.json",
+        "changes.csv",
     ),
     "scores.parquet",
 )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from rankledger.pipeline.report.effects import decisive_p, effect_rule
+from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.html.blocks import (
     TONES,
     Block,
@@ -85,7 +86,7 @@ Line = TypeVar("Line", Estimate, Comparison)
 def verdict(figures: PageFigures) -> Section:
     """What comes first: the gates, what is missing, and how the models stand."""
     evaluation = figures.page.evaluation
-    blocks = [*_headline(figures), *_failures(figures)]
+    blocks = [*_headline(figures), *_outcome(figures), *_failures(figures)]
     if evaluation.data_warnings:
         warnings = counted(len(evaluation.data_warnings), "warning")
         blocks.append(Words(f"{warnings} on the inputs: see Data quality.", "warn"))
@@ -96,12 +97,22 @@ def verdict(figures: PageFigures) -> Section:
     return Section("verdict", "Verdict", (*blocks, *_passed(evaluation.verdicts), *_standing(figures)))
 
 
+_TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "warn"}
+
+
 def _headline(figures: PageFigures) -> Iterator[Block]:
+    """What happened, in a few sentences."""
+    evaluation = figures.page.evaluation
+    if text := headline_of(evaluation):
+        tone = _TONES[overall_outcome(evaluation.verdicts)] if evaluation.verdicts else ""
+        yield Words(text, tone, leads=True)
+
+
+def _outcome(figures: PageFigures) -> Iterator[Block]:
     """What the gates amount to, and what was evaluated."""
     evaluation = figures.page.evaluation
     if evaluation.verdicts:
-        tones: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "warn"}
-        yield Words(headline(evaluation.verdicts), tones[overall_outcome(evaluation.verdicts)], leads=True)
+        yield Words(headline(evaluation.verdicts), _TONES[overall_outcome(evaluation.verdicts)])
         judged = [line for line in evaluation.verdicts if line.outcome != "not judged"]
         if any(line.outcome != line.effect for line in judged):  # the headline counts effects
             counts = Counter(line.outcome for line in evaluation.verdicts)

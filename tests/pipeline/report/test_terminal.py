@@ -702,13 +702,14 @@ def test_notes_on_very_many_outputs_are_cut():
 
 
 def test_the_record_is_named_last_and_its_page_before_it(tmp_path):
-    """Scripts read the last line; a record without a page has no line of one."""
+    """After what happened. Scripts read the last line; a record without a page has no line of one."""
     found = replace(evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db")
     mlflow = "MLflow: mlflow ui --backend-store-uri sqlite:///mlflow.db"
+    happened = "bm25: ap 0.9000."
 
-    assert closing(found) == ["", mlflow, f"record: {tmp_path}"]
+    assert closing(found) == ["", happened, mlflow, f"record: {tmp_path}"]
     (tmp_path / "report.html").touch()
-    assert closing(found) == ["", mlflow, f"report: {tmp_path}/report.html", f"record: {tmp_path}"]
+    assert closing(found) == ["", happened, mlflow, f"report: {tmp_path}/report.html", f"record: {tmp_path}"]
 
 
 def test_the_pages_of_mlflow_that_are_not_installed_are_asked_for(tmp_path, monkeypatch):
@@ -716,8 +717,8 @@ def test_the_pages_of_mlflow_that_are_not_installed_are_asked_for(tmp_path, monk
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     found = replace(evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db")
 
-    assert closing(found)[1].endswith("sqlite:///mlflow.db (install it with: pip install 'rankledger[ui]')")
-    assert closing(replace(found, store="http://mlflow:5000"))[1] == "MLflow: http://mlflow:5000"
+    assert closing(found)[2].endswith("sqlite:///mlflow.db (install it with: pip install 'rankledger[ui]')")
+    assert closing(replace(found, store="http://mlflow:5000"))[2] == "MLflow: http://mlflow:5000"
 
 
 def test_slices_are_named_and_stay_out_of_the_table():

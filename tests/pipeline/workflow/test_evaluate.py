@@ -34,6 +34,7 @@ SUITES = {
 MODELS = ("bm25", "dense", "rrf")
 WEB = search_collection(20, n_queries=30, models=MODELS)
 STARS = rating_collection(21, n_users=12, models=MODELS)
+OF_CHANGES = {"changes.csv", "report.html"}
 DATA = {"web": WEB, "stars": STARS}
 
 
@@ -199,7 +200,9 @@ def test_neighbours_change_no_score(base, tmp_path, name):
 
 
 def test_evaluated_twice_only_the_manifest_differs(base, tmp_path):
-    """Ids and times are in the manifest alone; two evaluations are two records."""
+    """Ids and times are in the manifest alone; two evaluations are two records. The second one has changes since the
+    first, which its page tells, too.
+    """
     config = write_config(tmp_path, DATA, SUITES)
     first, second = (rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs") for _ in range(2))
 
@@ -211,7 +214,11 @@ def test_evaluated_twice_only_the_manifest_differs(base, tmp_path):
         assert (first.record / name).read_bytes() == (second.record / name).read_bytes()
     manifests = [json.loads((found.record / "manifest.json").read_text(encoding="utf-8")) for found in (first, second)]
     differing = {key for key in manifests[0] if manifests[0][key] != manifests[1][key]}
-    assert {"evaluation_id", "created"} <= differing <= {"evaluation_id", "created", "finished", "timings", "outputs"}
+    same = [{name: file for name, file in own["files"].items() if name not in OF_CHANGES} for own in manifests]
+    ours = {"evaluation_id", "created", "finished", "timings", "outputs", "files"}
+    assert {"evaluation_id", "created"} <= differing <= ours
+    assert same[0] == same[1]
+    assert {*manifests[1]["files"]} - {*manifests[0]["files"]} == {"changes.csv"}
     assert _but_for_parsing(manifests[0]["outputs"]) == _but_for_parsing(manifests[1]["outputs"])
     for path in first.record.iterdir():
         assert (first.evaluation_id.encode() in path.read_bytes()) == (path.name == "manifest.json")

@@ -53,10 +53,13 @@ def said(blocks: Iterable[Block]) -> list[str]:
 
 
 def test_the_verdict_leads():
-    """Its headline counts effects, and what passes is folded away by its gate."""
+    """What happened comes first; then effects are counted, and what passes is folded away by its gate."""
     blocks = verdict(page_figures(page())).blocks
 
-    assert (blocks[0].text, blocks[0].tone) == ("Gates failed: 1 failed, 1 passed.", "bad")
+    assert [(block.text, block.tone) for block in blocks[:2]] == [
+        ("dense fails no-drop: ndcg@10 of dense dropped by 0.0300.", "bad"),
+        ("Gates failed: 1 failed, 1 passed.", "bad"),
+    ]
     assert [block.name for block in blocks if isinstance(block, Folded)] == ["floor"]
     assert table(blocks, "raised") == [
         ["✗ fail", "ndcg@10 of dense dropped by 0.0300", "no-drop", "web", "dense", "ndcg@10", "all", "fail"]

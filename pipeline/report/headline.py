@@ -1,0 +1,239 @@
+"""The headline of an evaluation: what broke, where, since when and whose it is, in a few short sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+
+from rankledger.pipeline.report.tables import figure, leaderboards
+from rankledger.pipeline.report.text_table import counted, queries, short_text
+from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.types.views import ChangeSince
+
+__all__ = ["headline_of"]
+
+_NAME = 60  # characters of a name
+_REASON = 240  # characters
+_LEADS = 2  # datasets whose best model is named
+_NEARLY_ALL = 0.95  # of a change
+_OF_ACCEPTED = 0.5  # of the drop since the accepted record: what fell less since the previous one fell before
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")  # in any locale
+
+Task = tuple[str, str]
+"""A dataset and a model; the dataset is empty for an external metric."""
+
+
+def headline_of(evaluation: Evaluation) -> str:
+    """What happened, in a few short sentences of plain text.
+
+    The worst model is named that fails a gate, or else was not evaluated, is undecided, or fell for sure where no gate
+    says otherwise; others are counted. Nothing of the kind: what the gates say, and the largest change. The first
+    evaluation of a name has the best model by the lead measure.
+    """
+    words = _Words(evaluation)
+    for found in (words.failed, words.missing, words.undecided, words.fallen):
+        if sentences := list(found()):
+            break
+    else:
+        sentences = list(words.calm())
+    return " ".join(sentences).strip()  # a name may begin with a blank
+
+
+class _Words:
+    """The sentences on one evaluation."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+        self._changes: dict[Task, list[ChangeSince]] = {}
+        for line in evaluation.changes:
+            if line.difference is not None and evaluation.directions[line.measure] != "neither":
+                self._changes.setdefault((line.dataset, line.model), []).append(line)
+        self._has_several = len({dataset for dataset in evaluation.leading if dataset != "*"}) > 1
+
+    def failed(self) -> Iterator[str]:
+        """On the worst of the models that fail a gate."""
+        return self._judged("fail", "fails")
+
+    def undecided(self) -> Iterator[str]:
+        """On the worst of those of which a gate cannot tell, and which stops the release."""
+        return self._judged("stop", "is undecided by")
+
+    def _judged(self, effect: str, verb: str) -> Iterator[str]:
+        verdicts: dict[Task, Verdict] = {}
+        for verdict in self._evaluation.verdicts:
+            if verdict.effect == effect:
+                verdicts.setdefault((verdict.dataset, verdict.model), verdict)
+        if not verdicts:
+            return
+        task = min(verdicts, key=self._drop)
+        verdict, n_more = verdicts[task], len(verdicts) - 1
+        line = self._fall(task, new=verdict.nights <= 1)
+        if line is not None and effect == "fail":
+            yield from self._on_change(line, _and_more(n_more, "failed"))
+            return
+        yield f"{self._subject(task)} {verb} {_name(verdict.gate)}{_and_more(n_more)}: {_reason(verdict.reason)}."
+        yield from self._since_and_owner(task, None)
+
+    def missing(self) -> Iterator[str]:
+        """On the first model output that was not evaluated."""
+        failures = {(failure.dataset, failure.model): failure for failure in reversed(self._evaluation.failures)}
+        for task, failure in reversed(failures.items()):
+            yield f"{self._subject(task)} was not evaluated{_and_more(len(failures) - 1)}: {_reason(failure.reason)}."
+            yield from self._since_and_owner(task, None)
+            return
+
+    def fallen(self) -> Iterator[str]:
+        """On the model that fell most, unless the gates pass it."""
+        judged = {(verdict.dataset, verdict.model) for verdict in self._evaluation.verdicts}
+        fallen = [task for task in self._changes if task not in judged and self._fall(task)]
+        if fallen:
+            line = self._fall(min(fallen, key=self._drop))
+            if line is not None:
+                yield from self._on_change(line, _and_more(len(fallen) - 1, "fell"))
+
+    def calm(self) -> Iterator[str]:
+        """What the gates say, and the largest change; of a first evaluation the best model."""
+        checks, changed = self._checks(), self._largest_change()
+        if changed:
+            text = f"{checks}; {changed}" if checks else changed
+            yield f"{text[0].upper()}{text[1:]}."
+        else:
+            yield from (f"{text}." for text in (checks, self._not_compared(), self._leads()) if text)
+
+    def _checks(self) -> str:
+        """How many checks passed, such as `All 8 checks passed`; empty without gates."""
+        judged = [verdict for verdict in self._evaluation.verdicts if verdict.outcome != "not judged"]
+        warned = sum(verdict.effect == "warn" for verdict in judged)
+        if not judged:
+            return ""
+        if warned:
+            return f"{len(judged) - warned:,} of {counted(len(judged), 'check')} passed, {warned:,} warned"
+        return f"All {len(judged):,} checks passed" if len(judged) > 1 else "The check passed"
+
+    def _largest_change(self) -> str:
+        """The largest change by a lead measure since the record before; empty if none is known."""
+        lines = [line for own in self._changes.values() for line in own if line.since == "previous"]
+        known = [line for line in lines if line.measure == self._evaluation.leading.get(line.dataset)]
+        if not known:
+            return ""
+        if not any(line.difference for line in lines):
+            every = {line.measure for line in lines} == {line.measure for line in self._evaluation.estimates}
+            by = "" if every else f" by {_listed(dict.fromkeys(line.measure for line in lines))}"
+            return f"no figure{by} changed {self._since(known[0])}"
+        largest = max(known, key=lambda line: abs(line.difference or 0.0))
+        return f"largest change: {self._moved(largest)}{'' if largest.is_clear else ' (unclear)'}"
+
+    def _not_compared(self) -> str:
+        """Why nothing is known to have changed since the record before; empty if there is none."""
+        lines = (line for line in self._evaluation.changes if line.since == "previous" and line.reference)
+        line = next(lines, None)
+        return f"Not compared with {line.reference}: {_reason(line.reason)}" if line else ""
+
+    def _leads(self) -> str:
+        """The best model of each dataset by its lead measure; empty if there is no figure."""
+        parts = []
+        boards = [board for board in leaderboards(self._evaluation) if board.dataset != "*"]
+        for board in boards[:_LEADS]:
+            lead, best = board.columns[0], board.models[0]
+            says = f"{lead.measure} {figure(lead.estimates[best].estimate)}"
+            where = f" on {_name(board.dataset)}" if self._has_several else ""
+            is_best = len(board.models) > 1 and lead.direction != "neither"
+            parts.append(f"{_name(best)}{' leads' if is_best else ''}{where}: {says}")
+        more = [f"{counted(len(boards) - _LEADS, 'more dataset')}"] if len(boards) > _LEADS else []
+        return "; ".join([*parts, *more])
+
+    def _fall(self, task: Task, *, new: bool = True) -> ChangeSince | None:
+        """The clear drop to tell of, by the lead measure if it fell; None if there is none.
+
+        It is that since the record before, unless most of the drop since the accepted one came earlier, or the model
+        failed before and what to tell of is not `new`.
+        """
+        falls = [line for line in self._changes.get(task, ()) if line.is_worse and (new or line.since == "accepted")]
+        lead = self._evaluation.leading.get(task[0])
+        falls.sort(key=lambda line: (line.measure != lead, line.difference))
+        by_since = {line.since: line for line in reversed(falls) if line.measure == falls[0].measure}
+        previous, accepted = by_since.get("previous"), by_since.get("accepted")
+        if previous is None or accepted is None:
+            return previous or accepted
+        is_most = (previous.difference or 0.0) <= _OF_ACCEPTED * (accepted.difference or 0.0)
+        return previous if is_most else accepted
+
+    def _drop(self, task: Task) -> float:
+        line = self._fall(task)
+        return line.difference or 0.0 if line else 0.0
+
+    def _on_change(self, line: ChangeSince, more: str) -> Iterator[str]:
+        yield f"{self._moved(line)}{more}."
+        if line.slice and line.slice_share and line.slice_before is not None and line.slice_after is not None:
+            figures = f"{line.slice_before:.3f} → {line.slice_after:.3f}"
+            share = "all" if line.slice_share >= _NEARLY_ALL else f"{line.slice_share:.0%}"
+            yield f"{_name(line.slice)} ({queries(line.slice_queries)}, {figures}) explains {share} of it."
+        yield from self._since_and_owner((line.dataset, line.model), line)
+
+    def _since_and_owner(self, task: Task, line: ChangeSince | None) -> Iterator[str]:
+        lines = [line] if line else [own for own in self._evaluation.changes if own.model == task[1]]
+        if first := next((own.first_seen for own in lines if own.first_seen), ""):
+            yield f"First seen {self._day(first)}."
+        if owner := self._evaluation.owners.get(task[1]):
+            yield f"Owner: {_name(owner)}."
+
+    def _moved(self, line: ChangeSince) -> str:
+        """What changed by how much since when, such as `bm25 fell 0.067 since last night`."""
+        change = line.difference or 0.0
+        is_higher = self._evaluation.directions[line.measure] == "higher"
+        words = ("fell", "rose") if is_higher else ("worsened by", "improved by")
+        by = "" if line.measure == self._evaluation.leading.get(line.dataset) else f" by {line.measure}"
+        moved = f"{words[change > 0]} {_amount(abs(change))}{by}"
+        return f"{self._subject((line.dataset, line.model))} {moved} {self._since(line)}"
+
+    def _since(self, line: ChangeSince) -> str:
+        """`since last night` where the record is that of the night before, or else since which day."""
+        if line.since == "accepted":
+            return f"since the accepted record of {self._day(line.date)}"
+        now, then = _day_of(self._evaluation.date), _day_of(line.date)
+        if now and then and now - then == timedelta(days=1):
+            return "since last night"
+        return "since the evaluation before" if now and now == then else f"since {self._day(line.date)}"
+
+    def _day(self, text: str) -> str:
+        """A date as people write it, such as `20 Nov`, with the year if it is another than that of the evaluation."""
+        day, now = _day_of(text), _day_of(self._evaluation.date)
+        if day is None:
+            return _name(text)
+        year = "" if now is None or now.year == day.year else f" {day.year}"
+        return f"{day.day} {_MONTHS[day.month - 1]}{year}"
+
+    def _subject(self, task: Task) -> str:
+        """The model, and on which dataset if there are several."""
+        dataset, model = task
+        return f"{_name(model)} on {_name(dataset)}" if dataset and self._has_several else _name(model)
+
+
+def _day_of(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:  # a label, such as release-7
+        return None
+
+
+def _amount(value: float) -> str:
+    """A change as people say it: three decimals, or one digit if it is too small for them."""
+    return f"{value:.3f}" if value >= 0.0005 else f"{value:.1g}"
+
+
+def _name(text: str) -> str:
+    return short_text(text, _NAME)
+
+
+def _reason(text: str) -> str:
+    return short_text(text.rstrip(". "), _REASON)
+
+
+def _and_more(n: int, verb: str = "") -> str:
+    return f", and {n:,} more {verb}".rstrip() if n else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    first, *others = map(_name, names)
+    return f"{first} and {counted(len(others), 'more measure')}" if others else first

@@ -1,0 +1,336 @@
+"""How figures changed since the record before and since the accepted one, model by model on the queries of both.
+
+A figure is compared only where it means the same: same judgments, queries and definition, and the same version of
+rankledger. Nothing is scored again for it; where a figure means something else, the reason is kept instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate, islice
+from types import MappingProxyType
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.planned import Plan
+from rankledger.pipeline.inference.intervals import known
+from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.record.lookup import RecordEntry, RecordHistory, Resolved
+from rankledger.pipeline.record.store import digest_of
+from rankledger.pipeline.support.environment import packages
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.gates import Reference, Verdict
+from rankledger.pipeline.types.results import ALL, Record, RecordedModel, Scores
+from rankledger.pipeline.types.views import ChangeSince, Since, SliceChange
+from rankledger.pipeline.workflow.baselines import (
+    BaselineResolver,
+    CurrentEvaluation,
+    difference_of_meaning,
+    recorded_scores,
+)
+
+__all__ = ["ChangesSince"]
+
+_REFERENCES: Mapping[Since, Reference] = MappingProxyType(
+    {
+        "previous": Reference("previous", "last", None),  # the last one that is written: this one is not yet
+        "accepted": Reference("accepted", "accepted", None),
+    }
+)
+_MOST_SEARCHED = 10  # changes whose slices are searched, the worst first
+_QUERIES_SEARCHED = 40_000  # of all of them together: searching 20,000 queries takes a quarter of a second
+_MOST_NIGHTS = 90  # that are looked back on for the first night of a level
+_ROUNDING = 1e-12  # of the greater of two figures: a difference that is not greater is none
+
+
+@dataclass(frozen=True, eq=False)
+class _Change:
+    """A change that is to be taken.
+
+    Attributes:
+        line: what is known of it.
+        measure: by what.
+        key: what the record's scores are found by.
+    """
+
+    line: ChangeSince
+    measure: Measure
+    key: RecordedModel
+
+    @property
+    def pair(self) -> Pair:
+        """The model, and what it was."""
+        return Pair(self.line.model, self.key, self.measure)
+
+
+class ChangesSince:
+    """The changes of an evaluation since earlier records.
+
+    Attributes:
+        scores: those of the records that are to be drawn with the current ones; none where every query scores as it
+            did.
+    """
+
+    def __init__(
+        self,
+        planned: Plan,
+        results: Sequence[Scores],
+        resolver: BaselineResolver,
+        history: RecordHistory,
+        current: CurrentEvaluation,
+    ) -> None:
+        """Find the records and read their scores.
+
+        Args:
+            planned: the models and gates.
+            results: the current scores.
+            resolver: resolves references.
+            history: the earlier evaluations of the same name.
+            current: the evaluation that looks back.
+        """
+        self._planned = planned
+        self._datasets = {dataset.name: dataset for dataset in planned.datasets}
+        self._resolver = resolver
+        self._history = history
+        self._current = current
+        self._version = packages().get("rankledger")
+        self._figures = cache(self._figures_of)
+        self._scores: dict[tuple[str, RecordedModel], Scores] = {}
+        self._lines: dict[tuple[str, ...], ChangeSince] = {}  # by dataset, model, measure and since
+        self._changes: list[_Change] = []
+        for scores in results:
+            for since in _REFERENCES:
+                self._look_back(scores, since)
+
+    @property
+    def scores(self) -> tuple[Scores, ...]:
+        """See above."""
+        return tuple(self._scores.values())
+
+    def _look_back(self, scores: Scores, since: Since) -> None:
+        """Plan the changes of a model since a record, or say why there are none."""
+        measures = self._measures(scores)
+        resolved = self._resolver.resolve(_REFERENCES[since], scores.model)
+        if since == "accepted" and not self._resolver.is_accepted(scores.model):
+            return
+        reference, night = ("", "")
+        if resolved.record is not None:
+            reference, night = resolved.record.path.name, resolved.record.manifest.night
+        owner = self._planned.models[scores.model].owner or ""
+        line = ChangeSince(scores.dataset, scores.model, "", since, reference, night, owner=owner)
+        then, reasons = self._recorded(scores, measures, resolved)
+        for measure in measures:
+            own = replace(line, measure=str(measure), reason=reasons.get(measure, ""))
+            self._lines[_key(own)] = own
+            if then is not None and measure in then.measures:
+                self._plan(scores, then, _Change(own, measure, RecordedModel(resolved.model, str(then.record))))
+
+    def _measures(self, scores: Scores) -> tuple[Measure, ...]:
+        """The lead measure of a dataset, and what gates ask of the model there."""
+        task = scores.dataset, scores.model
+        asked = {measure for gate in self._planned.gates if task in gate.tasks for measure in gate.measures}
+        lead = self._planned.lead.get(scores.dataset)
+        return tuple(measure for measure in scores.measures if measure == lead or measure in asked)
+
+    def _recorded(
+        self, scores: Scores, measures: Sequence[Measure], resolved: Resolved
+    ) -> tuple[Scores | None, Mapping[Measure, str]]:
+        """The model's scores in a record by the measures that mean the same, and why the others do not."""
+        if resolved.record is None:
+            return None, dict.fromkeys(measures, resolved.reason)
+        manifest, where = resolved.record.manifest, f"in {resolved.record.path.name}"
+        if (scores.dataset, resolved.model) not in manifest.tasks:
+            reason = f"{resolved.model!r} was not evaluated on {scores.dataset!r} {where}"
+            return None, dict.fromkeys(measures, reason)
+        if (version := manifest.environment.packages.get("rankledger")) != self._version:
+            return None, dict.fromkeys(measures, f"rankledger was {version} {where} and is {self._version}")
+        dataset = self._datasets[scores.dataset]
+        try:
+            then, differing = recorded_scores(resolved.record, resolved.model, dataset, measures, self._current)
+        except InputError as error:
+            return None, dict.fromkeys(measures, str(error))
+        reasons = {measure: f"{what} {where}" for measure, what in differing.items()}
+        return then and replace(then, record=digest_of(resolved.record.path)), reasons
+
+    def _plan(self, scores: Scores, then: Scores, change: _Change) -> None:
+        """Take the change with the figures of its measure; one of scores that are the same is 0 without drawing."""
+        if _is_same(scores, then, change.measure):
+            change = replace(change, line=replace(change.line, difference=0.0, ci_low=0.0, ci_high=0.0))
+        else:
+            self._scores[scores.dataset, change.key] = then
+        self._changes.append(change)
+
+    def take(self, sample: Sample, measures: Collection[Measure], rule: IntervalRule) -> None:
+        """Take the differences by these measures, whose sums over a dataset's resamples are at hand."""
+        own = [one for one in self._changes if one.line.dataset == sample.dataset and one.measure in measures]
+        for change in (one for one in own if one.line.difference is not None):
+            now = sample.figure(change.line.model, change.measure)
+            if known(now.estimate) is None:
+                continue
+            line = replace(change.line, n_queries=now.n_queries, n_clusters=now.n_clusters)
+            self._put(replace(line, before=known(now.estimate), after=known(now.estimate)))
+        drawn = [one for one in own if one.line.difference is None]
+        for place, difference in sample.each_difference([change.pair for change in drawn]):
+            after, before = (known(side.estimate) for side in sample.sides(drawn[place].pair))
+            low, high = rule.of(difference)
+            line = replace(
+                drawn[place].line,
+                before=before,
+                after=after,
+                difference=known(difference.estimate),
+                ci_low=low,
+                ci_high=high,
+                mark=difference.mark,
+                n_queries=difference.n_queries,
+                n_clusters=difference.n_clusters,
+            )
+            self._put(_without_rounding(line))
+
+    def _put(self, line: ChangeSince) -> None:
+        self._lines[_key(line)] = line
+
+    def lines(
+        self, samples: Mapping[str, Sample], verdicts: Sequence[Verdict], search: SearchRule
+    ) -> tuple[ChangeSince, ...]:
+        """All changes, with the slices that explain the worst of them and the first night of each.
+
+        Args:
+            samples: by dataset, what the differences were taken of.
+            verdicts: what the gates say.
+            search: how slices are searched.
+        """
+        measures = {_key(change.line): change.measure for change in self._changes}
+        failed = {(verdict.dataset, verdict.model) for verdict in verdicts if verdict.outcome == "fail"}
+        failing = {key for key, line in self._lines.items() if failed & _tasks(line)}
+        slices = self._slices(samples, failing, search)
+        lines = []
+        for key, line in self._lines.items():
+            own = _with_slice(line, slices[key]) if key in slices else line
+            if key in failing and not (line.since == "accepted" and line.is_clear):
+                own = replace(own, first_seen=self._first_night(_fails(line)))
+            elif line.is_clear:
+                own = replace(own, first_seen=self._first_night(self._has_level(line, measures[key])))
+            lines.append(own)
+        nothing = "no query has a score in both"
+        return tuple(
+            line if line.reason or line.difference is not None else replace(line, reason=nothing) for line in lines
+        )
+
+    def _slices(
+        self, samples: Mapping[str, Sample], failing: Collection[tuple[str, ...]], search: SearchRule
+    ) -> dict[tuple[str, ...], SliceChange]:
+        """The slices that explain most of the worst clear changes: of what fails first, by the lead measure first."""
+
+        def order(change: _Change) -> tuple[bool, bool, float]:
+            line = change.line
+            is_lead = change.measure == self._planned.lead.get(line.dataset)
+            return _key(line) not in failing, not is_lead, line.difference or 0.0
+
+        taken = [replace(change, line=self._lines[_key(change.line)]) for change in self._changes]
+        clear = [change for change in taken if change.line.is_clear]
+        wanted: dict[tuple[str, Pair], list[_Change]] = {}  # both references may be one record
+        for change in sorted(clear, key=order):
+            wanted.setdefault((change.line.dataset, change.pair), []).append(change)
+        found: dict[tuple[str, ...], SliceChange] = {}
+        sizes = accumulate(own[0].line.n_queries for own in wanted.values())
+        n_searched = max(1, sum(size <= _QUERIES_SEARCHED for size in sizes))
+        chosen = [*islice(wanted.items(), min(n_searched, _MOST_SEARCHED))]
+        for (dataset, pair), changes in each("Searching slices", chosen, len(chosen), "changes"):
+            slice_change = _explaining(samples[dataset], pair, search)
+            found |= {_key(change.line): slice_change for change in changes if slice_change}
+        return found
+
+    def _first_night(self, goes_on: Callable[[Record], bool]) -> str:
+        """The first night of those before this one without a break of which something holds; else this one."""
+        first = self._planned.date or ""
+        try:
+            for record in islice(self._history, _MOST_NIGHTS):
+                if not goes_on(record):
+                    break
+                first = record.manifest.night
+        except OSError:  # a remote store may be away: then what is at hand is known
+            pass
+        return first
+
+    def _has_level(self, line: ChangeSince, measure: Measure) -> Callable[[Record], bool]:
+        """Whether a record's figure means the same, and is nearer to the present one than to what it was before."""
+
+        def has_level(record: Record) -> bool:
+            figure = self._figures(record.path.name, line.measure).get((line.dataset, line.model))
+            if figure is None or line.before is None or line.after is None:
+                return False
+            dataset = self._datasets[line.dataset]
+            is_near = abs(figure - line.after) < abs(figure - line.before)
+            return is_near and difference_of_meaning(record, dataset, measure, self._current) is None
+
+        return has_level
+
+    def _figures_of(self, evaluation_id: str, measure: str) -> Mapping[tuple[str, str], float | None]:
+        """The figures of a record over all queries by a measure; none if they cannot be read."""
+        try:
+            lines = RecordEntry(self._history.records, evaluation_id).lines(measure)
+        except InputError:
+            return {}
+        return {(line.dataset, line.model): line.estimate for line in lines if line.slice == ALL}
+
+
+def _key(line: ChangeSince) -> tuple[str, ...]:
+    return line.dataset, line.model, line.measure, line.since
+
+
+def _is_same(now: Scores, then: Scores, measure: Measure) -> bool:
+    """Whether every query scores as it did."""
+    return _columns(now, measure) == _columns(then, measure)
+
+
+def _columns(scores: Scores, measure: Measure) -> list[object]:
+    """All that a figure is made of, as bytes, in which NaN equals NaN."""
+    row = scores.measures.index(measure)
+    arrays = (scores.missing, scores.values[row], scores.weights[row], scores.moments.get(measure, scores.values[row]))
+    own = [array.tobytes() for array in arrays]
+    return [*own, [(each.replicate, _columns(each, measure)) for each in scores.replicates]]
+
+
+def _tasks(line: ChangeSince) -> set[tuple[str, str]]:
+    """What a verdict on the model is of: the dataset, or an external metric, which has none."""
+    return {(line.dataset, line.model), ("", line.model)}
+
+
+def _fails(line: ChangeSince) -> Callable[[Record], bool]:
+    """Whether a gate of a record failed the model on the dataset."""
+    return lambda record: any(
+        verdict.outcome == "fail" and (verdict.dataset, verdict.model) in _tasks(line) for verdict in record.verdicts
+    )
+
+
+def _explaining(sample: Sample, pair: Pair, search: SearchRule) -> SliceChange | None:
+    """The slice with the greatest part of a change, of those that differ from the rest; None if there is none."""
+    sides = sample.contributions[pair.model, pair.measure], sample.contributions[pair.baseline, pair.measure]
+    found, _ = changed_slices((sample.dataset, pair.model, pair.model), sides, sample.groups, search)
+    parts = {change.share: change for change in found if change.share is not None and change.share > 0}
+    return parts[max(parts)] if parts else None
+
+
+def _with_slice(line: ChangeSince, change: SliceChange) -> ChangeSince:
+    return replace(
+        line,
+        slice=change.slice,
+        slice_queries=change.n_queries,
+        slice_before=change.before,
+        slice_after=change.after,
+        slice_share=change.share,
+    )
+
+
+def _without_rounding(line: ChangeSince) -> ChangeSince:
+    """The line with 0 for a difference or an end of its interval that is but the rounding of the two figures."""
+    least = _ROUNDING * max(abs(line.before or 0.0), abs(line.after or 0.0))
+    difference, low, high = (
+        0.0 if value is not None and abs(value) <= least else value
+        for value in (line.difference, line.ci_low, line.ci_high)
+    )
+    return replace(line, difference=difference, ci_low=low, ci_high=high)
