@@ -17,7 +17,6 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -620,7 +619,7 @@ def test_an_output_file_that_cannot_be_written_is_refused_at_once(run_cli, confi
 def test_a_full_disk_leaves_nothing_behind(run_cli, config, monkeypatch, tmp_path):
     """Exit 74: a disk that is full in the middle of the record is named, and no part of the record stays."""
     error = OSError(errno.ENOSPC, "No space left on device", "scores.parquet")
-    monkeypatch.setattr("rankledger.pipeline.record.scores.parquet", SimpleNamespace(write_table=boom(error)))
+    monkeypatch.setattr("pyarrow.parquet.ParquetWriter.write_table", boom(error))
     outcome = run_cli("evaluate", str(config), "--no-tracking")
 
     assert outcome.code == 74
