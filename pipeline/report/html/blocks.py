@@ -56,12 +56,16 @@ class Cell:
         tone: its colour.
         bar: custom properties that place an interval in the cell, `--l:.25;--w:.5;--m:.5`; empty if none is drawn.
         strong: whether it is bold, such as the best figure.
+        link: the address that the text leads to; empty if it is no link.
+        drawing: an element of SVG that stands after the text, as a page takes it; empty if there is none.
     """
 
     text: str
     tone: Tone = ""
     bar: str = ""
     strong: bool = False
+    link: str = ""
+    drawing: str = ""
 
 
 Row: TypeAlias = tuple[str | Cell, ...]

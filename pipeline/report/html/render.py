@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,7 +35,10 @@ from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.views import Page
 
-__all__ = ["document", "html"]
+__all__ = ["GENERATOR", "SiteFrame", "document", "html"]
+
+GENERATOR = '<meta name="generator" content="rankledger site">'
+"""What every page of a site has in its head."""
 
 _CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "bar": "b", "difference": "b d"}
 """The style sheet's classes of cells, by the kind of their column; short because there are many."""
@@ -51,7 +55,7 @@ _PAGE = Markup("""\
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; \
 script-src 'sha256-{script_digest}'; base-uri 'none'; form-action 'none'">
 <title>{title}</title>
-<style>
+{head}<style>
 {style}</style>
 <script>{script}</script>
 </head>
@@ -78,6 +82,21 @@ class _Article:
     title: str
     prefix: str
     sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True)
+class SiteFrame:
+    """What a page of a site has beside its sections.
+
+    Attributes:
+        links: titles and addresses of other pages.
+        feed: the address of the site's feed.
+        search: what can be found, each by its text, with the address and a note; empty for a page without search.
+    """
+
+    links: tuple[tuple[str, str], ...]
+    feed: str
+    search: tuple[tuple[str, str, str], ...] = ()
 
 
 def html(pages: Sequence[Page]) -> str:
@@ -107,33 +126,56 @@ def html(pages: Sequence[Page]) -> str:
     return _document(title, articles, content)
 
 
-def document(title: str, sections: Sequence[Section]) -> str:
-    """One page of these sections."""
+def document(title: str, sections: Sequence[Section], frame: SiteFrame | None = None) -> str:
+    """One page of these sections, with the frame of a site if it is part of one."""
     table_ids = (f"t{number}" for number in count(1))
     content = _lines(_Writer("", table_ids).section(section, "", 2) for section in sections)
-    return _document(title, [_Article(title, "", tuple(sections))], content)
+    return _document(title, [_Article(title, "", tuple(sections))], content, frame)
 
 
-def _document(title: str, articles: Sequence[_Article], content: Markup) -> str:
-    script = _resource("page.js")
+def _document(title: str, articles: Sequence[_Article], content: Markup, frame: SiteFrame | None = None) -> str:
+    searched = frame is not None and bool(frame.search)
+    script = _resource("page.js") + (_resource("search.js") if searched else "")
     page = _PAGE.format(
         title=title,
         style=Markup(_resource("page.css")),
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         one="" if len(articles) > 1 else Markup(' class="one"'),
-        contents=_contents(articles),
-        content=content,
+        head=_head(frame),
+        contents=_contents(articles, frame.links if frame else ()),
+        content=_lines([*_search(frame), content]),
     )
     return str(page)
 
 
-def _contents(articles: Sequence[_Article]) -> Markup:
-    """Links to all sections, after the title of their evaluation if there are several."""
-    item = Markup('<li><a href="#{}{}">{}</a></li>')
+def _head(frame: SiteFrame | None) -> Markup:
+    """What the head of a site's page has beside that of others."""
+    feed = Markup('<link rel="alternate" type="application/atom+xml" title="Changes of verdicts" href="{}">\n')
+    return Markup(f"{GENERATOR}\n") + feed.format(frame.feed) if frame else Markup()
+
+
+def _search(frame: SiteFrame | None) -> Iterator[Markup]:
+    """A field to search the site, and what is found by it, which no script can take for markup."""
+    if frame and frame.search:
+        index = json.dumps(frame.search, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+        yield Markup("""\
+<div class="search" role="search">
+<label for="search">Search evaluations, nights, datasets, models and owners</label>
+<input id="search" type="search" autocomplete="off" spellcheck="false">
+<output for="search"></output>
+<ul></ul>
+<script type="application/json">{}</script>
+</div>""").format(Markup(index))
+
+
+def _contents(articles: Sequence[_Article], links: Iterable[tuple[str, str]] = ()) -> Markup:
+    """Links to other pages and to all sections, after the title of their evaluation if there are several."""
+    item = Markup('<li><a href="{}">{}</a></li>')
+    others = [item.format(address, title) for title, address in links]
     lists = [
         Markup("<ul>\n{}\n</ul>").format(
-            _lines(item.format(article.prefix, section.key, section.title) for section in article.sections)
+            _lines([*others, *(item.format(f"#{article.prefix}{own.key}", own.title) for own in article.sections)])
         )
         for article in articles
     ]
@@ -300,6 +342,10 @@ def _cell(column: Column, cell: str | Cell) -> str:
     classes = " ".join(filter(None, (names, cell.tone)))
     attributes = (f' class="{classes}"' if classes else "") + (f' style="{escape(cell.bar)}"' if cell.bar else "")
     text = escape(cell.text)
+    if cell.link:
+        text = Markup('<a href="{}">{}</a>').format(cell.link, text)
+    if cell.drawing:
+        text += Markup(cell.drawing)
     if column.kind in ("name", "reason"):
         return f"{attributes}><bdi>{text}</bdi>"
     return f"{attributes}><b>{text}</b>" if cell.strong else f"{attributes}>{text}"

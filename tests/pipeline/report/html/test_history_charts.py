@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankledger.pipeline.report.html.charts import nights
+from rankledger.pipeline.report.html.charts import Chart, nights, sparkline
 from rankledger.pipeline.types.views import LevelChange, Night, Series, SeriesBreak
 from tests.pipeline.report.html.chart_contents import paths, rows, words
 
@@ -123,3 +123,45 @@ def test_data_are_those_of_the_nights():
 def test_there_is_no_chart_without_a_figure():
     """None of the last nights has one."""
     assert nights(series(*(night(number, None) for number in range(3))), "ap") is None
+
+
+def spark(*shown: Night) -> Chart:
+    """The line of a cell, as a chart that has nothing else."""
+    return Chart("", sparkline(series(*shown)), "", "")
+
+
+def test_a_sparkline_ends_with_a_mark_before_its_interval():
+    """Figures of 0.4, 0.5 and 0.45: the second is highest; the mark is at the last; the band is 0.2 high around it."""
+    chart = spark(night(0), night(1, 0.5), night(2, 0.45))
+
+    line, mark = paths(chart, stroke="var(--c1)")
+    ((first, second, last),) = line.lines
+    assert second[1] < last[1] < first[1]
+    assert mark.lines == ((last, last),)
+    ((band,),) = [path.lines for path in paths(chart, fill="var(--band)")]
+    heights = [y for _, y in band]
+    assert sum({min(heights), max(heights)}) / 2 == pytest.approx(last[1], abs=0.1)
+    assert (max(heights) - min(heights)) / (first[1] - second[1]) == pytest.approx(2, abs=0.05)
+    assert 'aria-label="3 nights: 0.4000 to 0.5000, last 0.4500"' in chart.svg
+
+
+def test_a_sparkline_is_broken_where_figures_cannot_be_compared():
+    """By other judgments at the third night, and by the fifth, which has no figure; a night alone is a dot."""
+    change = (SeriesBreak("judgments", "a", "b"),)
+    shown = (night(0), night(1), night(2, breaks=change), night(3), night(4, None), night(5), night(6, None))
+
+    lines = paths(spark(*shown), stroke="var(--c1)")[0].lines
+    assert [len(line) for line in lines] == [2, 2, 2]
+    assert lines[2][0] == lines[2][1]
+
+
+def test_a_sparkline_has_the_last_thirty_nights():
+    """Each as wide in every line, whose right end is the last night; none without a figure."""
+    (long,), (short,) = (
+        paths(spark(*(night(n) for n in range(n_nights))), stroke="var(--c1)")[0].lines for n_nights in (40, 2)
+    )
+
+    assert len(long) == 30
+    assert long[-1] == short[-1]
+    assert long[-2][0] == short[-2][0]
+    assert sparkline(series(night(0, None))) == ""
