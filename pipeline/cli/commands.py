@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import click
 
-from rankledger.pipeline.cli.everyday import compare, evaluate, history, nightly, report, show
+from rankledger.pipeline.cli.everyday import compare, evaluate, history, nightly, report, show, site
 from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, verify
 from rankledger.pipeline.cli.reference import export, formats, schema, trec_eval
 from rankledger.pipeline.cli.start import demo, init
@@ -20,7 +20,7 @@ __all__ = ["GROUPS", "OTHER_WORDS", "cli", "run"]
 
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
     "Start": (demo, init),
-    "Everyday": (evaluate, nightly, show, compare, history, report),
+    "Everyday": (evaluate, nightly, show, compare, history, report, site),
     "Understand": (explain, plan, validate, measures, find),
     "Keep": (accept, sync, prune, verify, reproduce, list_evaluations),
     "More": (export, trec_eval, formats, schema),
@@ -45,6 +45,7 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "report": ("html", "latex", "page"),
     "reproduce": ("replay", "rerun"),
     "show": ("leaderboard", "print", "result", "results", "summary", "view"),
+    "site": ("dashboard", "feed", "publish", "website"),
     "sync": ("push", "upload"),
     "validate": ("check", "lint"),
 }

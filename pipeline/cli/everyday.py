@@ -1,4 +1,4 @@
-"""Everyday commands: evaluate, nightly, show, compare, history, report."""
+"""Everyday commands: evaluate, nightly, show, compare, history, report, site."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.report.forms import Fit, Form
     from rankledger.pipeline.types.results import Evaluation
 
-__all__ = ["compare", "evaluate", "history", "nightly", "report", "show"]
+__all__ = ["compare", "evaluate", "history", "nightly", "report", "show", "site"]
 
 
 @click.command(short_help="Evaluate every model of a config.")
@@ -344,6 +344,35 @@ def report(
     _write(text, file)
     if open_page and file is not None:
         _open(Path(file))
+
+
+@click.command(short_help="Write a static site over all records.")
+@click.option("--output", type=click.Path(), metavar="FOLDER", required=True, help="Folder of the site.")
+@click.option("--url", default="", metavar="BASE", help="Where it will be published; the feed then has full links.")
+@options.runs_dir
+@options.records
+@options.quiet
+def site(output: str, url: str, runs_dir: str, records: str | None) -> None:
+    """Write a site over all records: evaluations, nights, models, search, and a feed of verdict changes.
+
+    It opens from the disk and from any web server or bucket. Run it again after each night: only new records are read,
+    only changed pages are written, and the pages of deleted records go.
+
+    \b
+    Example:
+        rankledger site --output site
+        rankledger site --output site --url https://eval.example.com/
+    """
+    from rankledger.pipeline.workflow.site import site
+
+    try:
+        written = site(output, url=url, runs_dir=runs_dir, records=records)
+    except (OSError, KeyboardInterrupt) as error:
+        error.add_note("the site may be incomplete; run the command again")
+        raise
+    terminal.print_lines(str(written))
+    for line in written.remarks:
+        terminal.print_remark(line)
 
 
 def _write(text: str, file: str | None) -> None:

@@ -454,6 +454,26 @@ class RecordEntry:
         refuse_unknown(self.manifest, self.path / "summary.csv", ((line.dataset, line.model) for line in lines))
         return lines
 
+    def page(self) -> bytes | None:
+        """What `report.html` holds; None if the record has none.
+
+        Raises:
+            InputError: it is missing, or not what was written.
+        """
+        return self._read_unchanged("report.html")
+
+    @property
+    def stamp(self) -> str:
+        """What tells, without reading it, that a record is the one that was read before: records never change.
+
+        Of one that lies here it is the size and time of its manifest; of one that lies elsewhere alone, its id.
+        """
+        try:
+            found = (self.path / MANIFEST).stat()
+        except OSError:
+            return ""
+        return f"{found.st_size} {found.st_mtime_ns}"
+
     @property
     def size(self) -> int:
         """Bytes of its files."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from rankledger.pipeline.inference.changepoints import Changepoint, find_changepoints
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
@@ -19,11 +20,27 @@ from rankledger.pipeline.types.views import History, LevelChange, Night, Series,
 from rankledger.pipeline.workflow.references import last_record, measure_among, name_of_evaluation, spelled
 from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["HistoryEntry", "history", "history_of", "measured_history"]
+__all__ = ["HistoryEntry", "history", "history_of", "measured_history", "nights_of"]
 
 _POOLED = "*"  # what the summary calls all datasets together
 
 Task = tuple[str, str]  # dataset, model
+
+
+class _Evaluated(Protocol):
+    """An evaluation that may be a night."""
+
+    @property
+    def evaluation_id(self) -> str: ...
+    @property
+    def date(self) -> str: ...
+    @property
+    def created(self) -> datetime: ...
+    @property
+    def repeats(self) -> bool: ...
+
+
+Entry = TypeVar("Entry", bound=_Evaluated)
 
 
 @dataclass(frozen=True)
@@ -139,7 +156,7 @@ def history_of(
     Raises:
         InputError: there is no such model or dataset among them.
     """
-    nights, remarks = _nights(evaluations)
+    nights, remarks = nights_of(evaluations)
     tasks = list(dict.fromkeys(task for evaluated in reversed(nights) for task in evaluated.lines))
     chosen = [task for task in tasks if dataset in (None, task[0]) and model in (None, task[1])]
     if not chosen:
@@ -176,8 +193,8 @@ def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
     )
 
 
-def _nights(evaluations: Sequence[HistoryEntry]) -> tuple[list[HistoryEntry], tuple[str, ...]]:
-    """The last evaluation of each date, by date; and what was left out."""
+def nights_of(evaluations: Sequence[Entry]) -> tuple[list[Entry], tuple[str, ...]]:
+    """The last evaluation of each date, by date, but for those that repeat another; and what was left out."""
     ordered = sorted(evaluations, key=lambda evaluated: (evaluated.created, evaluated.evaluation_id))
     own = [evaluated for evaluated in ordered if not evaluated.repeats]
     last = {evaluated.date: evaluated for evaluated in own}

@@ -26,6 +26,7 @@ from rankledger.pipeline.workflow.explain import explain
 from rankledger.pipeline.workflow.history import history
 from rankledger.pipeline.workflow.report import report
 from rankledger.pipeline.workflow.reproduce import reproduce
+from rankledger.pipeline.workflow.site import site
 from rankledger.pipeline.workflow.upkeep import accept, prune, verify
 from rankledger.pipeline.workflow.workspace import Workspace, open_source
 from tests.fuzz.cases import Case, Target
@@ -91,6 +92,7 @@ _COMMANDS: Mapping[str, Callable[[], object]] = {
     "verify": lambda: verify(str(_RECORD), tracking=False),
     "find": lambda: find("0.5", measure="ndcg@10"),
     "list": lambda: list_evaluations("generated"),
+    "site": lambda: site("site", runs_dir=_RUNS),
     "prune": lambda: prune(keep_days=0),
     "accept": lambda: accept(_IDS[1], reason="x", config="config.yaml"),
     "last_passed": lambda: show("last_passed#bm25", name="generated"),
@@ -216,7 +218,7 @@ def _target(name: str, commands: Sequence[str], names: Sequence[str], share: int
     return Target(name, partial(_seeds, commands, names, seals), _run, _prepare, _TOKENS, share=share)
 
 
-_QUICK = ("show", "open", "csv", "verify", "find", "list", "prune", "accept", "last_passed")
+_QUICK = ("show", "open", "csv", "verify", "find", "list", "prune", "accept", "last_passed", "site")
 _LONGER = ("markdown", "latex", "compare", "words", "explain", "history", "accepted")
 
 TARGETS = (

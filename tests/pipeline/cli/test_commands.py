@@ -37,6 +37,7 @@ COMMANDS = [
     *("demo", "init", "evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
     *("formats", "export"),
     *("history", "list", "show", "report", "find", "nightly", "sync", "reproduce", "verify", "prune", "plan"),
+    "site",
 ]
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")

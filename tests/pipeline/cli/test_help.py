@@ -35,7 +35,7 @@ def test_the_commands_stand_in_groups():
 
     assert {title: re.findall(r"^  (\w+) ", lines, re.MULTILINE) for title, lines in groups} == {
         "Start": ["demo", "init"],
-        "Everyday": ["evaluate", "nightly", "show", "compare", "history", "report"],
+        "Everyday": ["evaluate", "nightly", "show", "compare", "history", "report", "site"],
         "Understand": ["explain", "plan", "validate", "measures", "find"],
         "Keep": ["accept", "sync", "prune", "verify", "reproduce", "list"],
         "More": ["export", "trec_eval", "formats", "schema"],

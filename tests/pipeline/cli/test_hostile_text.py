@@ -114,6 +114,7 @@ def test_records_that_somebody_else_wrote(run_cli: Run, config, text):
         ["reproduce", str(record)],
         ["list"],
         ["list", "--json"],
+        ["site", "--output", "site"],
         ["sync"],
         ["report", str(record), "--format", "markdown"],
         ["prune", "--keep-days", "0"],

@@ -1,0 +1,406 @@
+"""From all records to a static site, incrementally: what is there and unchanged is neither read nor written again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from rankledger.pipeline.record.lookup import RecordEntry, scan_records
+from rankledger.pipeline.report import feed
+from rankledger.pipeline.report.html.site import GENERATOR, pages
+from rankledger.pipeline.report.text_table import counted
+from rankledger.pipeline.report.verdicts import headline
+from rankledger.pipeline.support.atomic import write_whole
+from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.progress import each, work
+from rankledger.pipeline.types.gates import Verdict, overall_effect
+from rankledger.pipeline.types.manifest import Manifest, is_evaluation_id, read_typed
+from rankledger.pipeline.types.results import ALL, Estimate
+from rankledger.pipeline.types.site import (
+    FEED,
+    Site,
+    SiteDataset,
+    SiteEvaluation,
+    SiteFigure,
+    SiteRecord,
+    State,
+    record_path,
+)
+from rankledger.pipeline.types.views import History
+from rankledger.pipeline.workflow.history import HistoryEntry, history_of, nights_of
+from rankledger.pipeline.workflow.workspace import Workspace
+
+__all__ = ["SiteResult", "site"]
+
+_STATE = "site-state.json"
+_LAYOUT = 1  # of the state file
+_POOLED = "*"  # what the summary calls all datasets together
+_SLUG = re.compile(r"[a-z0-9-]*[0-9a-f]{16}")
+_FOLDERS: Mapping[str, Callable[[str], object]] = {
+    "records": is_evaluation_id,
+    "evaluations": _SLUG.fullmatch,
+    "models": _SLUG.fullmatch,
+}
+"""The folders of the site, and which pages in them are its own."""
+
+
+@dataclass(frozen=True)
+class SiteResult:
+    """What was written.
+
+    Attributes:
+        index: the page to open.
+        n_evaluations: evaluations.
+        n_records: their records.
+        n_read: those that were read; the others were known.
+        remarks: what was left out, a line each.
+    """
+
+    index: Path
+    n_evaluations: int
+    n_records: int
+    n_read: int
+    remarks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The page to open, and what it is of."""
+        evaluations = counted(self.n_evaluations, "evaluation")
+        return f"site: {self.index} ({evaluations}, {counted(self.n_records, 'record')}, {self.n_read:,} read)"
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A record as it was read, and the stamp that it had."""
+
+    stamp: str
+    record: SiteRecord
+
+
+@dataclass(frozen=True)
+class _State:
+    """What `site-state.json` holds; `writer` says whose reading of a record it is."""
+
+    writer: str
+    records: dict[str, _Known] = field(default_factory=dict)
+
+
+@work()
+def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", records: str | None = None) -> SiteResult:
+    """Write a static site over all records.
+
+    Args:
+        output: the folder of the site; made if it does not exist.
+        url: where the site will be published, for the links of the feed; by default they are relative.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+
+    Raises:
+        InputError: there are no records, the folder holds something else, or the URL is none.
+        LockedError: another process is writing the site.
+        OSError: the place of records cannot be reached, or the folder cannot be written.
+    """
+    folder, base = Path(output), _checked_url(url)
+    workspace = Workspace.open(runs_dir, records)
+    place = workspace.records.place
+    if not workspace.records.ids():
+        raise InputError(f"{place}: no records; run `rankledger evaluate`, or check --runs-dir and --records")
+    _refuse_other_folder(folder)
+    with _alone(folder):
+        before = _read_state(folder)
+        scan = scan_records(workspace.records, None, lambda entry: _looked_at(entry, before.records, folder))
+        if not scan.found:
+            raise InputError(f"{place}: no record can be read, such as {scan.unreadable[0]}; restore it")
+        known = {found.record.evaluation_id: found for found in scan.found}
+        remote = workspace.records.remote
+        made = _site([found.record for found in scan.found], base, base or (remote.url if remote else ""))
+        _write(folder, made)
+        _write_state(folder, _State(_writer(), known))
+    return SiteResult(
+        index=folder / "index.html",
+        n_evaluations=len(made.evaluations),
+        n_records=len(known),
+        n_read=sum(found is not before.records.get(name) for name, found in known.items()),
+        remarks=scan.remarks,
+    )
+
+
+def _checked_url(url: str) -> str:
+    """The URL with a `/` at its end; empty stays empty."""
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"[\s<>\"]", url)
+    except ValueError:
+        is_good = False
+    if not is_good or parts.query or parts.fragment or parts.username or parts.password:
+        raise InputError(f"--url: found {url!r}; write where the site will be, such as https://eval.example.com/site/")
+    return f"{url.rstrip('/')}/"
+
+
+# ---- the folder
+
+
+def _refuse_other_folder(folder: Path) -> None:
+    """Refuse a folder that has an index.html of something else."""
+    index = folder / "index.html"
+    try:
+        if GENERATOR in index.read_text(encoding="utf-8", errors="replace"):
+            return
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise InputError(f"{folder}: is a file; name a folder with --output") from None
+    raise InputError(f"{index}: is not a page of `rankledger site`; name another folder with --output")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Write the site alone: two at once would delete each other's pages."""
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / ".site.lock"
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LockedError(f"{folder}: another process is writing this site; wait until it is done") from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is held, so that nobody else's is deleted
+        lock.release()
+
+
+def _writer() -> str:
+    return f"rankledger {version('rankledger')}, layout {_LAYOUT}"
+
+
+def _read_state(folder: Path) -> _State:
+    """What is known of the records; nothing if the file is missing, damaged or another version's."""
+    try:
+        state = read_typed(_State, (folder / _STATE).read_bytes())
+    except (OSError, ValidationError, ValueError):
+        return _State(_writer())
+    return state if state.writer == _writer() else _State(_writer())
+
+
+def _write_state(folder: Path, state: _State) -> None:
+    records = {name: state.records[name] for name in sorted(state.records)}
+    text = json.dumps(asdict(replace(state, records=records)), default=datetime.isoformat, separators=(",", ":"))
+    _write_changed(folder / _STATE, text.encode())
+
+
+def _write(folder: Path, made: Site) -> None:
+    """Write the pages, those first that others link to, and delete those of what is gone."""
+    texts = dict(pages(made)) | {FEED: feed.atom(made)}
+    texts["index.html"] = texts.pop("index.html")  # last
+    for path, text in each("Writing pages", texts.items(), len(texts), "pages"):
+        _write_changed(folder / path, text.encode(errors="replace"))
+    linked = {record_path(own.evaluation_id) for kept in made.evaluations for own in kept.records if own.page_size}
+    for name, is_own in _FOLDERS.items():
+        for page in (folder / name).glob("*.html"):
+            if is_own(page.stem) and f"{name}/{page.name}" not in (texts.keys() | linked):
+                page.unlink(missing_ok=True)
+
+
+def _write_changed(path: Path, data: bytes) -> None:
+    """Write a file whole, unless it holds that already: what did not change keeps its time, and is not uploaded."""
+    try:
+        if path.stat().st_size == len(data) and path.read_bytes() == data:
+            return
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, data)
+
+
+# ---- the records
+
+
+def _looked_at(entry: RecordEntry, known: Mapping[str, _Known], folder: Path) -> _Known:
+    """What the site needs of a record, whose page is copied: read if it is not known, or not what it was."""
+    found, stamp = known.get(entry.evaluation_id), entry.stamp
+    if found is None or found.stamp != stamp:
+        found = _Known(stamp, _read(entry))
+    copy = folder / record_path(entry.evaluation_id)
+    if found.record.page_size is not None and _size(copy) != found.record.page_size:
+        page = entry.page()
+        if page is not None:
+            _write_changed(copy, page)
+    return found
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
+def _read(entry: RecordEntry) -> SiteRecord:
+    manifest, verdicts = entry.manifest, entry.verdicts
+    datasets, figures = _figures(entry)
+    page = manifest.files.get("report.html")
+    git = manifest.environment.git
+    return SiteRecord(
+        evaluation_id=entry.evaluation_id,
+        name=manifest.name,
+        date=entry.date,
+        created=datetime.fromisoformat(manifest.created).astimezone(UTC),
+        repeats=bool(manifest.repeats),
+        state=_state_of(manifest, verdicts),
+        has_gates=bool(verdicts),
+        verdict=_sentence(manifest, verdicts),
+        failing=tuple(dict.fromkeys(_owned(verdict.model, manifest) for verdict in verdicts if verdict.blocks)),
+        version=manifest.environment.packages.get("rankledger"),
+        commit=git.commit if git else None,
+        page_size=page.size if page else None,
+        owners={name: model.owner or "" for name, model in manifest.models.items()},
+        datasets=datasets,
+        figures=figures,
+    )
+
+
+def _owned(model: str, manifest: Manifest) -> str:
+    """A model with who answers for it."""
+    owner = manifest.models[model].owner if model in manifest.models else None
+    return f"{model} ({owner})" if owner else model
+
+
+def _state_of(manifest: Manifest, verdicts: tuple[Verdict, ...]) -> State:
+    """What the evaluation came to, in the order of exit codes: a failed gate, a missing output, a gate in doubt."""
+    effect = overall_effect(verdicts)
+    if effect == "fail":
+        return "failed"
+    if manifest.failures or any(warning.measure for warning in manifest.warnings):
+        return "incomplete"
+    return "inconclusive" if effect == "inconclusive" else "passed"
+
+
+def _sentence(manifest: Manifest, verdicts: tuple[Verdict, ...]) -> str:
+    missing = len(manifest.failures)
+    lost = f" {counted(missing, 'output')} not evaluated." if missing else ""
+    return f"{headline(verdicts) if verdicts else 'No gates.'}{lost}"
+
+
+def _figures(entry: RecordEntry) -> tuple[dict[str, SiteDataset], tuple[SiteFigure, ...]]:
+    """How each dataset was measured, and the figures by its lead measure; the mean of all has the first lead measure
+    that it has.
+    """
+    manifest = entry.manifest
+    datasets: dict[str, SiteDataset] = {}
+    figures: list[SiteFigure] = []
+    for measure in dict.fromkeys(manifest.lead.values()):
+        lines = [line for line in entry.lines(measure) if line.slice == ALL]
+        led = [name for name, lead in manifest.lead.items() if lead == measure]
+        for name in [*led, *([] if _POOLED in datasets else [_POOLED])]:
+            own = [_figure(line) for line in lines if line.dataset == name]
+            if own or name in led:
+                datasets[name] = _measured(manifest, name, measure)
+                figures += own
+    failed = manifest.not_evaluated.items()
+    lost = [SiteFigure(dataset, model, failure=reason) for (dataset, model), reason in failed if dataset in datasets]
+    return datasets, (*figures, *lost)
+
+
+def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:
+    own = [(key, dataset) for key, dataset in sorted(manifest.datasets.items()) if name in (key, _POOLED)]
+    readings = [dataset.reading for _, dataset in own]
+    return SiteDataset(
+        measure=measure,
+        direction=manifest.definitions_for(name)[measure].direction,
+        fingerprint=", ".join(str(manifest.fingerprint(key, measure)) for key, _ in own),
+        reading=None if None in readings else ", ".join(map(str, readings)),
+        exclusions=", ".join(dataset.exclusions_digest or "none" for _, dataset in own),
+    )
+
+
+def _figure(line: Estimate) -> SiteFigure:
+    return SiteFigure(
+        dataset=line.dataset,
+        model=line.model,
+        estimate=line.estimate,
+        ci_low=line.ci_low,
+        ci_high=line.ci_high,
+        std_error=line.std_error,
+        n_queries=line.n_queries,
+        mark=line.mark,
+    )
+
+
+# ---- what they come to
+
+
+def _site(records: Iterable[SiteRecord], url: str, identity: str) -> Site:
+    """The site of these records, the most recent first."""
+    named = sorted(records, key=lambda record: record.name)  # stable: of each name, the most recent is first
+    evaluations = [_evaluation(tuple(own)) for _, own in groupby(named, key=lambda record: record.name)]
+    return Site(tuple(evaluations), identity, url)
+
+
+def _evaluation(records: tuple[SiteRecord, ...]) -> SiteEvaluation:
+    nights, _ = nights_of(records)
+    found = SiteEvaluation(records, tuple(nights))
+    return replace(found, histories=tuple(_histories(found)))
+
+
+def _histories(evaluation: SiteEvaluation) -> Iterator[History]:
+    """The lead measures of the last night; of each, the datasets that it leads on, and the nights on which it led."""
+    last = {name: dataset.measure for name, dataset in evaluation.last.datasets.items()}
+    for measure in dict.fromkeys(last.values()):
+        entries = [_history_entry(night, measure) for night in evaluation.nights]
+        if any(entry.lines for entry in entries):
+            whole = history_of(evaluation.name, measure, entries)
+            series = tuple(series for series in whole.series if last.get(series.dataset) == measure)
+            yield replace(whole, series=series)
+
+
+def _history_entry(night: SiteRecord, measure: str) -> HistoryEntry:
+    """What the history of a measure needs of a night."""
+    datasets = {name: dataset for name, dataset in night.datasets.items() if dataset.measure == measure}
+    figures = [figure for figure in night.figures if figure.dataset in datasets]
+    return HistoryEntry(
+        evaluation_id=night.evaluation_id,
+        measure=measure,
+        date=night.date,
+        created=night.created,
+        repeats=night.repeats,
+        lines={(line.dataset, line.model): _line(line, measure) for line in figures if not line.failure},
+        failures={(line.dataset, line.model): line.failure for line in figures if line.failure},
+        verdicts=(),
+        direction=next((dataset.direction for dataset in datasets.values()), None),
+        fingerprint=None,
+        readings={name: dataset.reading for name, dataset in datasets.items()},
+        version=night.version,
+        commit=night.commit,
+        own_fingerprints={name: dataset.fingerprint or "" for name, dataset in datasets.items()},
+        exclusions={name: dataset.exclusions for name, dataset in datasets.items()},
+    )
+
+
+def _line(figure: SiteFigure, measure: str) -> Estimate:
+    return Estimate(
+        dataset=figure.dataset,
+        model=figure.model,
+        slice=ALL,
+        measure=measure,
+        estimate=figure.estimate,
+        ci_low=figure.ci_low,
+        ci_high=figure.ci_high,
+        std_error=figure.std_error,
+        n_queries=figure.n_queries,
+        n_missing=0,
+        n_undefined=0,
+        mark=figure.mark,
+    )

@@ -1,0 +1,71 @@
+"""Records of nights that are written by hand, for the site over them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankledger.pipeline.record.folder import Judged, RecordTables, write_record
+from rankledger.pipeline.types.gates import Effect, Verdict
+from rankledger.pipeline.types.manifest import Description
+from rankledger.pipeline.types.results import Estimate, Scores
+from tests.support import manifests
+
+__all__ = ["FIRST", "night"]
+
+FIRST = datetime(2026, 11, 18, 2, tzinfo=UTC)
+"""When the first night began."""
+
+
+def night(
+    folder: Path,
+    number: int,
+    effect: Effect | None = "pass",
+    *,
+    name: str = "nightly",
+    models: tuple[str, ...] = ("bm25", "dense"),
+    estimate: float = 0.4,
+    page: str | None = "",
+    again: int = 0,
+    owner: str = "search-team",
+    **manifest: Any,
+) -> Path:
+    """The record of a night.
+
+    Args:
+        folder: where records are kept.
+        number: the night's, from 0 on.
+        effect: of the gate on the first model; None for no gates.
+        name: the evaluation's.
+        models: their names.
+        estimate: the figure of the first model; each other has 0.1 more than the one before.
+        page: the text of the record's page; a short one if empty, none for None.
+        again: how many hours later the night was evaluated.
+        owner: of the first model.
+        manifest: what its manifest says otherwise.
+    """
+    began = FIRST + timedelta(days=number, hours=again)
+    lines = [
+        Estimate("web", model, "all", "ndcg@10", estimate + place / 10, 0.3, 0.6, 0.02, 300, 0, 0)
+        for place, model in enumerate(models)
+    ]
+    verdict = Verdict("floor", "web", models[0], "ndcg@10", "all", "pass", effect or "pass", "0.4 is below 0.5")
+    evaluation_id = f"{began:%Y%m%dT%H%M%SZ}-{name}-{number:08x}"
+    said = {"date": f"{FIRST + timedelta(days=number):%Y-%m-%d}", "created": began.isoformat()}
+    said = manifests.manifest(name, lines=lines, evaluation_id=evaluation_id, **said | manifest)
+    said["models"] |= {models[0]: said["models"][models[0]] | {"owner": owner}}
+    nothing = np.empty((0, 1))
+    return write_record(
+        folder,
+        manifest=Description.model_validate_json(json.dumps(said)),
+        config=f"name: {name}\n",
+        results=[
+            Scores("web", models[0], np.array(["q1"], dtype=object), (), nothing, nothing, {}, np.zeros(1, dtype=bool))
+        ],
+        tables=RecordTables(tuple(lines), judged=Judged((verdict,), {}) if effect else None),
+        page=f"<!doctype html><title>{evaluation_id}</title>" if page == "" else page,
+    ).path
