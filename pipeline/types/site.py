@@ -9,10 +9,11 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cached_property
 from itertools import groupby, pairwise
 from typing import Literal, TypeAlias
+
+from pydantic import AwareDatetime
 
 from rankledger.pipeline.types.views import History, Series
 
@@ -129,7 +130,7 @@ class SiteRecord:
     evaluation_id: str
     name: str
     date: str
-    created: datetime
+    created: AwareDatetime
     repeats: bool
     state: State
     has_gates: bool

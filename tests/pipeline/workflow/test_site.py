@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -147,6 +148,19 @@ def test_a_lost_state_costs_only_time(records, tmp_path, data):
     assert tree(output) == before
 
 
+@pytest.mark.parametrize("change", [("+00:00", ""), ('"passed"', '"good"'), ('"stamp"', '"other"'), ("0.3", '"0.3"')])
+def test_a_state_that_was_changed_is_not_believed(records, tmp_path, change):
+    """A time without its zone, another word, a key that is missing, a text for a number."""
+    output = tmp_path / "site"
+    written(output)
+    before = tree(output)
+    (output / STATE).write_text((output / STATE).read_text(encoding="utf-8").replace(*change), encoding="utf-8")
+
+    assert tree(output) != before
+    assert written(output).n_read == 4
+    assert tree(output) == before
+
+
 def test_a_page_that_is_gone_or_cut_is_copied_again(records, tmp_path):
     """Though its record is known."""
     output = tmp_path / "site"
@@ -163,22 +177,46 @@ def test_a_page_that_is_gone_or_cut_is_copied_again(records, tmp_path):
 # ---- whole at any time
 
 
-def test_index_is_written_after_what_it_links_to(records, tmp_path):
-    """After a disk error no index leads to a page that is not there: the old one stays, and the next run is whole."""
-    output = tmp_path / "site"
-    written(output)
-    before = (output / "index.html").read_bytes()
-    night(records, 3, "fail", models=("fresh",))
-    shutil.rmtree(output / "models")
-    (output / "models").write_text("in the way", encoding="utf-8")
-    with pytest.raises(OSError, match="models"):
-        written(output)
-
-    assert (output / "index.html").read_bytes() == before
-    (output / "models").unlink()
-    written(output)
+def test_an_error_at_any_file_leaves_whole_pages(records, tmp_path, monkeypatch):
+    """The disk refuses the first file to be renamed, then the second, and so on, while an old site is brought up to
+    date: each time every page is whole, the index's links lead somewhere, and the next run makes up for it.
+    """
+    written(tmp_path / "old")
+    shutil.rmtree(min(records.glob("*-nightly-*")))
+    night(records, 3, "fail", models=("bm25", "fresh"))
     written(tmp_path / "fresh")
-    assert tree(output) == tree(tmp_path / "fresh")
+    replace, left = Path.replace, 0
+
+    def refusing(self: Path, target: Path) -> Path:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise OSError(errno.ENOSPC, "No space left on device", str(target))
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", refusing)
+    n_refused = 0
+    for n_refused in range(100):
+        output = Path(shutil.copytree(tmp_path / "old", tmp_path / f"site-{n_refused}"))
+        left = n_refused + 1
+        try:
+            written(output)
+            break
+        except OSError:
+            assert all(is_whole(path) for path in output.rglob("*") if path.is_file())
+            assert all((output / link).is_file() for link in Links(output / "index.html").found if link[0] != "#")
+            left = 0
+            written(output)
+            assert tree(output) == tree(tmp_path / "fresh")
+
+    assert n_refused == len(tree(tmp_path / "fresh").items() - tree(tmp_path / "old").items())
+
+
+def is_whole(path: Path) -> bool:
+    """Whether a file ends as it should; one that is being written has another name."""
+    ends = {".html": "</html>\n", ".xml": "</feed>\n", ".json": "}}"}
+    is_copy = path.parent.name == "records"
+    return path.read_text(encoding="utf-8").endswith("</title>" if is_copy else ends[path.suffix])
 
 
 def test_two_at_once_are_refused(records, tmp_path):
