@@ -113,8 +113,13 @@ def _evaluation_id(text: str) -> str:
 
 
 def _moment(text: str) -> str:
-    if datetime.fromisoformat(text).tzinfo is None:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
         raise ValueError("expected a time with its offset from UTC")
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("expected a time in the years 1 to 9999 of UTC") from None
     return text
 
 

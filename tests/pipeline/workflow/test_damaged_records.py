@@ -206,6 +206,7 @@ CHANGES: dict[str, Change] = {
     "no environment": put("environment", to={}),
     "created is no time": put("created", to="yesterday"),
     "created without offset": put("created", to="2026-11-20T02:00:00"),
+    "created before the first year of UTC": put("created", to="0001-01-01T00:00:00+14:00"),
     "files is a list": put("files", to=[]),
     "a file is a path": lambda m: m["files"].update({"../x": m["files"]["summary.csv"]}),
     "a file is absolute": lambda m: m["files"].update({"/etc/passwd": m["files"]["summary.csv"]}),
