@@ -142,14 +142,14 @@ def _document(title: str, articles: Sequence[_Article], content: Markup, frame: 
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         one="" if len(articles) > 1 else Markup(' class="one"'),
-        head=_head(frame),
+        head=_site_head(frame),
         contents=_contents(articles, frame.links if frame else ()),
         content=_lines([*_search(frame), content]),
     )
     return str(page)
 
 
-def _head(frame: SiteFrame | None) -> Markup:
+def _site_head(frame: SiteFrame | None) -> Markup:
     """What the head of a site's page has beside that of others."""
     feed = Markup('<link rel="alternate" type="application/atom+xml" title="Changes of verdicts" href="{}">\n')
     return Markup(f"{GENERATOR}\n") + feed.format(frame.feed) if frame else Markup()

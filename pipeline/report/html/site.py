@@ -62,9 +62,9 @@ def pages(site: Site) -> Iterator[tuple[str, str]]:
         yield evaluation_path(evaluation.name), _evaluation_page(evaluation)
     for name, own in site.models.items():
         yield model_path(name), _model_page(name, own)
-    yield _MODELS, document("Models", (_models(site),), _frame(""))
+    yield _MODELS, document("Models", (_models(site),), frame=_frame(""))
     search = tuple(_search(site))
-    yield "index.html", document("Evaluations", (_evaluations(site),), _frame("", search=search))
+    yield "index.html", document("Evaluations", (_evaluations(site),), frame=_frame("", search=search))
 
 
 def _frame(base: str, *more: tuple[str, str], search: tuple[tuple[str, str, str], ...] = ()) -> SiteFrame:
@@ -133,7 +133,7 @@ def _evaluation_page(evaluation: SiteEvaluation) -> str:
         sections.append(Section("figures", "Figures by night", (note, *tables)))
     last = evaluation.last
     more = () if last.page_size is None else ((f"Page of {short_text(last.date)}", last.path),)
-    return document(short_text(evaluation.name), sections, _frame("../", *more))
+    return document(short_text(evaluation.name), sections, frame=_frame("../", *more))
 
 
 def _last_night(evaluation: SiteEvaluation) -> Iterator[Block]:
@@ -194,7 +194,7 @@ def _nights(evaluation: SiteEvaluation) -> Table:
         *(Column("gates", "reason"), Column("note", "text"), Column("commit", "name"), Column("id", "name")),
     )
     title = counted(len(rows), "record")
-    return Table("nights", title, columns, (Group(rows),), searched="night")
+    return Table("nights", title, columns, (Group(rows),))
 
 
 def _by_night(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]) -> Table:
@@ -258,7 +258,7 @@ def _model_page(name: str, own: Sequence[SiteSeries]) -> str:
         Section(f"evaluation-{place}", short_text(evaluation), tuple(_model_blocks(name, series)))
         for place, (evaluation, series) in enumerate(by_evaluation.items(), start=1)
     ]
-    return document(short_text(name), sections, _frame("../"))
+    return document(short_text(name), sections, frame=_frame("../"))
 
 
 def _model_blocks(name: str, own: Sequence[SiteSeries]) -> Iterator[Block]:
