@@ -60,10 +60,8 @@ def _add_entry(feed: ElementTree.Element, before: SiteRecord, night: SiteRecord,
     _add(entry, "title", f"{name}: {night.state} on {date}, after {before.state}")
     _add(entry, "updated", _moment(night.created))
     ElementTree.SubElement(entry, "link", {"rel": "alternate", "type": "text/html", "href": f"{url}{night.path}"})
-    failing = ", ".join(short_text(model) for model in night.failing)
-    models = f" Not passed: {failing}." if failing else ""
-    was = f"The night before, {earlier}: {printable(before.verdict)}"
-    _add(entry, "summary", f"{printable(night.verdict)}{models} {was}")
+    models = f" Not passed: {', '.join(map(short_text, night.failing))}." if night.failing else ""
+    _add(entry, "summary", f"{printable(night.headline)}{models} The night before, {earlier}: {before.state}.")
 
 
 def _add(parent: ElementTree.Element, name: str, text: str) -> None:

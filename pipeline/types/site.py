@@ -117,12 +117,12 @@ class SiteRecord:
         repeats: whether an earlier evaluation was repeated, which is no new night.
         state: what it came to.
         has_gates: whether anything was judged.
-        verdict: what it came to, in a sentence.
+        headline: what happened, in a few short sentences.
         failing: the models with a verdict that stops the release, with their owners, such as `bm25 (search-team)`.
         version: of rankledger; None if unknown.
         commit: of the config's repository; None outside one.
         page_size: bytes of its page; None if it has none.
-        owners: by model, who answers for it; models without owner have an empty one.
+        owners: who answers for each model that has an owner.
         datasets: by name, how they were measured; `*` is the mean of all.
         figures: the lead figures, by dataset and model.
     """
@@ -134,7 +134,7 @@ class SiteRecord:
     repeats: bool
     state: State
     has_gates: bool
-    verdict: str
+    headline: str
     failing: tuple[str, ...] = ()
     version: str | None = None
     commit: str | None = None

@@ -19,11 +19,10 @@ from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.report import feed
 from rankledger.pipeline.report.html.site import GENERATOR, pages
 from rankledger.pipeline.report.text_table import counted
-from rankledger.pipeline.report.verdicts import headline
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.gates import Verdict, overall_effect
+from rankledger.pipeline.types.gates import overall_outcome
 from rankledger.pipeline.types.manifest import Manifest, is_evaluation_id, read_typed
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.site import (
@@ -37,13 +36,14 @@ from rankledger.pipeline.types.site import (
     record_path,
 )
 from rankledger.pipeline.types.views import History
+from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.history import HistoryEntry, history_of, nights_of
 from rankledger.pipeline.workflow.workspace import Workspace
 
 __all__ = ["SiteResult", "site"]
 
 _STATE = "site-state.json"
-_LAYOUT = 1  # of the state file
+_LAYOUT = 2  # of the state file
 _POOLED = "*"  # what the summary calls all datasets together
 _SLUG = re.compile(r"[a-z0-9-]*[0-9a-f]{16}")
 _FOLDERS: Mapping[str, Callable[[str], object]] = {
@@ -249,8 +249,7 @@ def _size(path: Path) -> int | None:
 
 
 def _read(entry: RecordEntry) -> SiteRecord:
-    manifest, verdicts = entry.manifest, entry.verdicts
-    datasets, figures = _figures(entry)
+    manifest, evaluation = entry.manifest, evaluation_of(entry.record)
     page = manifest.files.get("report.html")
     git = manifest.environment.git
     return SiteRecord(
@@ -259,59 +258,47 @@ def _read(entry: RecordEntry) -> SiteRecord:
         date=entry.date,
         created=datetime.fromisoformat(manifest.created).astimezone(UTC),
         repeats=bool(manifest.repeats),
-        state=_state_of(manifest, verdicts),
-        has_gates=bool(verdicts),
-        verdict=_sentence(manifest, verdicts),
-        failing=tuple(dict.fromkeys(_owned(verdict.model, manifest) for verdict in verdicts if verdict.blocks)),
+        state=_state_of(evaluation),
+        has_gates=bool(evaluation.verdicts),
+        headline=evaluation.headline,
+        failing=tuple(
+            dict.fromkeys(_owned(verdict.model, manifest.owners) for verdict in evaluation.verdicts if verdict.blocks)
+        ),
         version=manifest.environment.packages.get("rankledger"),
         commit=git.commit if git else None,
         page_size=page.size if page else None,
-        owners={name: model.owner or "" for name, model in manifest.models.items()},
-        datasets=datasets,
-        figures=figures,
+        owners=manifest.owners,
+        datasets={name: _measured(manifest, name, measure) for name, measure in evaluation.leading.items()},
+        figures=tuple(_figures(evaluation)),
     )
 
 
-def _owned(model: str, manifest: Manifest) -> str:
+def _owned(model: str, owners: Mapping[str, str]) -> str:
     """A model with who answers for it."""
-    owner = manifest.models[model].owner if model in manifest.models else None
-    return f"{model} ({owner})" if owner else model
+    return f"{model} ({owners[model]})" if model in owners else model
 
 
-def _state_of(manifest: Manifest, verdicts: tuple[Verdict, ...]) -> State:
-    """What the evaluation came to, in the order of exit codes: a failed gate, a missing output, a gate in doubt."""
-    effect = overall_effect(verdicts)
-    if effect == "fail":
+def _state_of(evaluation: Evaluation) -> State:
+    """What the evaluation came to, in the order of exit codes: a failed gate, what is missing, an undecided gate."""
+    outcome = overall_outcome(evaluation.verdicts)
+    if outcome == "fail":
         return "failed"
-    if manifest.failures or any(warning.measure for warning in manifest.warnings):
+    if evaluation.failures or evaluation.failed_measures:
         return "incomplete"
-    return "inconclusive" if effect == "inconclusive" else "passed"
+    return "inconclusive" if outcome == "inconclusive" else "passed"
 
 
-def _sentence(manifest: Manifest, verdicts: tuple[Verdict, ...]) -> str:
-    missing = len(manifest.failures)
-    lost = f" {counted(missing, 'output')} not evaluated." if missing else ""
-    return f"{headline(verdicts) if verdicts else 'No gates.'}{lost}"
-
-
-def _figures(entry: RecordEntry) -> tuple[dict[str, SiteDataset], tuple[SiteFigure, ...]]:
-    """How each dataset was measured, and the figures by its lead measure; the mean of all has the first lead measure
-    that it has.
-    """
-    manifest = entry.manifest
-    datasets: dict[str, SiteDataset] = {}
-    figures: list[SiteFigure] = []
-    for measure in dict.fromkeys(manifest.lead.values()):
-        lines = [line for line in entry.lines(measure) if line.slice == ALL]
-        led = [name for name, lead in manifest.lead.items() if lead == measure]
-        for name in [*led, *([] if _POOLED in datasets else [_POOLED])]:
-            own = [_figure(line) for line in lines if line.dataset == name]
-            if own or name in led:
-                datasets[name] = _measured(manifest, name, measure)
-                figures += own
-    failed = manifest.not_evaluated.items()
-    lost = [SiteFigure(dataset, model, failure=reason) for (dataset, model), reason in failed if dataset in datasets]
-    return datasets, (*figures, *lost)
+def _figures(evaluation: Evaluation) -> Iterator[SiteFigure]:
+    """The figures by the lead measure of each dataset, and the outputs that were not evaluated."""
+    evaluated = set()
+    for line in evaluation.estimates:
+        if line.slice == ALL and evaluation.leading[line.dataset] == line.measure:
+            evaluated.add((line.dataset, line.model))
+            yield _figure(line)
+    failed = {(failure.dataset, failure.model): failure.reason for failure in evaluation.failures}
+    for (dataset, model), reason in failed.items():
+        if dataset in evaluation.leading and (dataset, model) not in evaluated:
+            yield SiteFigure(dataset, model, failure=reason)
 
 
 def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:

@@ -13,6 +13,7 @@ from rankledger.pipeline.record.folder import Judged, RecordTables, write_record
 from rankledger.pipeline.types.gates import Effect, Verdict
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import Estimate, Scores
+from rankledger.pipeline.types.views import ChangeSince
 from tests.support import manifests
 
 __all__ = ["FIRST", "night"]
@@ -32,6 +33,7 @@ def night(
     page: str | None = "",
     again: int = 0,
     owner: str = "search-team",
+    changes: tuple[ChangeSince, ...] = (),
     **manifest: Any,
 ) -> Path:
     """The record of a night.
@@ -46,6 +48,7 @@ def night(
         page: the text of the record's page; a short one if empty, none for None.
         again: how many hours later the night was evaluated.
         owner: of the first model.
+        changes: since earlier records.
         manifest: what its manifest says otherwise.
     """
     began = FIRST + timedelta(days=number, hours=again)
@@ -66,6 +69,6 @@ def night(
         results=[
             Scores("web", models[0], np.array(["q1"], dtype=object), (), nothing, nothing, {}, np.zeros(1, dtype=bool))
         ],
-        tables=RecordTables(tuple(lines), judged=Judged((verdict,), {}) if effect else None),
+        tables=RecordTables(tuple(lines), judged=Judged((verdict,), {}) if effect else None, changes=changes),
         page=f"<!doctype html><title>{evaluation_id}</title>" if page == "" else page,
     ).path

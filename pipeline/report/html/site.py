@@ -82,7 +82,7 @@ def _evaluations(site: Site) -> Section:
     rows = tuple(_evaluation_row(own) for own in ordered)
     columns = (
         *(Column("evaluation", "name"), Column("verdict", "text"), Column("since", "name"), Column("night", "name")),
-        *(Column("nights"), Column("not passed", "reason"), Column("gates", "reason")),
+        *(Column("nights"), Column("not passed", "reason"), Column("headline", "reason")),
     )
     return Section("evaluations", "Last night", (Table("evaluations", "Evaluations", columns, (Group(rows),)),))
 
@@ -96,7 +96,7 @@ def _evaluation_row(evaluation: SiteEvaluation) -> Row:
         Cell(short_text(last.date), link=last.path),
         f"{len(evaluation.nights)}",
         _failing(last),
-        short_text(last.verdict, _SENTENCE),
+        short_text(last.headline, _SENTENCE),
     )
 
 
@@ -138,7 +138,7 @@ def _evaluation_page(evaluation: SiteEvaluation) -> str:
 
 def _last_night(evaluation: SiteEvaluation) -> Iterator[Block]:
     last, since = evaluation.last, evaluation.since
-    yield Words(f"{short_text(last.date)}: {short_text(last.verdict, _SENTENCE)}", _verdict(last).tone, leads=True)
+    yield Words(f"{short_text(last.date)}: {short_text(last.headline, _SENTENCE)}", _verdict(last).tone, leads=True)
     if failing := _failing(last):
         yield Words(f"Not passed: {failing}.")
     yield Words(f"The verdict is the same since {short_text(since.date)}.", "quiet")
@@ -182,7 +182,7 @@ def _nights(evaluation: SiteEvaluation) -> Table:
             Cell(short_text(record.date), link=f"../{record.path}" if record.page_size is not None else ""),
             _verdict(record),
             _failing(record),
-            short_text(record.verdict, _SENTENCE),
+            short_text(record.headline, _SENTENCE),
             "" if record.evaluation_id in counted_ids else "repeats another" if record.repeats else "evaluated again",
             short_text((record.commit or "")[:10]),
             record.evaluation_id,
@@ -191,7 +191,7 @@ def _nights(evaluation: SiteEvaluation) -> Table:
     )
     columns = (
         *(Column("night", "name"), Column("verdict", "text"), Column("not passed", "reason")),
-        *(Column("gates", "reason"), Column("note", "text"), Column("commit", "name"), Column("id", "name")),
+        *(Column("headline", "reason"), Column("note", "text"), Column("commit", "name"), Column("id", "name")),
     )
     title = counted(len(rows), "record")
     return Table("nights", title, columns, (Group(rows),))

@@ -30,7 +30,7 @@ def nights(states: Sequence[State] = SEQUENCE, name: str = "nightly") -> list[Si
             repeats=False,
             state=state,
             has_gates=True,
-            verdict=f"Gates {state}.",
+            headline=f"It {state}.",
             failing=("bm25 (search-team)",) if state == "failed" else (),
             page_size=1,
         )
@@ -62,12 +62,12 @@ def test_a_change_is_an_entry():
         "title": "nightly: failed on 2026-11-19, after passed",
         "updated": "2026-11-19T02:00:00Z",
         "link": "records/20261119T020000Z-nightly-00000000.html",
-        "summary": "Gates failed. Not passed: bm25 (search-team). The night before, 2026-11-18: Gates passed.",
+        "summary": "It failed. Not passed: bm25 (search-team). The night before, 2026-11-18: passed.",
     }
     assert {name: passed[name] for name in ("title", "updated", "summary")} == {
         "title": "nightly: passed on 2026-11-21, after failed",
         "updated": "2026-11-21T02:00:00Z",
-        "summary": "Gates passed. The night before, 2026-11-20: Gates failed.",
+        "summary": "It passed. The night before, 2026-11-20: failed.",
     }
 
 

@@ -14,6 +14,7 @@ import pytest
 from filelock import FileLock
 
 from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.types.views import ChangeSince
 from rankledger.pipeline.workflow.site import SiteResult, site
 from tests.support.manifests import forge
 from tests.support.page_reader import Table, read_page
@@ -261,10 +262,45 @@ def test_the_index_says_what_broke_since_when_and_whose_it_is(tmp_path):
     written(tmp_path / "site")
     failed, passed = table(tmp_path / "site/index.html", "evaluations").groups[0].rows
 
-    assert failed == [
-        *("nightly", "✗ failed", "2026-11-19", "2026-11-20", "3", "bm25 (search-team)", "Gates failed: 1 failed.")
-    ]
+    assert failed[:6] == ["nightly", "✗ failed", "2026-11-19", "2026-11-20", "3", "bm25 (search-team)"]
+    assert failed[6] == "bm25 fails floor: 0.4 is below 0.5. Owner: search-team."
     assert passed[:6] == ["a-good-one", "✓ passed", "2026-11-20", "2026-11-20", "1", ""]
+
+
+def test_the_headline_of_a_record_is_on_every_surface(tmp_path):
+    """What changes.csv says of the third night: in the list, on the evaluation's page, among its nights, in feeds."""
+    change = ChangeSince(
+        *("web", "bm25", "ndcg@10", "previous", "20261119T020000Z-nightly-00000001", "2026-11-19"),
+        before=0.5,
+        after=0.433,
+        difference=-0.067,
+        ci_low=-0.08,
+        ci_high=-0.05,
+        n_queries=300,
+        n_clusters=300,
+        slice="family=internet",
+        slice_queries=59,
+        slice_before=0.543,
+        slice_after=0.163,
+        slice_share=1.0,
+        first_seen="2026-11-20",
+        owner="search-team",
+    )
+    folder = tmp_path / "runs/records"
+    for number, (effect, changes) in enumerate((("pass", ()), ("pass", ()), ("fail", (change,)))):
+        night(folder, number, effect, changes=changes)
+    written(tmp_path / "site")
+    page = page_of(tmp_path / "site", "evaluations", "nightly")
+    says = (
+        "bm25 fell 0.067 since last night. family=internet (59 queries, 0.543 → 0.163) explains all of it. "
+        "First seen 20 Nov. Owner: search-team."
+    )
+
+    assert table(tmp_path / "site/index.html", "evaluations").groups[0].rows[0][6] == says
+    assert f"2026-11-20: {says}" in read_page(page.read_text(encoding="utf-8")).text["verdict"]
+    assert table(page, "nights").groups[0].rows[0][3] == says
+    summary = ElementTree.parse(tmp_path / "site/feed.xml").findtext(".//{http://www.w3.org/2005/Atom}summary")
+    assert summary == f"{says} Not passed: bm25 (search-team). The night before, 2026-11-19: passed."
 
 
 @pytest.mark.parametrize(
