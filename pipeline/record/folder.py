@@ -7,12 +7,13 @@ import hashlib
 import math
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -61,6 +62,7 @@ __all__ = [
     "read_figures",
     "read_query_changes",
     "read_record",
+    "record_of",
     "refuse_changed",
     "write_record",
 ]
@@ -238,6 +240,10 @@ OfOutput = TypeVar("OfOutput", ReplicateEstimate, VarianceComponents, ChangeSinc
 _INSTEAD = "name the config instead of the record"
 
 
+Read: TypeAlias = Callable[[str], bytes | None]
+"""Gives what a file of a record holds, which is what was written; None if the record has none of that name."""
+
+
 def read_record(path: Path) -> Record:
     """The record in that folder, whose manifest has been checked; each table is checked when it is first asked for.
 
@@ -245,19 +251,30 @@ def read_record(path: Path) -> Record:
         OtherSchemaError: another version wrote it.
         InputError: it is no record, or not what was written.
     """
-    manifest = _read_manifest(path)
+    return record_of(path, _read_manifest(path))
+
+
+def record_of(path: Path, manifest: Manifest, read: Read | None = None) -> Record:
+    """The record of a manifest; each table is checked when it is first asked for.
+
+    Args:
+        path: the record's folder, or where it would be.
+        manifest: what its manifest holds.
+        read: gives what its files hold; by default those in the folder.
+    """
+    read = read or partial(read_file, path, manifest)
     record: Record
     record = Record(
         path,
         manifest,
-        summary=lambda: _summary(record),
-        comparisons=lambda: _differences(record, "comparisons.csv", Comparison),
-        slice_changes=lambda: _differences(record, "slice_changes.csv", SliceChange),
-        verdicts=lambda: _verdicts(record),
-        agreement=lambda: _agreement(record),
-        replicates=lambda: _of_outputs(record, "replicates.csv", ReplicateEstimate),
-        components=lambda: _of_outputs(record, "variance_components.csv", VarianceComponents),
-        changes=lambda: _of_outputs(record, "changes.csv", ChangeSince),
+        summary=lambda: _summary(record, read),
+        comparisons=lambda: _differences(record, "comparisons.csv", Comparison, read),
+        slice_changes=lambda: _differences(record, "slice_changes.csv", SliceChange, read),
+        verdicts=lambda: _verdicts(record, read),
+        agreement=lambda: _agreement(record, read),
+        replicates=lambda: _of_outputs(record, "replicates.csv", ReplicateEstimate, read),
+        components=lambda: _of_outputs(record, "variance_components.csv", VarianceComponents, read),
+        changes=lambda: _of_outputs(record, "changes.csv", ChangeSince, read),
     )
     return record
 
@@ -280,7 +297,7 @@ def read_curves(record: Record) -> tuple[CurvePoint, ...]:
     Raises:
         InputError: they are not what was written.
     """
-    lines = _table(record, "curves.csv", CurvePoint)
+    lines = _table(record, "curves.csv", CurvePoint, partial(read_file, record.path, record.manifest))
     refuse_unknown(record.manifest, record.path / "curves.csv", ((line.dataset, line.model) for line in lines))
     for line in lines:
         if not (0 <= line.at <= 1 if line.curve == "precision" else 1 <= line.at < math.inf):
@@ -321,10 +338,10 @@ def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> N
         raise InputError(f"{files[0].path}: has changed ({found}); restore them, or {_INSTEAD}")
 
 
-def _summary(record: Record) -> tuple[Estimate, ...]:
+def _summary(record: Record, read: Read) -> tuple[Estimate, ...]:
     """The lines of the summary: each is of an output of the record, and none lacks."""
     name = "summary.csv"
-    lines = _table(record, name, Estimate)
+    lines = _table(record, name, Estimate, read)
     refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
     _refuse_undefined(record, name, (line.measure for line in lines))
     there = {(line.dataset, line.model, line.measure) for line in lines if line.slice == ALL}
@@ -336,8 +353,8 @@ def _summary(record: Record) -> tuple[Estimate, ...]:
     return lines
 
 
-def _differences(record: Record, name: str, kind: type[Difference]) -> tuple[Difference, ...]:
-    lines = _table(record, name, kind)
+def _differences(record: Record, name: str, kind: type[Difference], read: Read) -> tuple[Difference, ...]:
+    lines = _table(record, name, kind, read)
     refuse_unknown(
         record.manifest,
         record.path / name,
@@ -347,18 +364,18 @@ def _differences(record: Record, name: str, kind: type[Difference]) -> tuple[Dif
     return lines
 
 
-def _of_outputs(record: Record, name: str, kind: type[OfOutput]) -> tuple[OfOutput, ...]:
+def _of_outputs(record: Record, name: str, kind: type[OfOutput], read: Read) -> tuple[OfOutput, ...]:
     """The lines of a table: each is of an output and a measure of the record."""
-    lines = _table(record, name, kind)
+    lines = _table(record, name, kind, read)
     refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
     _refuse_undefined(record, name, (line.measure for line in lines))
     return lines
 
 
-def _agreement(record: Record) -> tuple[OrderAgreement, ...]:
+def _agreement(record: Record, read: Read) -> tuple[OrderAgreement, ...]:
     """The lines of `agreement.csv`: each is of a dataset and measures of the record."""
     name = "agreement.csv"
-    lines = _table(record, name, OrderAgreement)
+    lines = _table(record, name, OrderAgreement, read)
     _refuse_undefined(record, name, (measure for line in lines for measure in (line.measure, line.lead)))
     for line in lines:
         if line.dataset not in ("*", *record.manifest.datasets):
@@ -366,9 +383,9 @@ def _agreement(record: Record) -> tuple[OrderAgreement, ...]:
     return lines
 
 
-def _verdicts(record: Record) -> tuple[Verdict, ...]:
+def _verdicts(record: Record, read: Read) -> tuple[Verdict, ...]:
     name = "gates.json"
-    data = read_file(record.path, record.manifest, name)
+    data = read(name)
     verdicts = () if data is None else verdicts_in(data, record.path / name)
     for verdict in verdicts:
         if verdict.model not in record.manifest.models:
@@ -376,8 +393,8 @@ def _verdicts(record: Record) -> tuple[Verdict, ...]:
     return verdicts
 
 
-def _table(record: Record, name: str, kind: type[Line]) -> tuple[Line, ...]:
-    data = read_file(record.path, record.manifest, name)
+def _table(record: Record, name: str, kind: type[Line], read: Read) -> tuple[Line, ...]:
+    data = read(name)
     return () if data is None else lines_in(data, kind, record.path / name)
 
 

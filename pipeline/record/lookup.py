@@ -23,11 +23,10 @@ from typing import Generic, TypeVar
 
 import yaml
 
-from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.folder import read_record, record_of
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of
 from rankledger.pipeline.record.tables import (
     damaged_files,
-    lines_in,
     lines_of,
     looks_in,
     read_file,
@@ -41,7 +40,6 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import Acceptance, LookKey, Reference, Verdict
 from rankledger.pipeline.types.manifest import MANIFEST, Manifest, evaluation_name, is_evaluation_id, parse_manifest
 from rankledger.pipeline.types.results import Estimate, Record
-from rankledger.pipeline.types.views import ChangeSince
 
 __all__ = [
     "ACCEPTED",
@@ -420,16 +418,8 @@ class RecordEntry:
 
     @property
     def record(self) -> Record:
-        """The record with its figures, verdicts and changes, each read once it is asked for, and without other tables;
-        errors are those of `lines`.
-        """
-        return Record(
-            self.path,
-            self.manifest,
-            summary=lambda: self.lines(None),
-            verdicts=lambda: self.verdicts,
-            changes=self._changes,
-        )
+        """The record, whose tables are read, where it is, once they are asked for."""
+        return record_of(self.path, self.manifest, self._read_unchanged)
 
     @property
     def name(self) -> str:
@@ -462,14 +452,6 @@ class RecordEntry:
             return ()
         lines = lines_of(data, measure, self.path / "summary.csv")
         refuse_unknown(self.manifest, self.path / "summary.csv", ((line.dataset, line.model) for line in lines))
-        return lines
-
-    def _changes(self) -> tuple[ChangeSince, ...]:
-        """How figures changed since earlier records; none where `changes.csv` is not there."""
-        path = self.path / "changes.csv"
-        data = self._read_unchanged(path.name)
-        lines = () if data is None else lines_in(data, ChangeSince, path)
-        refuse_unknown(self.manifest, path, ((line.dataset, line.model) for line in lines))
         return lines
 
     def page(self) -> bytes | None:

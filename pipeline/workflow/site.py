@@ -24,7 +24,7 @@ from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.gates import overall_outcome
 from rankledger.pipeline.types.manifest import Manifest, is_evaluation_id, read_typed
-from rankledger.pipeline.types.results import ALL, Estimate
+from rankledger.pipeline.types.results import ALL, Estimate, Record
 from rankledger.pipeline.types.site import (
     FEED,
     Site,
@@ -249,7 +249,7 @@ def _size(path: Path) -> int | None:
 
 
 def _read(entry: RecordEntry) -> SiteRecord:
-    manifest, evaluation = entry.manifest, evaluation_of(entry.record)
+    manifest, evaluation = entry.manifest, _evaluation_in(entry.record)
     page = manifest.files.get("report.html")
     git = manifest.environment.git
     return SiteRecord(
@@ -270,6 +270,19 @@ def _read(entry: RecordEntry) -> SiteRecord:
         owners=manifest.owners,
         datasets={name: _measured(manifest, name, measure) for name, measure in evaluation.leading.items()},
         figures=tuple(_figures(evaluation)),
+    )
+
+
+def _evaluation_in(record: Record) -> Evaluation:
+    """The evaluation of a record as far as its headline needs it: the other tables are not read."""
+    return evaluation_of(
+        Record(
+            record.path,
+            record.manifest,
+            summary=lambda: record.summary,
+            verdicts=lambda: record.verdicts,
+            changes=lambda: record.changes,
+        )
     )
 
 
