@@ -81,8 +81,8 @@ def _evaluations(site: Site) -> Section:
     ordered = sorted(site.evaluations, key=lambda own: (order.index(own.last.state), own.name))
     rows = tuple(_evaluation_row(own) for own in ordered)
     columns = (
-        *(Column("evaluation", "name"), Column("verdict", "text"), Column("since", "name"), Column("night", "name")),
-        *(Column("nights"), Column("not passed", "reason"), Column("headline", "reason")),
+        *(Column("evaluation", "name"), Column("verdict", "text"), Column("headline", "reason")),
+        *(Column("since", "name"), Column("night", "name"), Column("nights"), Column("not passed", "reason")),
     )
     return Section("evaluations", "Last night", (Table("evaluations", "Evaluations", columns, (Group(rows),)),))
 
@@ -92,11 +92,11 @@ def _evaluation_row(evaluation: SiteEvaluation) -> Row:
     return (
         Cell(short_text(evaluation.name), link=evaluation_path(evaluation.name)),
         _verdict(last),
+        short_text(last.headline, _SENTENCE),
         short_text(evaluation.since.date),
         Cell(short_text(last.date), link=last.path),
         f"{len(evaluation.nights)}",
         _failing(last),
-        short_text(last.headline, _SENTENCE),
     )
 
 
