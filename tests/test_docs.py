@@ -416,7 +416,7 @@ REFUSED = [  # files that bring about the refusals of docs/data.md, and the data
     (JUDGED, {"bm25.tsv": HEAD + "q1\td4\t1e40\n"}),
     (JUDGED, {"bm25.tsv": None}),
     (JUDGED, {"bm25.tsv": HEAD}),
-    (JUDGED, {"bm25.tsv": "query_id\titem_id\tscore\nq1\td1\t1\n"}),
+    (JUDGED, {"bm25.tsv": "query_id\thit\tscore\nq1\td1\t1\n"}),
     (JUDGED, {"bm25.tsv": HEAD + "q1\td1\n"}),
     (JUDGED, {"bm25.tsv": HEAD + "q1\t\t1\n"}),
     (JUDGED, {"queries.tsv": "query_id\nq1\n"}),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ __all__ = [
     "hash_pairs",
     "index_judgments",
     "match",
+    "n_without_relevant",
     "rating_like_relevance",
     "refuse_repeat",
     "repeat_of",
@@ -534,14 +535,18 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
 
     Returns:
         None if the dataset or every measure chooses, or the grades are whole numbers that are few or reach 0. A choice
-        of the dataset that no grade reaches is named, too.
+        of the dataset that no grade reaches is named, too, and measures whose gains it does not change.
     """
     unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
     grades = judgments.kept_grades
     fractional = bool((grades != np.rint(grades)).any())
     if relevant is not None and grades.max() < relevant:
         return f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"
-    if relevant is not None or not unsaid or not (fractional or grades.min() > 0):
+    if not (fractional or grades.min() > 0):
+        return None
+    if relevant is not None and relevant > grades.min():
+        return _unmoved_gains(measures, relevant)
+    if relevant is not None or not unsaid:
         return None
     values, _ = np.unique(grades, return_counts=True)  # without counts it would import numpy.ma
     if not fractional and len(values) < _MANY:
@@ -556,3 +561,29 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
         f"relevance has {len(values):,} values from {values[0]:g} to {values[-1]:g}: with rel={rel:g} {counted} {verb} "
         f"as relevant in {named}; set `relevant: {high:g}` on the dataset, or rel=… in the measures"
     )
+
+
+def _unmoved_gains(measures: Sequence[Measure], relevant: float) -> str | None:
+    """What to know of measures by which documents below `relevant` gain, too."""
+    graded = [
+        measure
+        for measure in measures
+        if (gain := measure.metric.parameters.get("gain"))
+        and "binary" in get_args(gain.type)
+        and measure.parameters["gain"] != "binary"
+    ]
+    if not graded:
+        return None
+    others = dict(graded[0].given) | {"gain": "binary"}
+    binary = replace(graded[0], given=tuple(others.items()))
+    named = ", ".join(map(str, graded[:_NAMED])) + (f" and {len(graded) - _NAMED} more" if len(graded) > _NAMED else "")
+    below = f"documents with a relevance below `relevant: {relevant:g}` gain, too, in {named}"
+    return f"{below}; to count relevant documents alone, write gain=binary, such as {binary}"
+
+
+def n_without_relevant(judgments: Judgments, relevant: float | None) -> int:
+    """The queries without a document of at least this grade, or without a grade above 0."""
+    found = judgments.grades > 0 if relevant is None else judgments.grades >= relevant
+    if judgments.counted is not None:
+        found &= judgments.counted
+    return int((~judgments.have_any(found)).sum())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -62,6 +63,7 @@ class Recognised:
         replicates: likewise, the replicates of the model; none if it has one output.
         model: likewise, what the file calls the model; empty if it does not.
         dataset: likewise, the task and the like that the scores are of.
+        may_predict: of rankings, whether their scores may be predicted ratings.
     """
 
     path: str
@@ -75,6 +77,7 @@ class Recognised:
     replicates: tuple[str, ...] = ()
     model: str = ""
     dataset: str = ""
+    may_predict: bool = False
 
     @property
     def name(self) -> str:
@@ -190,7 +193,10 @@ def _recognised(file: StoredFile, begin: bytes) -> Recognised:
             break  # TREC text has no names of columns, and rankings would be read as judgments
     if found:
         role = _by_content(found)
-        return Recognised(file.path, role, _described(role, found[role]), found[role])
+        whole = role != "rankings" or len([*islice(_ranges(source), 2)]) == 1
+        may_predict = role == "rankings" and "predictions" in found and "judgments" not in found
+        reason = _described(role, found[role], whole=whole)
+        return Recognised(file.path, role, reason, found[role], may_predict=may_predict)
     for attempt in (_interactions, _scores_or_queries, _documents):
         with suppress(InputError):
             return attempt(source, is_table)
@@ -199,7 +205,11 @@ def _recognised(file: StoredFile, begin: bytes) -> Recognised:
 
 def _beginning(source: Source) -> Rows:
     """The first rows of a ranking."""
-    return next(iter(readers.RankingRanges(source, n_rows=_ROWS)))
+    return next(_ranges(source))
+
+
+def _ranges(source: Source) -> Iterator[Rows]:
+    return iter(readers.RankingRanges(source, n_rows=_ROWS))
 
 
 def _by_content(found: Mapping[Role, Rows]) -> Role:
@@ -214,12 +224,12 @@ def _by_content(found: Mapping[Role, Rows]) -> Role:
     return next(iter(found))
 
 
-def _described(role: Role, rows: Rows) -> str:
+def _described(role: Role, rows: Rows, *, whole: bool = True) -> str:
     counts = f"{len(rows.values):,} rows of {len(rows.query_ids):,} queries"
     if role == "rankings":
-        begins = "" if len(rows.values) < _ROWS else "the first "
+        counts = counts if whole else f"the first {len(rows.values):,} rows have {len(rows.query_ids):,} queries"
         value = "rank" if _are_ranks(rows.values) else "score"
-        return f"query, document and {value}; {begins}{counts}, up to {rows.counts.max()} documents each"
+        return f"query, document and {value}; {counts}, up to {rows.counts.max()} documents each"
     values = np.sort(rows.values)
     column = {"judgments": "relevance", "ratings": "rating", "predictions": "prediction"}[role]
     return f"query, document and {column}; {counts}, {column} from {values[0]:g} to {values[-1]:g}"

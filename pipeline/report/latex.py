@@ -59,6 +59,7 @@ _CORRECTIONS = {
     "bh": "corrected by Benjamini and Hochberg's method",
     "none": "not corrected",
 }
+_UNRELIABLE = r"$\sim$"  # behind an interval that is not to be trusted
 _HEAD = r"% Needs \usepackage{booktabs}; names beyond Latin script need LuaLaTeX or XeLaTeX, and a font that has them."
 
 
@@ -137,6 +138,7 @@ def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str], s
     known = [line.estimate for line in column.estimates.values() if line.estimate is not None]
     order = [] if column.best is None else list(dict.fromkeys(map(figure, known)))
     forms = dict(zip(order, (r"\textbf{%s}", r"\underline{%s}"), strict=False))
+    is_marked = style.intervals and _is_unreliable(column)
     for model in models:
         line = column.estimates.get(model)
         if line is None or line.estimate is None:
@@ -144,8 +146,13 @@ def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str], s
         else:
             text = figure(line.estimate)
             ends = interval_text(line.ci_low, line.ci_high, _number) if style.intervals else ""
-            interval = rf" {{\scriptsize {ends}}}" if ends else ""
+            mark = (_UNRELIABLE if line.mark else rf"\phantom{{{_UNRELIABLE}}}") if is_marked else ""
+            interval = rf" {{\scriptsize {ends}{mark}}}" if ends else ""
             yield forms.get(text, "%s") % _number(line.estimate) + interval + _marks(figures, column, model, style)
+
+
+def _is_unreliable(column: MeasureColumn) -> bool:
+    return any(line.mark and line.ci_low is not None for line in column.estimates.values())
 
 
 def _number(value: float | None) -> str:
@@ -184,6 +191,8 @@ def _caption(
         yield rf"Ranks by {escaped(columns[0].measure)} are simultaneous {level}\% intervals."
     if style.intervals:
         yield rf"In brackets: {100 * figures.page.evaluation.confidence:g}\% confidence intervals."
+        if any(map(_is_unreliable, columns)):
+            yield f"{_UNRELIABLE}: not reliable, as few queries decide it, or nearly all score alike."
     yield from _significance(figures, board.dataset, columns, style)
     yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest.conventions)))}."
 

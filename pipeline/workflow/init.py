@@ -29,6 +29,7 @@ CONFIG = "rankledger.yaml"
 
 _OURS = ("runs/records/", "runs/cache/", "runs/mlflow")  # what evaluations write into the runs folder of a project
 _DEEP = 100  # documents of a ranking, from which recall at that depth says something
+_PREDICTED = 0.5  # of the rows of an output, above which they predict ratings
 _RELEVANT = 0.8  # of the greatest rating: 4 of 5 stars
 _COLUMNS = re.compile(r"columns: \{[^{}\n]*\}")
 _PLAIN = re.compile(r"[A-Za-z_][\w./@-]*", re.ASCII)
@@ -142,6 +143,7 @@ def _drafted(folder: Path, files: Sequence[Recognised]) -> _Draft:
     for file in files:
         if file.role:
             of.setdefault(file.role, []).append(file)
+    _tell_lists(of)
     name = re.sub(r"[^A-Za-z0-9]+", "-", folder.resolve().name).strip("-")[:60] or "evaluation"
     if "rankings" in of and (of.keys() & {"judgments", "ratings"}):
         draft = _of_rankings(_Draft(name, "rankings"), of)
@@ -154,6 +156,17 @@ def _drafted(folder: Path, files: Sequence[Recognised]) -> _Draft:
     for model, output in draft.outputs.items():
         draft.used[output.name] = f"model {model}"
     return draft
+
+
+def _tell_lists(of: dict[Role, list[Recognised]]) -> None:
+    """Tell lists of recommendations from predictions of ratings, most of whose pairs were rated."""
+    judged, lists = of.get("ratings") or of.get("judgments", []), of.get("rankings", [])
+    if lists and judged and all(file.may_predict for file in lists):
+        rated = shared_pairs([_rows(file) for file in lists], [_rows(file) for file in judged])
+        if all(n > _PREDICTED * len(_rows(file).values) for n, file in zip(rated, lists, strict=True)):
+            of["predictions"] = [replace(file, role="predictions") for file in of.pop("rankings")]
+    if "predictions" in of and "rankings" not in of and judged:
+        of["ratings"] = judged
 
 
 def _nothing(folder: Path, files: Sequence[Recognised]) -> Iterator[str]:
@@ -195,7 +208,10 @@ def _of_rankings(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Dra
 
 def _ranking_measures(draft: _Draft, depth: int) -> Iterator[tuple[str, str]]:
     keys = {key for key, _, _ in draft.dataset}
-    yield "ndcg@10", "how well the first 10 are ordered, by grade; the first measure leads"
+    if "relevant" in keys:
+        yield "ndcg(gain=binary)@10", "how well the relevant ones are placed; the first measure leads"
+    else:
+        yield "ndcg@10", "how well the first 10 are ordered, by grade; the first measure leads"
     yield "rr@10", "1 / rank of the first relevant document"
     yield f"r@{_DEEP if depth >= _DEEP else 10}", "share of the relevant documents that was found"
     yield "ap", "precision, averaged over the relevant documents"
@@ -284,7 +300,9 @@ def _add_tables(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised
 
 def _add_interactions(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised]]) -> None:
     """What the same queries consumed before: the largest file that shares queries with the judgments and no pair."""
-    left = [file for role in ("interactions", "ratings") for file in of.get(role, ()) if file.name not in draft.used]
+    training = [file for file in of.get("judgments", ()) if _is_training(file)]
+    known = [*of.get("interactions", ()), *of.get("ratings", ()), *training]
+    left = [file for file in known if file.name not in draft.used]
     before = [
         file
         for file, shared in zip(left, shared_pairs([_rows(file) for file in left], [rows]), strict=True)

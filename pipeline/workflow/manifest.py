@@ -19,6 +19,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput, content_of
+from rankledger.pipeline.data.judgments import n_without_relevant
 from rankledger.pipeline.support.environment import at_work, environment
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined
@@ -253,11 +254,7 @@ def _n_without_relevant(dataset: DatasetInput | ExternalDataset, relevant: float
     """The queries without a relevant document, or without a grade above 0; None if none is graded."""
     if not isinstance(dataset, DatasetInput) or dataset.kind != "rankings":
         return None
-    judgments = dataset.judgments
-    found = judgments.grades > 0 if relevant is None else judgments.grades >= relevant
-    if judgments.counted is not None:
-        found &= judgments.counted
-    return int((~judgments.have_any(found)).sum())
+    return n_without_relevant(dataset.judgments, relevant)
 
 
 def _depth(joined: Joined | None) -> list[float] | None:

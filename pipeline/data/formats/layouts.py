@@ -53,6 +53,7 @@ class _Tool:
 
 
 _RATINGS = {"relevance": ("rating",), "rating": ("rating",)}
+_PREDICTED = {"score": ("prediction",)}  # of recommendations, by which they are ordered
 _TOOLS = (
     # beir/datasets/data_loader.py reads qrels/test.tsv by position; datasets.zip and HuggingFace have these names.
     _Tool("BEIR", "query-id", "corpus-id", {"relevance": ("score",)}),
@@ -63,12 +64,12 @@ _TOOLS = (
     # ratings.csv of ml-latest-small, ml-25m and ml-32m: userId,movieId,rating,timestamp.
     _Tool("MovieLens", "userId", "movieId", _RATINGS),
     # Microsoft's recommenders/utils/constants.py: DEFAULT_USER_COL and so on.
-    _Tool("recommenders", "userID", "itemID", _RATINGS),
+    _Tool("recommenders", "userID", "itemID", {**_RATINGS, **_PREDICTED}),
     # RecBole's atomic files: a name and its type in each field of the header.
     _Tool("RecBole", "user_id:token", "item_id:token", {"relevance": ("rating:float",), "rating": ("rating:float",)}),
     # LensKit: item lists have user_id, item_id, score, rank; frames before 2025 user, item, score, rank, prediction.
     _Tool("LensKit", "user_id", "item_id", {**_RATINGS, "prediction": ("score",)}),
-    _Tool("LensKit", "user", "item", {**_RATINGS, "prediction": ("score",)}),
+    _Tool("LensKit", "user", "item", {**_RATINGS, **_PREDICTED, "prediction": ("score",)}),
     # surprise/prediction_algorithms/predictions.py: the named tuple Prediction.
     _Tool("Surprise", "uid", "iid", {"relevance": ("r_ui",), "rating": ("r_ui",), "prediction": ("est",)}),
 )
@@ -78,7 +79,9 @@ _SINGLE = {
     "doc_id": {_BEIR_ID: "BEIR", **{tool.doc_id: tool.name for tool in _TOOLS}},
 }
 
-# What a column may mean, by its name in lower case without signs: only to propose a line, never to read a file.
+_NAMED = "by the names of its columns"
+
+# What a column may mean, by its name in lower case without signs.
 _MEANINGS = {
     "query_id": {"id", "q", "qid", "query", "queryid", "topic", "topicid", "uid", "user", "userid", "customerid"},
     "doc_id": {
@@ -93,6 +96,10 @@ _MEANINGS = {
     "prediction": {"est", "pred", "predictedrating", "prediction", "rating", "score"},
     "time": {"date", "text", "time", "timestamp", "title"},
 }
+
+
+# Names that are proposed, and by which no file is read: they may mean another column, or the less the better.
+_MISTAKABLE = {"d", "distance", "id", "q", "qrel", "score", "rating", "stars", "time", "title", "text"}
 
 
 class Recognised(NamedTuple):
@@ -118,13 +125,19 @@ def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collectio
         found: the file's columns; ours come next.
     """
     absent = [column for column in columns if column not in names and column not in found]
-    tool, known = _of_pair(absent, found) if set(_IDS) <= set(columns) else _of_single(columns, absent, found)
+    is_pair = set(_IDS) <= set(columns)
+    tool, known = _of_pair(absent, found) if is_pair else _of_single(columns, absent, found)
+    if is_pair and not known:
+        likely = [column for column in absent if column != "score" or RANK not in found]
+        known = _unmistakable(likely, found)
+        tool = _NAMED if known else ""
     wants_rank = "score" in absent or ("score" in columns and "score" not in names and RANK in names)
     by_rank = wants_rank and names.get(RANK, RANK) in found
     if by_rank:
         known = {**known, RANK: names.get(RANK, RANK)}
     taken = {ours: name for ours, name in known.items() if ours not in names}
-    found_as = [*([f"as files of {tool}"] if tool else []), *(["by rank"] if by_rank else [])]
+    named = tool if tool == _NAMED else f"as files of {tool}"
+    found_as = [*([named] if tool else []), *(["by rank"] if by_rank else [])]
     remark = f"read {' and '.join(found_as)}: {columns_line(taken)}" if taken else ""
     return Recognised({**known, **names}, by_rank, remark)
 
@@ -137,6 +150,17 @@ def _of_pair(absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[s
     named = {"query_id": (tools[0].query_id,), "doc_id": (tools[0].doc_id,), **tools[0].values}
     known = {ours: name for ours in absent for name in reversed(named.get(ours, ())) if name in found}
     return (tools[0].name if known else ""), known
+
+
+def _unmistakable(absent: Sequence[str], found: Collection[str]) -> dict[str, str]:
+    """The names of all absent columns, if for each of them one column of the file can be meant and no other."""
+    meant: dict[str, str] = {}
+    for column in absent:
+        likely = [name for name in found if means(name, column) and _plain(name) not in _MISTAKABLE]
+        if len(likely) != 1 or likely[0] in meant.values():
+            return {}
+        meant[column] = likely[0]
+    return meant
 
 
 def _of_single(columns: Sequence[str], absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
@@ -173,7 +197,11 @@ def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[
 
 def means(name: str, column: str) -> bool:
     """Whether a name is one that people give to our column."""
-    return re.sub(r":.*|[\W_]", "", name).lower() in _MEANINGS.get(column, ())
+    return _plain(name) in _MEANINGS.get(column, ())
+
+
+def _plain(name: str) -> str:
+    return re.sub(r":.*|[\W_]", "", name).lower()
 
 
 def columns_line(names: Mapping[str, str]) -> str:

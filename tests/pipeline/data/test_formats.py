@@ -371,10 +371,10 @@ def test_blanks_in_the_fields_of_tables_are_kept():
 @pytest.mark.parametrize("format", ["tsv", "csv"])
 def test_a_missing_column_is_refused_with_those_found(format):
     """The message lists what the header has and says how to map it."""
-    message = refused(encode(JUDGED, format, names=("qid", "doc_id", "relevance")), "a." + format)
+    message = refused(encode(JUDGED, format, names=("search", "doc_id", "relevance")), "a." + format)
 
     assert message == (
-        f"a.{format}:1: no column 'query_id' among qid, doc_id, relevance; map it with columns: {{query_id: qid}}"
+        f"a.{format}:1: no column 'query_id' among search, doc_id, relevance; map it with columns: {{query_id: search}}"
     )
 
 
@@ -641,8 +641,8 @@ def test_a_column_missing_from_parquet_is_refused_with_those_found():
     """As for tables of text, without a line."""
     ids = pa.array(["x", "y"])
 
-    assert refused(parquet_of(ids, ids, TWO, names=("query_id", "item", "relevance")), "a.parquet") == (
-        "a.parquet: no column 'doc_id' among query_id, item, relevance; map it with columns: {doc_id: item}"
+    assert refused(parquet_of(ids, ids, TWO, names=("query_id", "hit", "relevance")), "a.parquet") == (
+        "a.parquet: no column 'doc_id' among query_id, hit, relevance; map it with columns: {doc_id: hit}"
     )
 
 

@@ -172,6 +172,28 @@ def test_tables_of_ids_are_recognised_by_one_name():
     assert items.ids.to_pylist() == ["10", "11"]
 
 
+@pytest.mark.parametrize(
+    ("header", "read", "line"),
+    [
+        ("qid,docid,grade", read_judgments, "query_id: qid, doc_id: docid, relevance: grade"),
+        ("qid,docid,score", read_ranking, "query_id: qid, doc_id: docid"),
+        (
+            "customer id,product id,similarity",
+            read_ranking,
+            'query_id: "customer id", doc_id: "product id", score: sim',
+        ),
+        ("query_id,doc_id,rel", read_judgments, "relevance: rel"),
+        ("user,item,prediction", read_ranking, "query_id: user, doc_id: item, score: prediction"),
+    ],
+)
+def test_names_that_can_mean_one_column_alone_are_read(header, read, line):
+    """A remark has the line that they stand for; a distance, a second id or a bare score is not taken for anything."""
+    rows = read(write(Path("a.csv"), f"{header}\nq1,d1,1\nq1,d2,2\n"))
+
+    assert contents(rows) == [("q1", "d1", 1), ("q1", "d2", 2)]
+    assert f"columns: {{{line}" in rows.remarks[0]
+
+
 def test_our_own_names_need_no_remark():
     """What the config or the names say is not guessed."""
     assert read_ranking(write(Path("a.tsv"), "query_id\tdoc_id\tscore\trank\nq\td\t1\t1\n")).remarks == ()
@@ -185,9 +207,9 @@ def test_our_own_names_need_no_remark():
         ("search,hit,grade", read_judgments, "query_id: search, doc_id: hit, relevance: grade"),
         ("item,user,ts,stars", read_ratings, "rating: stars"),
         (
-            "customer id,product id,similarity",
+            "customer id,product id,distance",
             read_ranking,
-            'query_id: "customer id", doc_id: "product id", score: sim',
+            'query_id: "customer id", doc_id: "product id", score: distance',
         ),
         ("user_id,item_id,timestamp", read_judgments, "relevance: …"),
     ],

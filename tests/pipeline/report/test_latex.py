@@ -231,6 +231,20 @@ def test_columns_with_intervals_are_fewer():
     assert rows(latex([found], n_measures=9, style=TableStyle(intervals=True)))[0] == ["Model", *measures]
 
 
+def test_an_interval_that_is_not_reliable_is_marked():
+    """As on the terminal; the caption says what the mark means, and the others keep their place."""
+    found = estimates("web", {"bm25": {"ap": 0.5}, "dense": {"ap": 0.4}})
+    lines = [replace(line, ci_low=0.3, ci_high=0.6, mark="sparse" if line.model == "dense" else "") for line in found]
+    text = latex([page(lines)], style=TableStyle(intervals=True))
+
+    assert rows(text)[1:] == [
+        ["bm25", r"\textbf{0.5000} {\scriptsize [0.3000, 0.6000]\phantom{$\sim$}}"],
+        ["dense", r"\underline{0.4000} {\scriptsize [0.3000, 0.6000]$\sim$}"],
+    ]
+    assert r"$\sim$: not reliable, as few queries decide it, or nearly all score alike." in text
+    assert r"\sim" not in latex([page(lines)])
+
+
 def test_a_minus_sign_is_no_hyphen():
     """-0.5 and the ends of its interval have the sign of formulas, in the exponent of 2e-05, too."""
     found = estimates("web", {"bm25": {"kendall_tau": -0.5, "ap": 2e-5}})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import zipfile
 from collections.abc import Iterable, Sequence
@@ -321,7 +322,7 @@ def test_a_table_that_no_reader_takes_has_the_line_of_the_reader(tmp_path):
 
 
 def test_a_ranking_by_rank_is_called_one(tmp_path):
-    """Ranks are no scores; where ids have other names, the line to write is what the reader proposes, and runs."""
+    """Ranks are no scores; ids may have other names that can mean nothing else."""
     write_trec(tmp_path)
     ranked = [(query, doc, place % 6 + 1) for place, (query, doc, _) in enumerate(RANKED)]
     write(tmp_path / "colbert.tsv", ("query_id", "doc_id", "rank"), ranked)
@@ -331,10 +332,33 @@ def test_a_ranking_by_rank_is_called_one(tmp_path):
     described = {path: reason for path, _, reason in found.files}
     assert described["colbert.tsv"].startswith("query, document and rank;")
     assert described["bm25.run"].startswith("query, document and score;")
-    line = "outputs: {path: splade.tsv, columns: {query_id: qid, doc_id: pid}}"
-    assert f"#   {line}\n" in found.path.read_text()
-    found.path.write_text(found.path.read_text().replace("models:\n", f"models:\n  splade: {{{line}}}\n"))
+    assert described["splade.tsv"].startswith("query, document and rank;")
     assert rankledger.validate(found.path).failures == ()
+
+
+def test_lists_of_recommendations_are_told_from_predicted_ratings(tmp_path):
+    """Of a list of six few pairs were rated; the file of training is what the users consumed, and 4 is relevant."""
+    pairs = [(f"u{user}", f"i{item}", 1.0 + (user + item) % 5) for user in range(6) for item in range(40)]
+    write(tmp_path / "train.csv", ("userId", "movieId", "rating"), [pair for pair in pairs if pair[1] < "i2"])
+    write(tmp_path / "test.csv", ("userId", "movieId", "rating"), [pair for pair in pairs if pair[1] in ("i30", "i31")])
+    lists = [(user, item, 9.5 - place % 6) for place, (user, item, _) in enumerate(pairs) if item >= "i30"]
+    write(tmp_path / "knn.csv", ("user", "item", "prediction"), lists)
+    found = init(tmp_path)
+
+    assert dataset_of(found) == {"judgments": "test.csv", "relevant": 4, "interactions": "train.csv"}
+    assert config_of(found)["suites"]["main"][0] == "ndcg(gain=binary)@10"
+    runs(found)
+
+
+def test_the_first_rows_of_a_long_ranking_are_called_so(tmp_path):
+    """Of 12,000 rows of 12 queries not all are read to know it, and the counts say so."""
+    write_trec(tmp_path)
+    rows = [f"q{query} Q0 d{doc} {doc} {-doc} t" for query in range(12) for doc in range(1000)]
+    (tmp_path / "long.run").write_text("\n".join(rows))
+    found = init(tmp_path)
+
+    (described,) = [reason for path, _, reason in found.files if path == "long.run"]
+    assert re.fullmatch(r"query, document and rank; the first [\d,]+ rows have \d+ queries, up to 1000 .*", described)
 
 
 def test_odd_names_are_quoted(tmp_path):
