@@ -51,6 +51,7 @@ _FILES = (
         "agreement.csv",
         "curves.csv",
         "movers.csv",
+        "queries.json",
         "gates.json",
         "changes.csv",
     ),

@@ -56,12 +56,16 @@ class Cell:
         tone: its colour.
         bar: custom properties that place an interval in the cell, `--l:.25;--w:.5;--m:.5`; empty if none is drawn.
         strong: whether it is bold, such as the best figure.
+        link: the address that the text leads to; empty if it is no link.
+        drawing: an element of SVG that stands after the text, as a page takes it; empty if there is none.
     """
 
     text: str
     tone: Tone = ""
     bar: str = ""
     strong: bool = False
+    link: str = ""
+    drawing: str = ""
 
 
 Row: TypeAlias = tuple[str | Cell, ...]
@@ -181,19 +185,26 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Drawings:
-    """Charts beside each other, as many as there is room for, and other blocks after them."""
+    """Charts beside each other, as many as there is room for."""
 
     items: tuple[Drawing, ...]
-    beside: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that are shown once they are opened, and in print: below `name`, which users gave, and a title."""
+    """Blocks that are shown once they are opened, and in print: below `name`, which users gave, and a title.
+
+    Attributes:
+        name: what users called it.
+        title: stands after the name.
+        blocks: what is shown.
+        query: the query that they are about, whose link `#query=ID` opens them; empty if they are about none.
+    """
 
     name: str
     title: str
     blocks: tuple[Block, ...]
+    query: str = ""
 
 
 @dataclass(frozen=True)
