@@ -208,7 +208,8 @@ def compare(
     Example:
         rankledger compare --name quickstart
         rankledger compare last_passed last --name nightly --measure ndcg@10
-        rankledger compare last#tfidf last#bm25 --name quickstart --output changes.html
+        rankledger compare last#tfidf last#bm25 --name quickstart
+        rankledger compare --name nightly --output changes.html
     """
     from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
 

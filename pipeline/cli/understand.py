@@ -89,7 +89,7 @@ def explain(
     \b
     Example:
         rankledger explain configs/quickstart.yaml --model bm25 --query q004
-        rankledger explain configs/quickstart.yaml --model bm25 --model tfidf --query q004
+        rankledger explain last --model bm25 --model tfidf --query q004
     """
     from rankledger.pipeline.report.explanation import as_data, markdown, tables
 
