@@ -80,25 +80,18 @@ def test_the_address_opens_a_query(opened, nights):
 
 
 def test_a_click_on_a_point_opens_its_query(opened, nights):
-    """The point of the query that fell most: its lists are opened below its own chart, and the address names it."""
+    """The point of the query that moved most: its lists are opened below its own chart, and the address names it."""
     page = opened(nights / "changes.html")
-    (query,) = _queries(page)[:1]
     figure = page.all("figure[data-points]")[0]
-    x, y = _place(page, figure, query)
     svg = figure.find_element("css selector", "svg")
     page.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", svg)
-    size = svg.size
-    ActionChains(page.driver).move_to_element_with_offset(
-        svg, x - size["width"] / 2, y - size["height"] / 2
-    ).click().perform()
-    page.wait("the query", lambda: _open_queries(page))
+    x, y = _place(page, figure)
+    middle = svg.size["width"] / 2, svg.size["height"] / 2
+    ActionChains(page.driver).move_to_element_with_offset(svg, x - middle[0], y - middle[1]).click().perform()
+    (query,) = page.wait("the query", lambda: _open_queries(page))
 
-    opened_query = _open_queries(page)[0]
-    assert page.driver.execute_script("return decodeURIComponent(location.hash)") == f"#query={opened_query}"
-    (lists,) = page.driver.execute_script(
-        "return [...document.querySelectorAll('details[data-query][open] table')].slice(0, 1)"
-    )
-    assert lists.is_displayed()
+    assert page.driver.execute_script("return decodeURIComponent(location.hash)") == f"#query={query}"
+    assert all(table.is_displayed() for table in page.all("details[data-query][open] table"))
 
 
 def test_an_index_leads_to_its_pages(chromium_on_files, nights):
@@ -127,15 +120,16 @@ def _open_queries(page: Report) -> list[str]:
     return found
 
 
-def _place(page: Report, figure: WebElement, query: str) -> tuple[float, float]:
-    """Where the point of a query is drawn, in pixels from the left and the top of the chart."""
+def _place(page: Report, figure: WebElement) -> tuple[float, float]:
+    """Where the point of the first query below a chart is drawn, in pixels from the chart's left and top."""
     code = """
-        const [figure, query] = arguments, svg = figure.querySelector("svg");
-        const point = pointsOf(figure).find(([id]) => id === query) ?? pointsOf(figure)[0];
-        const [left, top, width, height, low, high] = figure.dataset.points.split(" ").map(Number);
+        const svg = arguments[0].querySelector("svg");
         const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-        return [left + (point[1] - low) / (high - low) * width, top + height - (point[2] - low) / (high - low) * height]
+        const [left, top, width, height, low, high] = arguments[0].dataset.points.split(" ").map(Number);
+        const title = document.querySelector("details[data-query] summary").textContent;
+        const [before, after] = /([\\d.]+) → ([\\d.]+)/.exec(title).slice(1).map(Number);
+        return [left + (before - low) / (high - low) * width, top + height - (after - low) / (high - low) * height]
             .map(pixels => pixels * scale);
     """
-    x, y = page.driver.execute_script(code, figure, query)
+    x, y = page.driver.execute_script(code, figure)
     return float(x), float(y)
