@@ -179,6 +179,7 @@ def show(
 @click.option("--measure", help="Measure to rank queries and slices by; by default the lead measure.")
 @click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Queries to list for each model.")
 @click.option("--force", is_flag=True, help="Compare even if judgments, queries or definitions differ.")
+@options.file("--output", help="Write the comparison as a page, too: FILE ends in .html.")
 @options.name
 @options.form
 @options.runs_dir
@@ -191,6 +192,7 @@ def compare(
     measure: str | None,
     top: int,
     force: bool,
+    output: str | None,
     name: str | None,
     form: str | None,
     runs_dir: str,
@@ -207,12 +209,28 @@ def compare(
         rankledger compare --name quickstart
         rankledger compare last_passed last --name nightly --measure ndcg@10
         rankledger compare last#tfidf last#bm25 --name quickstart
+        rankledger compare --name nightly --output changes.html
     """
     from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
 
+    if output is not None and not output.lower().endswith(".html"):
+        raise click.UsageError(f"--output: {output}: a comparison is written as a page; let the name end in .html")
     comparison = rankledger.compare(
-        base, candidate, measure=measure, top=top, force=force, name=name, runs_dir=runs_dir, records=records, jobs=jobs
+        base,
+        candidate,
+        measure=measure,
+        top=top,
+        force=force,
+        details=output is not None,
+        name=name,
+        runs_dir=runs_dir,
+        records=records,
+        jobs=jobs,
     )
+    if output is not None:
+        from rankledger.pipeline.report.html.comparisons import comparison_html
+
+        _write(comparison_html(comparison), output)
     terminal.print_result(comparison, form, json=comparison_data, markdown=comparison_markdown, table=comparison_tables)
     for line in comparison.warnings:
         terminal.print_remark(line)
@@ -337,6 +355,7 @@ def report(
         measures=measures,
         last=last,
         style=None if style == TableStyle() else style,
+        output=file,
         runs_dir=runs_dir,
         records=records,
         tracking_uri=tracking_uri,

@@ -26,9 +26,27 @@ def _required_query(query: str | None) -> str:
     return query
 
 
+def _one_or_two(models: tuple[str, ...]) -> tuple[str, str | None]:
+    """The model, and the one to show beside it.
+
+    Raises:
+        UsageError: there are more.
+    """
+    if len(models) > 2:
+        raise click.UsageError(f"--model: found {len(models)} models; name one, or two to see side by side")
+    return models[0], models[1] if len(models) == 2 else None
+
+
 @click.command(short_help="Show how a query gets its score.")
 @click.argument("source", metavar="CONFIG|RECORD", type=click.Path())
-@click.option("--model", required=True, help="Model whose output to explain.")
+@click.option(
+    "--model",
+    "models",
+    required=True,
+    multiple=True,
+    metavar="MODEL",
+    help="Model whose output to explain; a second one is shown beside it.",
+)
 @click.option("--query", help="Query to explain; `compare` lists those that changed most.  [required]")
 @click.option("--measure", help="Measure, such as ndcg@10, in a suite or not; by default the lead measure.")
 @click.option("--dataset", help="Dataset; needed if several judge the query.")
@@ -49,7 +67,7 @@ def _required_query(query: str | None) -> str:
 @options.quiet
 def explain(
     source: str,
-    model: str,
+    models: tuple[str, ...],
     query: str | None,
     measure: str | None,
     dataset: str | None,
@@ -71,12 +89,15 @@ def explain(
     \b
     Example:
         rankledger explain configs/quickstart.yaml --model bm25 --query q004
+        rankledger explain last --model bm25 --model tfidf --query q004
     """
     from rankledger.pipeline.report.explanation import as_data, markdown, tables
 
+    model, against = _one_or_two(models)
     explanation = rankledger.explain(
         source,
         model=model,
+        against=against,
         query=_required_query(query),
         measure=measure,
         dataset=dataset,

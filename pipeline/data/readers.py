@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,13 +54,16 @@ from rankledger.pipeline.types.inputs import (
 
 __all__ = [
     "RankingRanges",
+    "TextReader",
     "layout_remarks",
     "ranking_kind",
+    "read_document_texts",
     "read_documents",
     "read_interactions",
     "read_judgments",
     "read_predictions",
     "read_queries",
+    "read_query_texts",
     "read_ranking",
     "read_ratings",
     "take_ranking",
@@ -293,6 +296,44 @@ def read_documents(source: Source | str, *, features: Sequence[str] = ()) -> Ids
         documents,
         features={name: _joined_feature(documents.path, name, columns, n_documents) for name, columns in joined},
     )
+
+
+TextReader: TypeAlias = Callable[[Source, Collection[str], Sequence[str]], tuple[tuple[InputFile, ...], dict[str, str]]]
+"""Reads the texts of some ids from the first of these columns that a file has, and says which files it read."""
+
+
+def read_query_texts(
+    source: Source, ids: Collection[str], columns: Sequence[str]
+) -> tuple[tuple[InputFile, ...], dict[str, str]]:
+    """The texts of these queries of a queries table. Errors are those of `read_judgments`."""
+    return _read_texts(Reading(source, _QUERIES), ids, columns)
+
+
+def read_document_texts(
+    source: Source, ids: Collection[str], columns: Sequence[str]
+) -> tuple[tuple[InputFile, ...], dict[str, str]]:
+    """The texts of these documents of a catalogue. Errors are those of `read_judgments`."""
+    return _read_texts(Reading(source, _DOCUMENTS), ids, columns)
+
+
+def _read_texts(
+    reading: Reading, ids: Collection[str], columns: Sequence[str]
+) -> tuple[tuple[InputFile, ...], dict[str, str]]:
+    wanted = strings(ids)
+
+    def take(part: FilePart, table: pa.Table) -> dict[str, str]:
+        known = part.format.columns(part)
+        named = next((name for name in columns if known.count(name) == 1), None)
+        if named is None:
+            return {}
+        own = table.column(reading.kind.ids[0]).cast(pa.string())
+        places = np.flatnonzero(pc.is_in(own, wanted).to_numpy(zero_copy_only=False))
+        cells = part.format.cells(part, [named])[named]
+        texts = {own[place].as_py(): _text(part, named, place, cells[place]) for place in places.tolist()}
+        return {name: text for name, text in texts.items() if text is not None}
+
+    found = {name: text for texts in reading.each(take) for name, text in texts.items()}
+    return tuple(reading.files), found
 
 
 def _texts(part: FilePart, column: str) -> list[str | None]:

@@ -25,12 +25,14 @@ from rankledger.pipeline.record.tables import (
     is_text,
     lines_in,
     query_changes_in,
+    query_details_in,
     read_file,
     refuse_unknown,
     verdicts_in,
     write_gates,
     write_lines,
     write_query_changes,
+    write_query_details,
 )
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
@@ -44,6 +46,7 @@ from rankledger.pipeline.types.views import (
     CurvePoint,
     OrderAgreement,
     QueryChange,
+    QueryDetail,
     ReplicateEstimate,
     SliceChange,
     VarianceComponents,
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.upkeep import ComparedFigures
 
 __all__ = [
+    "CHANGES_PAGE",
     "FIGURES",
     "Judged",
     "RecordTables",
@@ -61,11 +65,16 @@ __all__ = [
     "read_curves",
     "read_figures",
     "read_query_changes",
+    "read_query_details",
     "read_record",
     "record_of",
     "refuse_changed",
     "write_record",
 ]
+
+
+CHANGES_PAGE = "changes.html"
+"""What changed since the night before, as a page of its own."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,9 @@ def write_record(
     tables: RecordTables,
     timings: Mapping[str, float] = MappingProxyType({}),
     query_changes: Sequence[QueryChange] = (),
+    query_details: Sequence[QueryDetail] = (),
     page: str | None = None,
+    compared: Callable[[Record], str | None] | None = None,
     own: bool = False,
 ) -> Record:
     """Write a record whole, or nothing.
@@ -146,7 +157,10 @@ def write_record(
         tables: all other figures.
         timings: the seconds that each stage took.
         query_changes: the queries that moved most.
+        query_details: what is known of them.
         page: the text of `report.html`; None where there is to be none.
+        compared: the text of `changes.html`, which is made from the record's files as they will be read; None where
+            there is to be none.
         own: whether it is put on the list of the user's own records; `sync` asks for the store of any other.
 
     Raises:
@@ -164,16 +178,27 @@ def write_record(
         _write_tables(partial, tables)
         if query_changes:
             write_query_changes(partial / "movers.csv", query_changes)
-        written = _finish(partial, manifest, timings)
+        if query_details:
+            write_query_details(partial / "queries.json", query_details)
+        if compared is not None:
+            text = compared(_record_of(partial, _manifest_of(partial, manifest, timings), tables))
+            if text is not None:
+                (partial / CHANGES_PAGE).write_text(text, encoding="utf-8", newline="\n")
+        written = _finish(partial, _manifest_of(partial, manifest, timings))
         if own:  # before it has its name: a process that is killed in between leaves no record that is not known
             with contextlib.suppress(OSError):
                 remember_own(manifest.evaluation_id, digest_of(partial))
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole all the same
         _sync(folder)
+    return _record_of(path, written, tables)
+
+
+def _record_of(path: Path, manifest: Manifest, tables: RecordTables) -> Record:
+    """The record in that folder, whose tables need not be read again."""
     return Record(
         path,
-        written,
+        manifest,
         summary=lambda: tables.estimates,
         comparisons=lambda: tables.comparisons or (),
         slice_changes=lambda: tables.slice_changes or (),
@@ -206,14 +231,18 @@ def _write_tables(folder: Path, tables: RecordTables) -> None:
         write_lines(folder / "changes.csv", ChangeSince, tables.changes)
 
 
-def _finish(partial: Path, description: Description, timings: Mapping[str, float]) -> Manifest:
-    """Write the manifest, which has the hashes of the other files, and have all files on disk."""
-    manifest = Manifest(
+def _manifest_of(partial: Path, description: Description, timings: Mapping[str, float]) -> Manifest:
+    """The manifest, which has the hashes of all other files."""
+    return Manifest(
         **dict(description),
         finished=datetime.now(UTC).isoformat(),
         timings=dict(timings),
         files={file.name: _described(file) for file in sorted(partial.iterdir())},
     )
+
+
+def _finish(partial: Path, manifest: Manifest) -> Manifest:
+    """Write the manifest, and have all files on disk."""
     (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     for file in partial.iterdir():
         _sync(file)
@@ -317,6 +346,21 @@ def read_query_changes(record: Record) -> tuple[QueryChange, ...]:
     refuse_unknown(record.manifest, record.path / "movers.csv", ((line.dataset, line.model) for line in lines))
     _refuse_undefined(record, "movers.csv", (line.measure for line in lines))
     return lines
+
+
+def read_query_details(record: Record) -> tuple[QueryDetail, ...]:
+    """What a record keeps of the queries that moved most; none if it has none.
+
+    Raises:
+        InputError: it is not what was written.
+    """
+    name = "queries.json"
+    data = read_file(record.path, record.manifest, name)
+    details = () if data is None else query_details_in(data, record.path / name)
+    for detail in details:
+        if detail.dataset not in record.manifest.datasets:
+            raise InputError(f"{record.path / name}: {detail.dataset!r} is not in the record; restore the record")
+    return details
 
 
 def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:

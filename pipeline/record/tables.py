@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import asdict, fields
 from functools import partial
 from io import StringIO
-from itertools import groupby
+from itertools import accumulate, groupby
 from math import isfinite
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -33,6 +33,7 @@ from rankledger.pipeline.types.views import (
     CurvePoint,
     OrderAgreement,
     QueryChange,
+    QueryDetail,
     RankedDocument,
     ReplicateEstimate,
     SliceChange,
@@ -47,12 +48,14 @@ __all__ = [
     "Rows",
     "damaged_files",
     "figure",
+    "fitting_details",
     "is_text",
     "lines_in",
     "lines_of",
     "looks_in",
     "number",
     "query_changes_in",
+    "query_details_in",
     "rank",
     "read_file",
     "read_unchanged",
@@ -64,6 +67,7 @@ __all__ = [
     "write_gates",
     "write_lines",
     "write_query_changes",
+    "write_query_details",
 ]
 
 Line = TypeVar(
@@ -310,6 +314,50 @@ def _query(rows: Sequence[Sequence[Any]]) -> QueryChange:
     known = [RankedDocument(*row[-len(_DOCUMENT) :]) for row in rows if row[-len(_DOCUMENT) + 1] is not None]
     documents = tuple(document for document in known if document.grade > 0) if known else None
     return QueryChange(**names, before=before, after=after, change=change, documents=documents)
+
+
+class _Queries(BaseModel):
+    """What `queries.json` holds."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, defer_build=True)
+
+    queries: tuple[QueryDetail, ...]
+
+
+_DETAILS = 1_000_000  # bytes of queries.json
+
+
+def fitting_details(details: Iterable[QueryDetail]) -> tuple[QueryDetail, ...]:
+    """As many of them, from the first on, as `queries.json` may hold: 1 MB."""
+    own = tuple(details)
+    sizes = accumulate(len(_detail_line(detail).encode()) + 2 for detail in own)
+    return tuple(detail for detail, size in zip(own, sizes, strict=True) if size <= _DETAILS)
+
+
+def write_query_details(path: Path, details: Sequence[QueryDetail]) -> None:
+    """Write what is known of queries, a line each, in their order."""
+    lines = ",\n".join(map(_detail_line, details))
+    path.write_text(f'{{"queries": [\n{lines}\n]}}\n', encoding="utf-8", newline="\n")
+
+
+def _detail_line(detail: QueryDetail) -> str:
+    return json.dumps(asdict(detail), ensure_ascii=False, allow_nan=False)
+
+
+def query_details_in(data: bytes, path: Path) -> tuple[QueryDetail, ...]:
+    """What the file says of queries, as it was written.
+
+    Args:
+        data: what it holds.
+        path: the file, for messages.
+
+    Raises:
+        InputError: it is not what was written.
+    """
+    try:
+        return _Queries.model_validate_json(data).queries
+    except ValidationError as error:
+        raise InputError(f"{path}: {finding(error)}; restore the record") from None
 
 
 class _Gates(BaseModel):

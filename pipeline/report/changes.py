@@ -44,6 +44,9 @@ __all__ = [
     "query_rows",
     "record_list",
     "records_data",
+    "split_tables",
+    "summary",
+    "where",
 ]
 
 _NAMED = 3  # documents of a query, and sparse differences
@@ -97,7 +100,7 @@ def comparison_tables(report: ComparisonReport, *, width: int, colour: bool) -> 
     """
     text = TerminalText(width=width, colour=colour)
     text.add(*_heading(report))
-    text.add(*_where(report), _summary(report), style="bold")
+    text.add(*where(report), summary(report), style="bold")
     for table in _tables(report):
         text.add_table(table)
     text.add(*_notes(report))
@@ -109,7 +112,7 @@ def comparison_markdown(report: ComparisonReport) -> str:
     title = ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in report.records)
     lines = [f"### {plain(title)}", ""]
     lines += [*(f"- {plain(line)}" for line in _heading(report)), ""]
-    lines += [text for line in (*_where(report), _summary(report)) for text in (f"**{plain(line)}**", "")]
+    lines += [text for line in (*where(report), summary(report)) for text in (f"**{plain(line)}**", "")]
     for table in _tables(report):
         lines += [f"{plain(table.title)}:", "", *table.in_markdown(), ""]
     return "\n".join([*lines, *(f"- {plain(line)}" for line in _notes(report))]).rstrip("\n") + "\n"
@@ -165,14 +168,15 @@ def _description(side: Side) -> str:
     return f"{side.evaluation_id} of {created:%Y-%m-%d %H:%M} UTC{commit}"
 
 
-def _where(report: ComparisonReport) -> Iterator[str]:
+def where(report: ComparisonReport) -> Iterator[str]:
     """A line per slice in which the change differs from the rest; models and datasets are named if they are several."""
     for line in report.slice_changes:
         names = models(line.model, line.baseline) if len(report.pairs) > 1 else ""
         yield where_it_changed(line, names, line.dataset if len(report.leading) > 1 else "")
 
 
-def _summary(report: ComparisonReport) -> str:
+def summary(report: ComparisonReport) -> str:
+    """How many differences are better, worse and unclear, in a line."""
     if not report.moved:
         return "nothing changed: every query has the same score"
     overall = [line.without_rounding() for line in report.comparisons if line.slice == ALL]
@@ -196,7 +200,7 @@ def _name_of(report: ComparisonReport, line: Comparison) -> str:
 
 def _tables(report: ComparisonReport) -> Iterator[TextTable]:
     """The tables that have a row; models are named if there are several pairs."""
-    for table in (*_change_tables(report), *_split_tables(report)):
+    for table in (*_change_tables(report), *split_tables(report)):
         yield table if len(report.pairs) > 1 else table.without("model")
 
 
@@ -227,9 +231,7 @@ def _change_tables(report: ComparisonReport) -> Iterator[TextTable]:
 
 def _unchanged(report: ComparisonReport, dataset: str) -> list[str]:
     """The models whose every query has the same score; if that is all of them, no table is shown anyway."""
-    lines = [line for line in report.comparisons if line.dataset == dataset]
-    changed = {line.model for line in lines if line.difference != 0 or line.mark != "degenerate"}
-    return [model for model in dict.fromkeys(line.model for line in lines) if model not in changed]
+    return [model for model, _ in report.unchanged.get(dataset, ())]
 
 
 def _figure_table(figures: Sequence[DatasetFigure]) -> TextTable:
@@ -241,7 +243,7 @@ def _figure_table(figures: Sequence[DatasetFigure]) -> TextTable:
     return TextTable("figures of all lists together", headers, (False, False, False, True, True), rows)
 
 
-def _split_tables(report: ComparisonReport) -> Iterator[TextTable]:
+def split_tables(report: ComparisonReport) -> Iterator[TextTable]:
     """By dataset a line per figure, and one per part of its change."""
     for dataset in dict.fromkeys(split.dataset for split in report.splits):
         rows: list[tuple[str, ...]] = []

@@ -16,6 +16,7 @@ from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, counted, number, numbers, plain
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.explanation import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
+from rankledger.pipeline.types.joined import Replicate
 
 __all__ = ["as_data", "markdown", "measures", "tables"]
 
@@ -33,6 +34,18 @@ def tables(explanation: Explanation, *, width: int, colour: bool) -> str:
         colour: whether to write the terminal's colours.
     """
     text = TerminalText(width=width, colour=colour)
+    both = _both(explanation)
+    if len(both) > 1:
+        text.add(*map(_heading, both), style="bold")
+        text.add_table(_top_of_both(*both))
+        text.add("")
+    for each in both:
+        _add(text, each)
+    return str(text)
+
+
+def _add(text: TerminalText, explanation: Explanation) -> None:
+    """Add the arithmetic of one model's score."""
     text.add(_heading(explanation), style="bold")
     text.add(_definition(explanation))
     for table in _side_by_side(_lists(explanation), text):
@@ -44,11 +57,45 @@ def tables(explanation: Explanation, *, width: int, colour: bool) -> str:
         if explanation.comparison.choices:
             text.add_table(_choices(explanation, explanation.comparison))
         text.add(*_idle(explanation.comparison))
-    return str(text)
+
+
+def _both(explanation: Explanation) -> list[Explanation]:
+    """The explanation, and that of the other model if there is one."""
+    return [explanation, *([] if explanation.against is None else [explanation.against])]
+
+
+def _top_of_both(one: Explanation, other: Explanation) -> TextTable:
+    """The heads of both lists beside each other, place by place: documents, their grades and what they add."""
+    columns: list[list[str]] = []
+    heads = [[line for line in each.documents if line.place <= _depth(each)] for each in (one, other)]
+    n_rows = max(map(len, heads))
+    for lines in heads:
+        cells = [
+            [line.doc_id or "" for line in lines],
+            numbers([line.grade for line in lines]),
+            numbers([line.term for line in lines]),
+        ]
+        columns += [[*texts, *[""] * (n_rows - len(texts))] for texts in cells]
+    names = [str(Replicate(each.model, each.replicate) if each.replicate else each.model) for each in (one, other)]
+    headers = [f"{name}{part}" for name in names for part in ("", ": grade", ": term")]
+    rows = zip(map(str, range(1, n_rows + 1)), *columns, strict=True)
+    return TextTable("both lists", ("", *headers), (True, *(False, True, True) * 2), tuple(rows))
+
+
+def _depth(explanation: Explanation) -> int:
+    """The ranks of the list that are shown whatever stands there; all where there are none."""
+    ranked = explanation.measure.metric.input == "judged"
+    return min(HEAD, explanation.measure.k or HEAD) if ranked else len(explanation.documents)
 
 
 def markdown(explanation: Explanation) -> str:
     """The arithmetic in GitHub's Markdown; ids stand as they are."""
+    both = _both(explanation)
+    top = ["Both lists:", "", *_top_of_both(*both).in_markdown(), ""] if len(both) > 1 else []
+    return "\n".join([*top, *map(_markdown, both)])
+
+
+def _markdown(explanation: Explanation) -> str:
     lines = [f"### {plain(_heading(explanation))}", "", plain(_definition(explanation)), ""]
     for table in _lists(explanation):
         lines += [f"The {table.title}:", "", *table.in_markdown(), ""]
@@ -62,7 +109,10 @@ def markdown(explanation: Explanation) -> str:
 
 
 def as_data(explanation: Explanation) -> dict[str, object]:
-    """The explanation as JSON can hold it, every number in full; None if there is none."""
+    """The explanation as JSON can hold it, every number in full; None if there is none.
+
+    `against` is the same of the other model.
+    """
     comparison, recorded = explanation.comparison, explanation.recorded
     return {
         "dataset": explanation.dataset,
@@ -84,6 +134,7 @@ def as_data(explanation: Explanation) -> dict[str, object]:
         "ideal": None if explanation.ideal is None else [asdict(line) for line in explanation.ideal],
         "under": None if comparison is None else _profile_data(comparison),
         "record": None if recorded is None else asdict(recorded),
+        "against": None if explanation.against is None else as_data(explanation.against),
     }
 
 

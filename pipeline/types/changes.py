@@ -6,22 +6,51 @@ Changes are oriented: positive is better, whatever the measure's direction.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rankledger.pipeline.types.results import ALL, Comparison, frame
-from rankledger.pipeline.types.views import QueryChange, RankedDocument, SliceChange
+from rankledger.pipeline.types.views import PairedScores, QueryChange, QueryDetail, RankedDocument, SliceChange
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Cause", "ChangePart", "ChangeSplit", "ComparisonReport", "DatasetFigure", "RecordPair", "Side"]
+__all__ = [
+    "Cause",
+    "ChangePart",
+    "ChangeSplit",
+    "ComparisonReport",
+    "DatasetFigure",
+    "RecordPair",
+    "Side",
+    "night_label",
+]
 
 
 Cause: TypeAlias = Literal[
     "queries removed", "definition", "judgments", "excluded documents", "queries added", "documents", "output"
 ]
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def night_label(night: str | None, *, year: bool = False) -> str:
+    """A night as people say it, such as `Fri 20 Nov`; a label that is no day as it is, and nothing for None.
+
+    Args:
+        night: the date of an evaluation, `2026-11-20` or `20261120`.
+        year: whether to add the year.
+    """
+    try:
+        day = date.fromisoformat(night or "")
+    except ValueError:
+        return night or ""
+    text = f"{_DAYS[day.weekday()]} {day.day} {_MONTHS[day.month - 1]}"
+    return f"{text} {day.year}" if year else text
 
 
 @dataclass(frozen=True)
@@ -35,6 +64,8 @@ class Side:
         created: when it was evaluated, ISO 8601.
         commit: the commit of the repository that its config was in; None outside one.
         dirty: whether anything tracked there differed from it.
+        name: what the evaluation is called.
+        night: the date that was given; None if none was.
     """
 
     reference: str
@@ -43,6 +74,8 @@ class Side:
     created: str
     commit: str | None
     dirty: bool
+    name: str = ""
+    night: str | None = None
 
 
 @dataclass(frozen=True)
@@ -138,6 +171,11 @@ class ComparisonReport:
         confidence: the level of the intervals.
         remarks: what was left out, and why.
         warnings: later records that were skipped because they are damaged, a line each.
+        unchanged: by dataset, the pairs of models that have the same score on every query of both.
+        scores: by the leading measure, the scores of the other pairs query by query, with the largest changes.
+        details: of the queries with the largest changes, what is known of them, if that was asked for.
+        kinds: by dataset, what is evaluated: `rankings`, `ratings` or `scores`.
+        practical_difference: by measure, the least difference that matters to the candidate.
     """
 
     records: tuple[RecordPair, ...]
@@ -152,6 +190,11 @@ class ComparisonReport:
     confidence: float
     remarks: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    unchanged: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    scores: tuple[PairedScores, ...] = ()
+    details: tuple[QueryDetail, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    practical_difference: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """What is compared, and how much is in it."""

@@ -172,6 +172,7 @@ class Explanation:
         replicate: the replicate of the model; empty for a model of one output.
         n_excluded: how many documents the dataset left out of the list.
         n_seen: how many documents of the list the user consumed in training.
+        against: the score of another model on the same query, if one was asked for.
     """
 
     dataset: str
@@ -191,6 +192,7 @@ class Explanation:
     replicate: str = ""
     n_excluded: int = 0
     n_seen: int = 0
+    against: Explanation | None = None
 
     @property
     def subject(self) -> str:
@@ -207,4 +209,4 @@ class Explanation:
             grade = "not judged" if line.grade is None else f"grade {line.grade:g}"
             term = "" if line.term is None else f", adds {line.term:.4f}"
             lines.append(f"  {line.rank or '-'} {line.doc_id}: {grade}{term}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *([] if self.against is None else [repr(self.against)])])

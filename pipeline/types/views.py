@@ -26,11 +26,13 @@ __all__ = [
     "FalseSteps",
     "History",
     "LevelChange",
+    "ListedDocument",
     "Night",
     "OrderAgreement",
     "Page",
     "PairedScores",
     "QueryChange",
+    "QueryDetail",
     "RankedDocument",
     "Series",
     "SeriesBreak",
@@ -291,6 +293,43 @@ class QueryChange:
     documents: tuple[RankedDocument, ...] | None
 
 
+@dataclass(frozen=True)
+class ListedDocument:
+    """One of the first documents of a ranking.
+
+    Attributes:
+        rank: its place, from 1.
+        doc_id: the document; None if it is not judged, and the ranking was not at hand any more.
+        grade: as it was judged; None without judgment.
+        title: what it is called; empty if that is not known.
+    """
+
+    rank: int
+    doc_id: str | None
+    grade: float | None
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class QueryDetail:
+    """What a person sees of a query: an entry of `queries.json`.
+
+    Attributes:
+        dataset: the dataset's name.
+        query_id: the query.
+        text: what it says; empty if the queries table does not say, or there is none.
+        slices: those that it is in, `column=value` each.
+        lists: by model, `bm25 in ID` for one of another record, the first documents of its ranking; those of which
+            nothing is known are left out.
+    """
+
+    dataset: str
+    query_id: str
+    text: str
+    slices: tuple[str, ...]
+    lists: Mapping[str, tuple[ListedDocument, ...]]
+
+
 _MOST_SHARE = 10.0  # of a change that is next to nothing any slice accounts for many times
 
 
@@ -489,6 +528,8 @@ class PairedScores:
         after: (Q,) the model's.
         change: (Q,) the second less the first, the other way round where lower is better.
         largest_changes: the queries that moved most, the greatest change first.
+        record: the id of the record that the baseline is of; empty if that is the model's.
+        baseline_model: what the baseline is called in that record.
     """
 
     dataset: str
@@ -500,6 +541,8 @@ class PairedScores:
     after: Floats
     change: Floats
     largest_changes: tuple[QueryChange, ...] = ()
+    record: str = ""
+    baseline_model: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -516,6 +559,7 @@ class Page:
         pairs: the pairs that are shown query by query.
         remarks: what is left out, and why, a line each.
         history: series of the evaluations of its name; none on the page that lies in the record.
+        details: of the queries with the largest changes, what is known of them.
     """
 
     title: str
@@ -525,6 +569,7 @@ class Page:
     pairs: tuple[PairedScores, ...] = ()
     remarks: tuple[str, ...] = ()
     history: tuple[History, ...] = ()
+    details: tuple[QueryDetail, ...] = ()
 
     @cached_property
     def datasets(self) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -32,16 +33,17 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure
+from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Scores
-from rankledger.pipeline.types.views import PairedScores, QueryChange, SliceChange
+from rankledger.pipeline.types.views import PairedScores, QueryDetail, SliceChange
 from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
+from rankledger.pipeline.workflow.details import ShownDataset, query_details, recorded_output_of
 from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs
-from rankledger.pipeline.workflow.references import Pair, Sides, open_sides
-from rankledger.pipeline.workflow.workspace import Workspace
+from rankledger.pipeline.workflow.references import Pair, References, Sides, open_sides
+from rankledger.pipeline.workflow.workspace import Workspace, refuse_foreign_inputs
 
-__all__ = ["compare", "compare_by_ranks"]
+__all__ = ["compare", "compare_by_ranks", "compare_sides"]
 
 RanksOf: TypeAlias = Callable[[RecordedDataset, str], RetrievedRanks]
 
@@ -130,6 +132,7 @@ def compare(
     measure: str | None = None,
     top: int = 10,
     force: bool = False,
+    details: bool = False,
     name: str | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
@@ -149,6 +152,8 @@ def compare(
             measure of both sides if that is not among them.
         top: how many queries to list for each pair of models on each dataset.
         force: whether to compare although judgments, queries or definitions differ; then each change is split.
+        details: whether to read again what the listed queries say, and the first documents of both models on them, as a
+            page shows them.
         name: the evaluation that the words refer to; by default that of the other side, or else the only one that has
             records.
         runs_dir: the runs folder.
@@ -170,6 +175,7 @@ def compare(
         measure=measure,
         top=top,
         force=force,
+        details=details,
         name=name,
         jobs=jobs,
     )
@@ -184,6 +190,7 @@ def compare_by_ranks(
     measure: str | None,
     top: int,
     force: bool = False,
+    details: bool = False,
     name: str | None = None,
     jobs: int | None = None,
 ) -> ComparisonReport:
@@ -199,6 +206,35 @@ def compare_by_ranks(
         InputError: as `compare`.
     """
     references = open_sides(base, candidate, name=name, workspace=workspace)
+    return compare_sides(
+        references, (base, candidate), ranks, measure=measure, top=top, force=force, details=details, jobs=jobs
+    )
+
+
+def compare_sides(
+    references: References,
+    texts: tuple[str, str],
+    ranks: RanksOf,
+    *,
+    measure: str | None = None,
+    top: int = 10,
+    force: bool = False,
+    details: bool = False,
+    changed_only: bool = False,
+    jobs: int | None = None,
+) -> ComparisonReport:
+    """The same of records that were opened.
+
+    Args:
+        references: the records and models.
+        texts: what the base and the candidate were called.
+        ranks: as `compare_by_ranks`' are, and so are the arguments after it.
+        changed_only: whether to leave out the figures of unchanged pairs, and those of slices by all but the leading
+            measure.
+
+    Raises:
+        InputError: as `compare`.
+    """
     matched = [(sides, match_datasets(sides)) for sides in references.sides]
     matches = [match for _, own in matched for match in own]
     if not matches:
@@ -207,26 +243,35 @@ def compare_by_ranks(
     if unlike and not force:
         raise InputError(*(f"{line}; add --force to compare anyway" for line in unlike))
     leading = leading_measures(matches, measure, references.sides[0].candidate.planned.lead)
-    comparers = [_Comparer(sides, own, leading, top, jobs, ranks) for sides, own in matched]
+    comparers = [_Comparer(sides, own, leading, top, jobs, ranks, changed_only) for sides, own in matched]
     figures = tuple(figure for sides in references.sides for figure in _set_figures(sides))
     other = [match for match in matches if [*match.unlike()]]
     splits = tuple(
         split for match in each("Splitting changes", other, len(other), "datasets") for split in _split_changes(match)
     )
-    moved = any(map(_has_moved, matches)) or any(figure.before != figure.after for figure in figures)
+    moved = any(match.changed() for match in matches) or any(figure.before != figure.after for figure in figures)
+    scores = tuple(pair for comparer in comparers for pair in comparer.scores())
+    unchanged: dict[str, tuple[Pair, ...]] = {}
+    for match in matches:
+        unchanged[match.name] = (*unchanged.get(match.name, ()), *match.unchanged)
     return ComparisonReport(
-        records=tuple(record_pairs(base, candidate, matched)),
+        records=tuple(record_pairs(*texts, matched)),
         unlike=unlike,
         moved=moved or any(split.change for split in splits),
         comparisons=tuple(line for comparer in comparers for line in comparer.lines()),
         leading={dataset: str(chosen) for dataset, chosen in leading.items()},
         slice_changes=tuple(line for comparer in comparers for line in comparer.slice_changes()),
-        largest_changes=tuple(query for comparer in comparers for query in comparer.largest_changes()),
+        largest_changes=tuple(query for pair in scores for query in pair.largest_changes),
         figures=figures,
         splits=splits,
         confidence=references.sides[0].candidate.loaded.config.bootstrap.confidence,
         remarks=tuple(dict.fromkeys((*references.remarks, *_remarks(comparers)))),
         warnings=references.warnings,
+        unchanged=unchanged,
+        scores=scores,
+        details=tuple(detail for comparer in comparers for detail in comparer.details(scores)) if details else (),
+        kinds={match.name: match.after.planned.kind for match in matches},
+        practical_difference=references.sides[0].candidate.loaded.config.practical_difference,
     )
 
 
@@ -248,6 +293,7 @@ class _Comparer:
         top: int,
         jobs: int | None,
         ranks: RanksOf,
+        changed_only: bool,
     ) -> None:
         config = sides.candidate.loaded.config
         test = config.comparison or Test(baseline="all_pairs")
@@ -262,6 +308,7 @@ class _Comparer:
         self._has_primary = test.primary
         self._top = top
         self._ranks = ranks
+        self._changed_only = changed_only
         self._leading = leading  # by dataset, the measure to look at queries and slices by
         self._groups: dict[str, Groups] = {}  # by dataset
         self.sides = sides
@@ -271,11 +318,18 @@ class _Comparer:
     def lines(self) -> Iterator[Comparison]:
         """The paired differences on all datasets and their slices."""
         for match in self.matches:
-            yield from self._lines(match)
+            groups = self._groups_of(match)
+            if not self._changed_only:
+                yield from self._lines(match, groups)
+            elif changed := match.changed():
+                yield from self._lines(changed, replace(groups, slices={}))
+                if groups.slices and (lead := self._leading.get(match.name)):
+                    sliced = self._lines(changed.only(lead), groups)
+                    yield from (line for line in sliced if line.slice != ALL)
 
-    def _lines(self, match: Match) -> Iterator[Comparison]:
+    def _lines(self, match: Match, groups: Groups) -> Iterator[Comparison]:
         results, pairs = match.paired()
-        sample = Sample(results, match.after.profile.conventions, self._groups_of(match), self._settings)
+        sample = Sample(results, match.after.profile.conventions, groups, self._settings)
         lead = self._leading.get(match.name) if self._has_primary else None
         for line in compare_pairs(sample, [*pairs], match.measures, self._rule, self._test, lead):
             model, baseline = pairs[line.model, line.baseline]
@@ -285,6 +339,7 @@ class _Comparer:
         """The slices in which the change differs from the rest."""
         for match in self.matches:
             if match.name in self._leading:
+                match = (match.changed() or match) if self._changed_only else match
                 for pair in each("Searching slices", match.scores, len(match.scores), "pairs of models"):
                     yield from self._slice_changes(match, pair, self._leading[match.name])
 
@@ -296,14 +351,41 @@ class _Comparer:
             self.remarks.append(searched)
         return lines
 
-    def largest_changes(self) -> Iterator[QueryChange]:
-        """The queries that moved most, with the ranks of their relevant documents where these are known."""
+    def scores(self) -> Iterator[PairedScores]:
+        """The pairs that changed, with the queries that moved most and the ranks of their relevant documents."""
         for match in self.matches:
-            if match.name in self._leading:
-                for pair in each("Looking at queries", match.scores, len(match.scores), "pairs of models"):
-                    yield from self._moved(match, pair, self._leading[match.name])
+            if (changed := match.changed()) and match.name in self._leading:
+                for pair in each("Looking at queries", changed.scores, len(changed.scores), "pairs of models"):
+                    yield self._scores(match, pair, self._leading[match.name])
 
-    def _moved(self, match: Match, pair: Pair, measure: Measure) -> Iterator[QueryChange]:
+    def details(self, scores: Sequence[PairedScores]) -> Iterator[QueryDetail]:
+        """What is known of the queries that moved most; what cannot be read is left out."""
+        for match in self.matches:
+            with suppress(InputError):
+                yield from self._details(match, [pair for pair in scores if pair.dataset == match.name])
+
+    def _details(self, match: Match, scores: Sequence[PairedScores]) -> Iterator[QueryDetail]:
+        after, is_ranked = match.after, match.after.planned.kind == "rankings"
+        refuse_foreign_inputs(after.opened)
+        query_ids = dict.fromkeys(query.query_id for pair in scores for query in pair.largest_changes)
+        dataset = ShownDataset(
+            after.planned,
+            match.query_ids,
+            self._groups_of(match),
+            after.record.manifest.datasets[match.name].files_by_role,
+            after.dataset if is_ranked and query_ids else None,
+            after.profile.conventions,
+        )
+        wanted = []
+        for pair in scores if is_ranked else ():
+            own = [query.query_id for query in pair.largest_changes]
+            sides = ((after, pair.model, pair.model), (match.before, pair.baseline_model, pair.baseline))
+            for kept, model, name in sides:
+                with suppress(InputError):
+                    wanted.append((recorded_output_of(kept, model, name), own))
+        yield from query_details(dataset, [*query_ids], wanted)
+
+    def _scores(self, match: Match, pair: Pair, measure: Measure) -> PairedScores:
         row = match.measures.index(measure)
         rule = match.after.profile.conventions.missing_queries
         before, after = (counted_scores(scores.values[row], scores.missing, rule) for scores in match.shared(pair))
@@ -315,7 +397,14 @@ class _Comparer:
                 ranked = self._ranks(match.before, pair[1]), self._ranks(match.after, pair[0])
             except InputError as error:
                 self.remarks.append(f"the ranks of documents are left out: {error}")
-        yield from changed_queries(scores, self._top, ranked)
+        queries = tuple(changed_queries(scores, self._top, ranked))
+        scores = replace(scores, largest_changes=queries, baseline_model=pair[1])
+        base = match.before.record.manifest
+        if base.evaluation_id == match.after.record.manifest.evaluation_id:
+            return scores
+        label = night_label(base.date) or base.evaluation_id
+        where = "in" if label in (base.date, base.evaluation_id) else "on"  # a day
+        return replace(scores, baseline=f"{pair[1]} {where} {label}", record=base.evaluation_id)
 
     def _groups_of(self, match: Match) -> Groups:
         if match.name not in self._groups:
@@ -341,12 +430,6 @@ def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
                 ours, theirs = (dataset.name, model, str(measure)), (dataset.name, baseline, str(measure))
                 if measure.metric.per == "dataset" and ours in after and theirs in before:
                     yield DatasetFigure(dataset.name, model, baseline, str(measure), before[theirs], after[ours])
-
-
-def _has_moved(match: Match) -> bool:
-    """Whether the score of any query of both is another."""
-    both = [match.shared(pair) for pair in match.scores]
-    return any(not np.array_equal(before.values, after.values, equal_nan=True) for before, after in both)
 
 
 def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:

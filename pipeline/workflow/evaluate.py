@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from rankledger.pipeline.config.schema import Config, Execution, Loaded, load
 from rankledger.pipeline.config.values import checked_jobs
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.inference.changes import RetrievedRanks
-from rankledger.pipeline.record.folder import new_evaluation_id, write_record
+from rankledger.pipeline.record.folder import CHANGES_PAGE, new_evaluation_id, write_record
 from rankledger.pipeline.record.receipts import clear_left_behind
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.scoring import bound_ties, families, score
@@ -35,7 +35,7 @@ from rankledger.pipeline.support.progress import stage, work
 from rankledger.pipeline.types.inputs import Given, GivenPairs
 from rankledger.pipeline.types.manifest import Description, TrackingWish
 from rankledger.pipeline.types.results import DataWarning, Record, Scores, Validation
-from rankledger.pipeline.types.views import QueryChange
+from rankledger.pipeline.types.views import QueryChange, QueryDetail
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
 from rankledger.pipeline.workflow.deliver import (
     deliver,
@@ -174,6 +174,7 @@ class _RenderedPage:
 
     page: str | None = None
     query_changes: tuple[QueryChange, ...] = ()
+    query_details: tuple[QueryDetail, ...] = ()
     error: Exception | None = None
 
 
@@ -185,6 +186,7 @@ def _write(
     rendered: _RenderedPage,
     manifest: Description,
     workspace: Workspace,
+    compared: Callable[[Record], str | None] | None = None,
 ) -> Record:
     config = relocate(opened.loaded.document, workspace.records.folder / evaluation.evaluation_id)
     return write_record(
@@ -195,22 +197,58 @@ def _write(
         tables=computed.inferred.tables,
         timings=computed.timings,
         query_changes=rendered.query_changes,
+        query_details=rendered.query_details,
         page=rendered.page,
+        compared=compared,
         own=opened.is_own,  # else its config is still somebody else's
     )
 
 
+@dataclass(eq=False)
+class _ChangesPage:
+    """Makes `changes.html` of a dated evaluation: what changed since the night before.
+
+    Attributes:
+        warning: why there is none, though there was a night before; empty if there is one, or was none.
+        error: the bug why there is none, which costs no figure.
+    """
+
+    opened: Opened
+    computed: _Computed
+    workspace: Workspace
+    started: datetime
+    warning: str = ""
+    error: Exception | None = None
+
+    @stage("Comparing with the night before")
+    def __call__(self, record: Record) -> str | None:
+        """The page; None if there was no night before, or the two cannot be compared."""
+        from rankledger.pipeline.report.html.comparisons import comparison_html
+        from rankledger.pipeline.workflow.nights import changes_since_last_night
+
+        current = replace(self.opened, record=record)
+        try:
+            found = changes_since_last_night(current, self.computed.inputs, self.workspace, self.started)
+            return None if found is None else comparison_html(found, in_record=True)
+        except (InputError, OSError) as error:
+            self.warning = f"not compared with the night before: {error}"
+        except Exception as error:
+            error.add_note(f"the record is complete but for {CHANGES_PAGE}: {record.manifest.evaluation_id}")
+            self.error = error
+        return None
+
+
 @stage("Drawing the page")
 def _render_page(
-    evaluation: Evaluation, computed: _Computed, manifest: Description, workspace: Workspace
+    evaluation: Evaluation, opened: Opened, computed: _Computed, manifest: Description, workspace: Workspace
 ) -> _RenderedPage:
     """The page, and the queries that changed most; an error is kept until the record is safe."""
     try:
         with _timed("report", computed.timings):
             page, query_changes = new_page(
-                evaluation, manifest, computed.inputs, computed.inferred.tables.curves, workspace
+                evaluation, manifest, opened, computed.inputs, computed.inferred.tables.curves, workspace
             )
-            return _RenderedPage(html([page]), query_changes)
+            return _RenderedPage(html([page]), query_changes, page.details)
     except Exception as error:
         error.add_note(f"the record is complete but for its page: {evaluation.record}")
         return _RenderedPage(error=error)
@@ -403,13 +441,18 @@ def evaluate_opened(
                 wanted=tracked is not None, from_environment=tracked is not None and is_from_environment(tracked)
             ),
         )
-        rendered = _render_page(evaluation, computed, manifest, workspace) if config.report else _RenderedPage()
-        record = _write(evaluation, opened, computed, rendered, manifest, workspace)
+        rendered = _render_page(evaluation, opened, computed, manifest, workspace) if config.report else _RenderedPage()
+        changes = _ChangesPage(opened, computed, workspace, started)
+        is_night = config.report and manifest.date is not None and opened.record is None
+        record = _write(evaluation, opened, computed, rendered, manifest, workspace, changes if is_night else None)
+        if changes.warning:
+            evaluation = replace(evaluation, warnings=(*evaluation.warnings, changes.warning))
         if opened.is_in_memory:
             evaluation = replace(evaluation, _session=_Session(opened, computed, started, command))
         delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.tracking.metric_name)
-        if rendered.error is not None:
-            raise rendered.error
+        for error in (rendered.error, changes.error):
+            if error is not None:
+                raise error
         return delivered
 
 
@@ -466,7 +509,7 @@ class _Session:
                 command=self.command,
                 tracking=untracked,
             )
-            rendered = _render_page(evaluation, self.computed, manifest, workspace)
+            rendered = _render_page(evaluation, self.opened, self.computed, manifest, workspace)
             yield _write(evaluation, self.opened, self.computed, rendered, manifest, workspace).path
 
 

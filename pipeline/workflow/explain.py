@@ -40,6 +40,7 @@ def explain(
     *,
     model: str,
     query: str,
+    against: str | None = None,
     measure: str | None = None,
     dataset: str | None = None,
     replicate: str | None = None,
@@ -53,13 +54,15 @@ def explain(
 ) -> Explanation:
     """The score of one query, with what each document adds to it.
 
-    Of the inputs, the judgments and the output of that model on that dataset are read, and no other.
+    Of the inputs, the judgments and the output of that model on that dataset are read, and no other; with `against`
+    those of two models.
 
     Args:
         source: a config; or a record, by its path or id, `last`, `last_passed`, `previous` or `accepted`, whose inputs
             must be what they were. The words mean the record of that model.
         model: the model.
         query: the query.
+        against: another model, whose score of the same query is explained beside it.
         measure: the measure, whether a suite has it or not; by default the lead measure of the dataset.
         dataset: the dataset; by default the one that judges the query.
         replicate: the replicate of a model that has several: the score of one output is explained, not a mean.
@@ -85,6 +88,7 @@ def explain(
         opened,
         model=model,
         query=query,
+        against=against,
         measure=measure,
         dataset=dataset,
         replicate=replicate,
@@ -98,6 +102,7 @@ def explain_opened(
     *,
     model: str,
     query: str,
+    against: str | None = None,
     measure: str | None = None,
     dataset: str | None = None,
     replicate: str | None = None,
@@ -105,6 +110,29 @@ def explain_opened(
     inputs: str | Path | None = None,
 ) -> Explanation:
     """The same of a config or record that was opened; arguments and errors are those of `explain`."""
+    if against == model:
+        raise InputError(f"--model: {model!r} is named twice; name another one to see beside it")
+    explained = partial(_explain_model, opened, query=query, under=under, inputs=inputs)
+    found = explained(model, measure=measure, dataset=dataset, replicate=replicate)
+    if against is None:
+        return found
+    if not any(task.replicate for task in opened.planned.tasks if task.model == against):
+        replicate = None
+    other = explained(against, measure=measure, dataset=found.dataset, replicate=replicate)
+    return replace(found, against=other)
+
+
+def _explain_model(
+    opened: Opened,
+    model: str,
+    *,
+    query: str,
+    measure: str | None,
+    dataset: str | None,
+    replicate: str | None,
+    under: str | None,
+    inputs: str | Path | None,
+) -> Explanation:
     opened = replace(opened, planned=_of_replicate(opened.planned, model, dataset, replicate))
     with _located(opened, model, dataset, inputs) as planned:
         return _explained(opened, planned, model=model, query=query, measure=measure, dataset=dataset, under=under)

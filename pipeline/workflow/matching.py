@@ -116,6 +116,21 @@ class Match:
         """The same of one of the measures."""
         return replace(self, measures=(measure,))
 
+    @cached_property
+    def unchanged(self) -> tuple[Pair, ...]:
+        """The pairs of models that have the same score by every measure on each query of both."""
+        both = {pair: self.shared(pair) for pair in self.scores}
+        return tuple(
+            pair
+            for pair, (before, after) in both.items()
+            if np.array_equal(before.values, after.values, equal_nan=True)
+        )
+
+    def changed(self) -> Match | None:
+        """The same of the other pairs; None if there are none."""
+        changed = {pair: scores for pair, scores in self.scores.items() if pair not in self.unchanged}
+        return replace(self, scores=changed) if changed else None
+
     def paired(self) -> tuple[list[Scores], dict[tuple[str, str], Pair]]:
         """The scores of every model on the queries of both, under a name of its own; and the pair that two names are.
 
@@ -243,4 +258,6 @@ def _side(reference: str, opened: Opened) -> Side:
         created=record.manifest.created,
         commit=git.commit if git else None,
         dirty=git is not None and git.dirty,
+        name=record.manifest.name,
+        night=record.manifest.date,
     )

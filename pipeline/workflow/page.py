@@ -16,18 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.inference.changes import changed_queries, counted_scores, oriented
-from rankledger.pipeline.record.folder import read_curves, read_query_changes, read_record
+from rankledger.pipeline.record.folder import read_curves, read_query_changes, read_query_details, read_record
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import digest_of
-from rankledger.pipeline.record.tables import damaged_files
+from rankledger.pipeline.record.tables import damaged_files, fitting_details
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Record, Scores
-from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange
+from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange, QueryDetail
+from rankledger.pipeline.workflow.details import ShownDataset, ShownOutput, query_details, recorded_output_of
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.inputs import Inputs
-from rankledger.pipeline.workflow.workspace import Workspace, open_record
+from rankledger.pipeline.workflow.outputs import source_of
+from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 
 if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import RecordedDataset
@@ -71,17 +74,23 @@ def page_of(record: Record, workspace: Workspace) -> Page:
         OSError: the place of records cannot be reached.
     """
     pager = _Pager(evaluation_of(record), record.manifest, partial(read_column, record), workspace)
-    return pager.page(pager.chosen(), read_curves(record), read_query_changes(record))
+    return pager.page(pager.chosen(), read_curves(record), read_query_changes(record), read_query_details(record))
 
 
 def new_page(
-    evaluation: Evaluation, manifest: Description, inputs: Inputs, curves: Sequence[CurvePoint], workspace: Workspace
+    evaluation: Evaluation,
+    manifest: Description,
+    opened: Opened,
+    inputs: Inputs,
+    curves: Sequence[CurvePoint],
+    workspace: Workspace,
 ) -> tuple[Page, tuple[QueryChange, ...]]:
     """The page of an evaluation that has no record yet; and the queries on it that changed most.
 
     Args:
         evaluation: its figures, and the scores of its queries.
         manifest: what the manifest says of it; what differs each time is not shown.
+        opened: says where the inputs are.
         inputs: everything that was read.
         curves: the points of its curves.
         workspace: where other records are.
@@ -90,7 +99,8 @@ def new_page(
     pager = _Pager(evaluation, manifest, partial(_column, scored), workspace)
     shown = pager.chosen()
     query_changes = tuple(_largest_changes(shown, inputs))
-    return pager.page(shown, curves, query_changes), query_changes
+    details = fitting_details(_details(shown, query_changes, opened, inputs))
+    return pager.page(shown, curves, query_changes, details), query_changes
 
 
 def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
@@ -138,9 +148,13 @@ class _Pager:
         return [shown for pair in chosen if (shown := self._shown(pair)) is not None]
 
     def page(
-        self, shown: Sequence[_ShownPair], curves: Sequence[CurvePoint], query_changes: Sequence[QueryChange]
+        self,
+        shown: Sequence[_ShownPair],
+        curves: Sequence[CurvePoint],
+        query_changes: Sequence[QueryChange],
+        details: Sequence[QueryDetail],
     ) -> Page:
-        """The page with these pairs, curves and largest changes."""
+        """The page with these pairs, curves, largest changes and what is known of their queries."""
         by_pair: dict[tuple[str, str, str], list[QueryChange]] = {}
         for query in query_changes:
             by_pair.setdefault((query.dataset, query.model, query.baseline), []).append(query)
@@ -153,6 +167,7 @@ class _Pager:
             curves=tuple(curves),
             pairs=tuple(replace(pair, largest_changes=queries) for pair, queries in zip(pairs, own, strict=True)),
             remarks=tuple(self.remarks),
+            details=tuple(details),
         )
 
     def _shown(self, pair: _Pair) -> _ShownPair | None:
@@ -176,6 +191,7 @@ class _Pager:
         old, new = (counted_scores(scores, missing, rule) for _, scores, missing in (before, after))
         change = oriented(old, new, self._evaluation.directions[measure])
         scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], old, new, change)
+        scores = replace(scores, record=pair.record, baseline_model=pair.baseline)
         return _ShownPair(scores, pair.baseline, record)
 
     def _leave_out(self, pair: _Pair, reason: str) -> None:
@@ -253,6 +269,56 @@ def _largest_changes(shown: Sequence[_ShownPair], inputs: Inputs) -> Iterator[Qu
                 before = retrieved_ranks(recorded(each.record.path, scores.dataset), each.baseline)
         ranked = None if before is None or after is None else (before, after)
         yield from changed_queries(scores, _MOST_QUERIES, ranked, _MOST_DOCUMENTS)
+
+
+def _details(
+    shown: Sequence[_ShownPair], query_changes: Sequence[QueryChange], opened: Opened, inputs: Inputs
+) -> Iterator[QueryDetail]:
+    """What is known of the queries that changed most, dataset by dataset."""
+    conventions = opened.loaded.config.conventions.resolved.conventions
+    recorded = cache(_recorded_dataset)
+    for planned in opened.planned.datasets:
+        read, changes = inputs.datasets[planned.name], [own for own in query_changes if own.dataset == planned.name]
+        dataset = ShownDataset(
+            planned,
+            read.query_ids,
+            read.groups,
+            read.files,
+            read if isinstance(read, DatasetInput) and planned.kind == "rankings" else None,
+            conventions,
+        )
+        wanted = []
+        for pair in (own for own in shown if own.scores.dataset == planned.name):
+            names = pair.scores.model, pair.scores.baseline
+            moved = [own.query_id for own in changes if (own.model, own.baseline) == names]
+            if moved and dataset.read is not None:
+                outputs = (
+                    _current_output(planned.name, names[0], opened, inputs),
+                    _baseline_output(pair, opened, inputs, recorded),
+                )
+                wanted += [(output, moved) for output in outputs if output is not None]
+        query_ids = dict.fromkeys(own.query_id for own in changes)
+        yield from query_details(dataset, [*query_ids], wanted)
+
+
+def _current_output(dataset: str, model: str, opened: Opened, inputs: Inputs) -> ShownOutput | None:
+    """A model's output; None if it has several, or none that was read."""
+    task = next((own for own in opened.planned.tasks if own.key == (dataset, model)), None)
+    if task is None or task.key not in inputs.joined:
+        return None
+    return ShownOutput(model, source_of(task.output), inputs.files[task.key], partial(inputs.ranks, dataset, model))
+
+
+def _baseline_output(
+    pair: _ShownPair, opened: Opened, inputs: Inputs, recorded: Callable[[Path, str], RecordedDataset]
+) -> ShownOutput | None:
+    """The output that a model was compared with, of this evaluation or of another record."""
+    dataset = pair.scores.dataset
+    if pair.record is None:
+        return _current_output(dataset, pair.baseline, opened, inputs)
+    with suppress(InputError, OSError):
+        return recorded_output_of(recorded(pair.record.path, dataset), pair.baseline, pair.scores.baseline)
+    return None
 
 
 def _recorded_dataset(path: Path, name: str) -> RecordedDataset:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
+from rankledger.pipeline.record.folder import CHANGES_PAGE
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.report.forms import Form, TableStyle
 from rankledger.pipeline.report.html.render import html
@@ -20,6 +24,9 @@ from rankledger.pipeline.workflow.page import page_of
 from rankledger.pipeline.workflow.references import measures_among, record_to_show, skipped
 from rankledger.pipeline.workflow.workspace import Workspace
 
+if TYPE_CHECKING:
+    from rankledger.pipeline.report.html.index import Address
+
 __all__ = ["report"]
 
 _FIGURES = ("latex", "csv")  # the forms that have figures alone; the others say why there are none
@@ -33,11 +40,12 @@ def report(
     measures: Sequence[str] = (),
     last: int = 30,
     style: TableStyle | None = None,
+    output: str | Path | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
     tracking_uri: str | None = None,
 ) -> str:
-    """One report of one or several evaluations, as text.
+    """One report of one or several evaluations, as text; the page of several is an index of theirs.
 
     Args:
         references: each an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`, with or
@@ -47,6 +55,8 @@ def report(
         measures: the measures to show, such as `nDCG@10`, in this order; by default all.
         last: how many nights of history to show; a page and Markdown have it.
         style: how LaTeX's tables look; for no other form.
+        output: the file that a page will be; the page of several evaluations links to those of their records, by paths
+            that start there. By default they start at the working directory.
         runs_dir: the runs folder.
         records: where records are kept; by default in the runs folder.
         tracking_uri: the tracking store that a run is in.
@@ -76,12 +86,28 @@ def report(
     if form == "latex":
         _check_headers(style or TableStyle(), pages)
         return latex(pages, **columns, style=style or TableStyle())
+    if form == "html" and len(pages) > 1:
+        from rankledger.pipeline.report.html.index import index_html
+
+        folder = Path(output).absolute().parent if output else Path.cwd()
+        return index_html(pages, {name: _address(record, folder) for name, record in distinct.items()})
     named: set[str] = set()
     for at, page in enumerate(pages):  # of several evaluations of one name the first has its history
         if page.evaluation.name not in named:
             pages[at] = _with_history(page, last, workspace)
         named.add(page.evaluation.name)
     return html(pages) if form == "html" else markdown(pages, **columns)
+
+
+def _address(record: Record, folder: Path) -> Address:
+    """Where the record's pages are, from a folder."""
+    from rankledger.pipeline.report.html.index import Address
+
+    def link(name: str) -> str:
+        path = os.path.relpath(record.path.absolute() / name, folder)
+        return quote(Path(path).as_posix()) if name in record.manifest.files else ""
+
+    return Address(link(_PAGE), link(CHANGES_PAGE))
 
 
 def _check_headers(style: TableStyle, pages: Sequence[Page]) -> None:

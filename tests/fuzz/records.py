@@ -52,6 +52,7 @@ _FILES = (
         "agreement.csv",
         "curves.csv",
         "movers.csv",
+        "queries.json",
         "gates.json",
         "changes.csv",
     ),

@@ -758,6 +758,25 @@ def test_the_command_prints_the_arithmetic(config, capsys):
     assert printed.out.startswith(f"bm25 on web, query {query}: ap = ")
 
 
+def test_two_models_are_explained_side_by_side(config, capsys):
+    """Each is what it is alone, on the dataset that judges the query; a third, or the same again, is refused."""
+    query = min(WEB.judged)
+    both = explain(config, model="bm25", against="dense", query=query, measure="ap", dataset="web")
+    alone = [explain(config, model=model, query=query, measure="ap", dataset="web") for model in ("bm25", "dense")]
+
+    assert as_data(both) == as_data(alone[0]) | {"against": as_data(alone[1])}
+    with pytest.raises(InputError, match="'bm25' is named twice; name another one to see beside it"):
+        explain(config, model="bm25", against="bm25", query=query, measure="ap")
+    command = ["explain", str(config), "--query", query, "--measure", "ap", "--dataset", "web"]
+    models = ["--model", "bm25", "--model", "dense"]
+    app.main([*command, *models, "--json"])
+    assert json.loads(capsys.readouterr().out)["against"]["model"] == "dense"
+    with pytest.raises(SystemExit) as ended:
+        app.main([*command, *models, "--model", "bm25"])
+    assert ended.value.code == 2
+    assert "found 3 models; name one, or two to see side by side" in capsys.readouterr().err
+
+
 def test_the_command_prints_json_and_markdown(config, capsys):
     """One object with the figures in full; a heading and tables."""
     query = min(WEB.judged)

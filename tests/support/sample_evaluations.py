@@ -15,7 +15,18 @@ from pyarrow import parquet
 import rankledger
 from tests.support.generated_data import Collection, rating_collection, search_collection, write_config, write_table
 
-__all__ = ["HOSTILE", "HOSTILE_QUERIES", "LEAD", "all_pairs", "hostile", "ratings", "second_night", "various"]
+__all__ = [
+    "HOSTILE",
+    "HOSTILE_QUERIES",
+    "HOSTILE_TEXT",
+    "HOSTILE_TITLE",
+    "LEAD",
+    "all_pairs",
+    "hostile",
+    "ratings",
+    "second_night",
+    "various",
+]
 
 MODELS = ("bm25", "dense", "hybrid", "lost")
 LEAD = "ndcg@10"  # the second of its suite
@@ -41,6 +52,12 @@ HOSTILE_QUERIES = (
     "W" * 10_000,
     '=HYPERLINK("http://127.0.0.1/x")',
 )
+
+HOSTILE_TEXT = "<svg onload=alert(7)> {{7*7}} what?</script><h6>"
+"""The text of a query."""
+
+HOSTILE_TITLE = "<img src=x onerror=alert(8)> \"'&amp; title"
+"""The title of a document."""
 
 
 def various(folder: Path, seed: int = 0, n_queries: int = 90, **sections: Any) -> Path:
@@ -115,17 +132,21 @@ def hostile(folder: Path, n_queries: int = 2) -> Path:
         model: {query: {document: float(rng.random()) for document in documents} for query in queries}
         for model in HOSTILE
     }
-    write_table(folder / "judged.parquet", _rows(judged), "relevance")
+    write_table(folder / "judgments.parquet", _rows(judged), "relevance")
     for model, output in outputs.items():
         write_table(folder / f"{model}.parquet", _rows(output), "score")
     tags = ["<i>a</i>", "</td></tr>&", "\u202eback"]
-    slices = pa.table({"query_id": queries, "<u>kind</u>": [tags[place % 3] for place in range(len(queries))]})
+    kinds = [tags[place % 3] for place in range(len(queries))]
+    texts = [HOSTILE_TEXT] * len(queries)
+    slices = pa.table({"query_id": queries, "<u>kind</u>": kinds, "text": texts})
     parquet.write_table(slices, folder / "queries.parquet")
+    titles = pa.table({"doc_id": documents, "title": [HOSTILE_TITLE] * len(documents)})
+    parquet.write_table(titles, folder / "documents.parquet")
     (folder / "extra.json").write_text(json.dumps({"<b>ms</b>": 1.5}))
     name = HOSTILE["script"]
     config = {
         "name": "hostile",
-        "datasets": {"<h1>web</h1>": {"judgments": "judged.parquet", "queries": "queries.parquet"}},
+        "datasets": {"<h1>web</h1>": {name: f"{name}.parquet" for name in ("judgments", "queries", "documents")}},
         "models": {
             called: {
                 "outputs": f"{model}.parquet",

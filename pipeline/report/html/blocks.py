@@ -185,19 +185,26 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Drawings:
-    """Charts beside each other, as many as there is room for, and other blocks after them."""
+    """Charts beside each other, as many as there is room for."""
 
     items: tuple[Drawing, ...]
-    beside: tuple[Block, ...] = ()
 
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that are shown once they are opened, and in print: below `name`, which users gave, and a title."""
+    """Blocks that are shown once they are opened, and in print: below `name`, which users gave, and a title.
+
+    Attributes:
+        name: what users called it.
+        title: stands after the name.
+        blocks: what is shown.
+        query: the query that they are about, whose link `#query=ID` opens them; empty if they are about none.
+    """
 
     name: str
     title: str
     blocks: tuple[Block, ...]
+    query: str = ""
 
 
 @dataclass(frozen=True)

@@ -51,12 +51,15 @@ class Chart:
         svg: the drawing, an element that a page takes as it is; see `Drawing`.
         text: what it says, with the main figures, for a reader who does not see it; plain text.
         csv: what is drawn, every number in full.
+        points: where a point of it lies that stands for a query: left, top, width and height of the panel in pixels,
+            and the ends of both scales; none if no point does.
     """
 
     title: str
     svg: str
     text: str
     csv: str
+    points: tuple[float, ...] = ()
 
 
 def data(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +20,7 @@ from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
     Column,
+    Command,
     DifferenceBars,
     Drawing,
     Drawings,
@@ -47,9 +50,19 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import counted, printable, short_text
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
-from rankledger.pipeline.types.views import PairedScores, QueryChange
+from rankledger.pipeline.types.views import ListedDocument, PairedScores, QueryChange, QueryDetail
 
-__all__ = ["SECTIONS", "change_chart", "differences", "forest_chart", "queries", "query_chart", "slice_chart", "slices"]
+__all__ = [
+    "SECTIONS",
+    "change_chart",
+    "differences",
+    "forest_chart",
+    "pair_parts",
+    "queries",
+    "query_chart",
+    "slice_chart",
+    "slices",
+]
 
 _ROWS = 1_000  # of all tables, beyond which the leading measure alone is shown
 _LEGEND = (
@@ -135,56 +148,131 @@ def _difference_cells(row: DifferenceRow, bars: DifferenceBars) -> Row:
 
 
 _NOTE = 300  # characters
+_QUERY = 500
+_TITLE = 120
 _DOCUMENT_COLUMNS = (Column("document", "name"), Column("grade"), Column("rank before"), Column("rank after"))
 
 
 def queries(figures: PageFigures) -> Section | None:
     """A part per pair, and what is left out; None if there is neither."""
-    blocks: list[Block] = [
-        PagePart(
-            f"{against(pair.model, pair.baseline)} on {isolated(dataset_title(pair.dataset))}, {pair.measure}",
-            tuple(_pair_blocks(pair, place, figures.page.manifest.datasets[pair.dataset].kind == "rankings")),
-        )
-        for place, pair in enumerate(figures.page.pairs, start=1)
-    ]
+    kinds = {name: dataset.kind for name, dataset in figures.page.manifest.datasets.items()}
+    blocks: list[Block] = [*pair_parts(figures.page.pairs, kinds, figures.page.details, (".", "."))]
     blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for line in figures.page.remarks]
     return Section("queries", "Queries", tuple(blocks)) if blocks else None
 
 
-def _pair_blocks(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
-    """The charts, and the queries with the largest changes, each with its relevant documents if any are ranked."""
-    charts = (("scores", query_chart(pair)), ("changes", change_chart(pair)))
-    drawings = tuple(Drawing(f"{name}-{place}", chart) for name, chart in charts if chart)
-    if drawings:
-        yield Drawings(drawings, beside=tuple(_change_blocks(pair, place, is_ranked)))
+def pair_parts(
+    pairs: Sequence[PairedScores], kinds: Mapping[str, str], details: Sequence[QueryDetail], records: tuple[str, str]
+) -> Iterator[PagePart]:
+    """A part per pair: its charts, and the queries with the largest changes, each with what is known of it.
+
+    Args:
+        pairs: the pairs.
+        kinds: what is evaluated, `rankings`, `ratings` or `scores`, by dataset.
+        details: what is known of queries.
+        records: what `explain` finds the baselines and the models by that are of no other record.
+    """
+    known = {(detail.dataset, detail.query_id): detail for detail in details}
+    for place, pair in enumerate(pairs, start=1):
+        title = f"{against(pair.model, pair.baseline)} on {isolated(dataset_title(pair.dataset))}, {pair.measure}"
+        charts = (("scores", query_chart(pair)), ("changes", change_chart(pair)))
+        drawings = tuple(Drawing(f"{name}-{place}", chart) for name, chart in charts if chart)
+        queries = _change_blocks(_PairToShow(pair, kinds[pair.dataset], place, known, records))
+        yield PagePart(title, (Drawings(drawings), *queries) if drawings else ())
 
 
-def _change_blocks(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
-    if not pair.largest_changes:
+@dataclass(frozen=True, eq=False)
+class _PairToShow:
+    """A pair whose queries are shown: of which kind, as which one on the page, and what is known of queries."""
+
+    scores: PairedScores
+    kind: str
+    place: int
+    details: Mapping[tuple[str, str], QueryDetail]
+    records: tuple[str, str]
+
+    def commands(self, query: QueryChange) -> Iterator[str]:
+        """What explains both scores: one command if they are of one record."""
+        pair = self.scores
+        asked = f"--dataset {shlex.quote(pair.dataset)} --measure {shlex.quote(pair.measure)}"
+        asked = f"{asked} --query {shlex.quote(query.query_id)}"
+        before, after = (pair.record or self.records[0]), self.records[1]
+        models = [f"--model {shlex.quote(name)}" for name in (pair.model, pair.baseline_model or pair.baseline)]
+        if before == after and models[0] != models[1]:
+            yield f"rankledger explain {shlex.quote(after)} {' '.join(models)} {asked}"
+        else:
+            yield f"rankledger explain {shlex.quote(after)} {models[0]} {asked}"
+            yield f"rankledger explain {shlex.quote(before)} {models[1]} {asked}"
+
+
+def _change_blocks(pair: _PairToShow) -> Iterator[Block]:
+    changes = pair.scores.largest_changes
+    if not changes:
         yield Words("No query changed.")
-    elif is_ranked:
-        yield Words("Queries with the largest changes, with their best ranked relevant documents:")
-        yield from (_query(query, f"moved-{place}-{rank}") for rank, query in enumerate(pair.largest_changes, start=1))
-    else:
-        yield Words("Queries with the largest changes:")
-        names = (isolated(short_text(query.query_id)) for query in pair.largest_changes)
-        changes = map(_change_text, pair.largest_changes)
-        yield from (Words(f"{name}: {change}") for name, change in zip(names, changes, strict=True))
+        return
+    ranked = ", with their first documents" if pair.kind == "rankings" else ""
+    yield Words(f"Queries with the largest changes{ranked}:")
+    for rank, query in enumerate(changes, start=1):
+        name, change = short_text(query.query_id), _change_text(query)
+        blocks = tuple(_query_blocks(pair, query, f"{pair.place}-{rank}"))
+        yield Folded(name, change, blocks, query.query_id) if blocks else Words(f"{isolated(name)}: {change}")
 
 
-def _query(query: QueryChange, table: str) -> Folded:
-    """A query, and the ranks of its relevant documents before and after."""
-    name, title = short_text(query.query_id), _change_text(query)
+def _query_blocks(pair: _PairToShow, query: QueryChange, key: str) -> Iterator[Block]:
+    """What a query says, its slices, both lists side by side, its relevant documents, and what explains the scores."""
+    detail = pair.details.get((query.dataset, query.query_id))
+    if detail and detail.text:
+        yield Words(short_text(detail.text, _QUERY))
+    if detail and detail.slices:
+        yield Words(f"In {', '.join(map(short_text, detail.slices))}.", "quiet")
+    if pair.kind == "rankings":
+        table = None if detail is None else _list_table(pair.scores, detail, f"lists-{key}")
+        yield from () if table is None else (table,)
+        yield _relevant_documents(query, f"moved-{key}")
+    if pair.kind != "scores":
+        if "." in pair.records:
+            yield Words("In the folder of this page, if it is the record's:", "quiet")
+        yield from (Command(printable(command)) for command in pair.commands(query))
+
+
+def _list_table(pair: PairedScores, detail: QueryDetail, name: str) -> Table | None:
+    """The first documents of both models beside each other; None if nothing is known of either."""
+    lists = [detail.lists.get(model) for model in (pair.baseline, pair.model)]
+    if not any(lists):
+        return None
+    names = [isolated(short_text(model)) for model in (pair.baseline, pair.model)]
+    heads = zip(names, ("grade before", "grade after"), strict=True)
+    columns = (Column("rank"), *(column for name, grade in heads for column in (Column(name, "name"), Column(grade))))
+    places = range(max(len(listed or ()) for listed in lists))
+    rows = tuple((f"{place + 1}", *(cell for listed in lists for cell in _listed(listed, place))) for place in places)
+    return Table(name, f"First documents of {isolated(short_text(detail.query_id))}", columns, (Group(rows),))
+
+
+def _listed(listed: Sequence[ListedDocument] | None, place: int) -> tuple[str | Cell, Cell]:
+    """A document with its title, and its grade; both stand out if it is relevant."""
+    if listed is None or place >= len(listed):
+        return "", Cell("")
+    document = listed[place]
+    if document.doc_id is None:
+        return "not judged", Cell("", "quiet")
+    name = short_text(document.doc_id)
+    text = f"{isolated(name)}: {short_text(document.title, _TITLE)}" if document.title else name
+    is_relevant = document.grade is not None and document.grade > 0
+    grade = Cell("–" if document.grade is None else f"{document.grade:g}", "good" if is_relevant else "")
+    return Cell(text, "good" if is_relevant else ""), grade
+
+
+def _relevant_documents(query: QueryChange, name: str) -> Block:
+    """The ranks of a query's relevant documents before and after."""
     if not query.documents:
-        unknown = "The ranks of its documents were not recorded."
-        text = unknown if query.documents is None else "It has no relevant documents."
-        return Folded(name, title, (Words(text, "quiet"),))
-    caption = f"Relevant documents of {isolated(name)}"
+        unknown = "The ranks of its relevant documents were not recorded."
+        return Words(unknown if query.documents is None else "It has no relevant documents.", "quiet")
+    caption = f"Relevant documents of {isolated(short_text(query.query_id))}"
     rows = tuple(
         (short_text(document.doc_id), f"{document.grade:g}", _rank(document.before), _rank(document.after))
         for document in query.documents
     )
-    return Folded(name, title, (Table(table, caption, _DOCUMENT_COLUMNS, (Group(rows),)),))
+    return Table(name, caption, _DOCUMENT_COLUMNS, (Group(rows),))
 
 
 def _change_text(query: QueryChange) -> str:
@@ -403,7 +491,8 @@ def query_chart(pair: PairedScores) -> Chart | None:
     _draw_dots(panel, before, after)
     _draw_numbers(panel, pair)
     rows = zip(pair.query_ids[drawn], before, after, strict=True)
-    return Chart(title, drawing.svg(title), " ".join(text), data(("query_id", "before", "after"), rows))
+    points = (*panel.box, *limits)
+    return Chart(title, drawing.svg(title), " ".join(text), data(("query_id", "before", "after"), rows), points)
 
 
 def change_chart(pair: PairedScores) -> Chart | None:

@@ -135,7 +135,7 @@ def document(title: str, sections: Sequence[Section], frame: SiteFrame | None = 
 
 def _document(title: str, articles: Sequence[_Article], content: Markup, frame: SiteFrame | None = None) -> str:
     searched = frame is not None and bool(frame.search)
-    script = _resource("page.js") + (_resource("search.js") if searched else "")
+    script = _resource("page.js") + _resource("queries.js") + (_resource("search.js") if searched else "")
     page = _PAGE.format(
         title=title,
         style=Markup(_resource("page.css")),
@@ -248,23 +248,17 @@ class _Writer:
                 return Markup("<dl>\n{}\n</dl>").format(_lines(fact.format(name, value) for name, value in facts))
             case Command(text):
                 return Markup('<pre class="command" tabindex="0"><code>{}</code></pre>').format(text)
-            case Drawings():
-                return self.drawings(block, level)
-            case Folded(name, title, inner):
-                return Markup("<details><summary><bdi>{}</bdi>: {}</summary>\n{}\n</details>").format(
-                    name, title, self.blocks(inner, level)
+            case Drawings(drawings):
+                return Markup('<div class="drawings">\n{}\n</div>').format(_lines(map(_figure, drawings)))
+            case Folded(name, title, inner, query):
+                about = Markup(' data-query="{}"').format(query) if query else ""
+                return Markup("<details{}><summary><bdi>{}</bdi>: {}</summary>\n{}\n</details>").format(
+                    about, name, title, self.blocks(inner, level)
                 )
             case PagePart(title, inner):
                 return Markup("<h{level}><bdi>{title}</bdi></h{level}>\n{blocks}").format(
                     level=level, title=title, blocks=self.blocks(inner, level + 1)
                 )
-
-    def drawings(self, drawings: Drawings, level: int) -> Markup:
-        """Charts, and what stands beside them."""
-        figures = [_figure(drawing) for drawing in drawings.items]
-        if drawings.beside:
-            figures.append(Markup("<div>\n{}\n</div>").format(self.blocks(drawings.beside, level)))
-        return Markup('<div class="drawings">\n{}\n</div>').format(_lines(figures))
 
     def table(self, table: Table) -> Markup:
         """A table, with what to choose its rows by."""
@@ -354,13 +348,21 @@ def _cell(column: Column, cell: str | Cell) -> str:
 def _figure(drawing: Drawing) -> Markup:
     """A chart with its title, its caption and its data."""
     chart = drawing.chart
+    points = Markup(' data-points="{}"').format(" ".join(f"{value:.6g}" for value in chart.points))
     return Markup("""\
-<figure>
+<figure{points}>
 <p class="title"><bdi>{title}</bdi></p>
 {svg}
 <figcaption>{text}</figcaption>
 <details class="data"><summary>Data (CSV)</summary><pre data-name="{name}" tabindex="0">{csv}</pre></details>
-</figure>""").format(title=chart.title, svg=Markup(chart.svg), text=chart.text, name=drawing.name, csv=chart.csv)
+</figure>""").format(
+        points=points if chart.points else "",
+        title=chart.title,
+        svg=Markup(chart.svg),
+        text=chart.text,
+        name=drawing.name,
+        csv=chart.csv,
+    )
 
 
 def _lines(parts: Iterable[Markup]) -> Markup:

@@ -134,7 +134,8 @@ def test_models_are_named_where_there_are_several_pairs():
 def test_models_that_did_not_move_are_named_below_and_have_no_rows():
     """Of two models one has the score it had on every query: a line says so, and the table is of the other."""
     still = replace(LINE, model="dense", difference=0.0, mark="degenerate")
-    text = shown(movement(records=pairs(("bm25", "bm25"), ("dense", "dense")), comparisons=(LINE, still)))
+    both = pairs(("bm25", "bm25"), ("dense", "dense"))
+    text = shown(movement(records=both, comparisons=(LINE, still), unchanged={"web": (("dense", "dense"),)}))
 
     assert "the same score on every query of web: dense" in text
     assert row(text, "rr")[0] == "bm25"
@@ -185,7 +186,7 @@ def test_an_unchanged_model_is_not_counted():
     """The count is that of the table's rows, which an unchanged model has none of."""
     same = replace(LINE, model="same", difference=0.0, ci_low=None, ci_high=None, mark="degenerate")
 
-    text = shown(movement(comparisons=(LINE, same)))
+    text = shown(movement(comparisons=(LINE, same), unchanged={"web": (("same", "bm25"),)}))
 
     assert "1 difference: 0 better, 1 worse (90% intervals)" in text
 

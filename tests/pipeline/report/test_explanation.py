@@ -96,6 +96,26 @@ def test_the_ideal_list_stands_beside_the_ranking():
     assert text(explained()) == BESIDE.splitlines()
 
 
+def test_two_models_stand_side_by_side():
+    """Place by place, with grades and terms; the shorter list ends with blanks, and each score is worked out below."""
+    other = replace(explained(), model="other", documents=explained().documents[1:2], outcome=Outcome(0.5, 0.5))
+    rows = text(replace(explained(), against=other))
+    lines = [[cell.strip() for cell in row.strip("│").split("│")] for row in rows if row.startswith("│")]
+
+    assert rows[:2] == ["m on web, query q: ndcg@10 = 0.8238", "other on web, query q: ndcg@10 = 0.5000"]
+    assert [head.strip() for head in rows[4].strip("┃").split("┃")] == [
+        *("", "m", "m: grade", "m: term", "other", "other: grade", "other: term")
+    ]
+    assert lines[:3] == [
+        ["1", "b", "2", "2.0000", "c", "1", "0.6309"],
+        ["2", "c", "1", "0.6309", "", "", ""],
+        ["3", "x", "", "", "", "", ""],
+    ]
+    assert sum(row.startswith("ndcg@10 = 3.9230 / 4.7619") for row in rows) == 2
+    assert as_data(replace(explained(), against=other))["against"] == as_data(other)
+    assert markdown(replace(explained(), against=other)).count("### ") == 2
+
+
 def test_the_ideal_list_is_slim_before_it_stands_below():
     """Where a terminal is too narrow for all of both, what the ideal terms are made of is left out."""
     rows = text(explained(), width=120)

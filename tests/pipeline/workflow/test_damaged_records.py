@@ -34,7 +34,7 @@ WEB = search_collection(5, n_queries=6, models=("bm25", "dense", "hybrid"))
 QUERY = next(iter(WEB.judged))
 FILES = (
     *("config.yaml", "scores.parquet", "summary.csv", "comparisons.csv", "agreement.csv", "curves.csv", "movers.csv"),
-    "gates.json",
+    *("queries.json", "gates.json"),
 )
 COMMANDS = {
     "evaluate": ["evaluate", "{id}", "--no-tracking"],
@@ -58,6 +58,7 @@ READ_BY = {
     "agreement.csv": ("show", "report"),
     "curves.csv": ("report",),
     "movers.csv": ("report",),
+    "queries.json": ("report",),
     "gates.json": ("show", "report", "list", "history", "site"),
 }
 """By file, the commands that read what it holds; those that check all hashes refuse whatever has changed."""

@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import yaml
@@ -20,6 +21,7 @@ from rankledger.pipeline.workflow import report as reporting
 from rankledger.pipeline.workflow.nightly import nightly
 from rankledger.pipeline.workflow.report import report
 from tests.support.generated_data import search_collection, write_config
+from tests.support.page_reader import read_page
 
 WEB = search_collection(50, n_queries=40, models=("bm25", "dense"))
 NEWS = search_collection(51, n_queries=30, models=("bm25", "dense"))
@@ -143,25 +145,50 @@ def test_measures_are_shown_in_their_order(config, shown):
         report(record.name, measures=["ndgc@5"])
 
 
-def test_pages_of_several_are_called_by_their_ids(config, shown):
-    """One alone is called as in its record."""
-    ids = [evaluated(config, date).evaluation_id for date in ("2026-11-19", "2026-11-20")]
-    report(ids[0])
-    assert [page.title for page in shown] == ["generated 2026-11-19"]
-    report(*ids)
+def test_several_evaluations_are_an_index_of_their_pages(config):
+    """A row each, in the order in which they are named, with links that lead there from the folder of the file; a
+    model's first and last figure by the lead measure, whatever the order. A record without pages has no links.
+    """
+    config.write_text(config.read_text(encoding="utf-8").replace("report: false", "report: true"), encoding="utf-8")
+    earlier, later = (evaluated(config, date) for date in ("2026-11-19", "2026-11-20"))
+    config.write_text(config.read_text(encoding="utf-8").replace("report: true", "report: false"), encoding="utf-8")
+    bare = evaluated(config, "2026-11-21")
+    Path("out").mkdir()
+    text = report(later.evaluation_id, earlier.evaluation_id, bare.evaluation_id, output="out/index.html")
+    page = read_page(text)
+    tables = {table.name: table for table in page.tables}
+    links = re.findall(r'<a href="(\.\.[^"]*)">([^<]*)</a>', text)
 
-    assert [page.title for page in shown] == ids
+    assert "<title>generated: 3 evaluations, Thu 19 Nov to Sat 21 Nov</title>" in text
+    assert [row[0] for row in tables["evaluations"].groups[0].rows] == [
+        later.evaluation_id,
+        earlier.evaluation_id,
+        bare.evaluation_id,
+    ]
+    assert [(Path("out", unquote(link)).resolve(), words) for link, words in links] == [
+        ((later.record / "report.html").resolve(), later.evaluation_id),
+        ((later.record / "changes.html").resolve(), "the night before"),
+        ((earlier.record / "report.html").resolve(), earlier.evaluation_id),
+    ]
+    assert all(Path("out", unquote(link)).is_file() for link, _ in links)
+    lines = read((bare.record / "summary.csv").read_text(encoding="utf-8"))
+    figures = {(line["dataset"], line["model"]): float(line["estimate"]) for line in lines if line["measure"] == "ap"}
+    for group in tables["models"].groups:
+        for row in tables["models"].cells(group):
+            expected = f"{figures[group.title.partition(':')[0], row['model']]:.4f}"
+            assert (row["first"], row["last"], row["change"]) == (expected, expected, "0.0000")
+    assert report(later.evaluation_id, earlier.evaluation_id, bare.evaluation_id, output="out/index.html") == text
 
 
 def test_history_is_of_the_last_nights(config, shown):
-    """Of three nights the last two by the leading measure of each dataset, on the first page of the name alone."""
+    """Of three nights the last two by the leading measure of each dataset."""
     nights = ["2026-11-18", "2026-11-19", "2026-11-20"]
     ids = [evaluated(config, night).evaluation_id for night in nights]
-    report(*ids[1:], last=2)
-    (history,), others = shown[0].history, shown[1].history
+    report(ids[2], last=2)
+    (history,) = shown[0].history
 
     assert isinstance(history, History)
-    assert (history.measure, others) == ("ap", ())
+    assert history.measure == "ap"
     assert [(series.dataset, series.model) for series in history.series] == [
         (dataset, model) for dataset in ("web", "news") for model in ("bm25", "dense")
     ]

@@ -53,6 +53,7 @@ class Recorded:
         verdicts: those of `gates.json`.
         movers: those of `movers.csv`.
         curves: those of `curves.csv`.
+        details: the queries of `queries.json`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,6 +62,8 @@ class Recorded:
         self.summary, self.comparisons, self.query_changes, self.curves = (
             _csv(path / f"{name}.csv") for name in ("summary", "comparisons", "movers", "curves")
         )
+        details = path / "queries.json"
+        self.details = json.loads(details.read_text(encoding="utf-8"))["queries"] if details.is_file() else []
         gates = path / "gates.json"
         self.verdicts = json.loads(gates.read_text(encoding="utf-8"))["verdicts"] if gates.is_file() else []
 

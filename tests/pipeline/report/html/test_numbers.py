@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import rankledger
-from tests.pipeline.report.html.expected.data import definitions, moved, provenance, quality
+from tests.pipeline.report.html.expected.data import definitions, lists, moved, provenance, quality
 from tests.pipeline.report.html.expected.figures import differences, leaderboards
 from tests.pipeline.report.html.expected.verdict import standing, verdicts
 from tests.pipeline.report.html.record_files import Expected, Recorded, Tables, four, signed
@@ -31,7 +31,7 @@ NIGHTS = {
 }
 
 TABLES: tuple[Callable[[Recorded], Tables], ...] = (
-    *(leaderboards, differences, standing, verdicts, moved, quality, definitions, provenance),
+    *(leaderboards, differences, standing, verdicts, moved, lists, quality, definitions, provenance),
 )
 
 
@@ -105,11 +105,10 @@ def _unlike(where: str, rows: Sequence[Mapping[str, str]], expected: Expected) -
 
 def _called(tables: Sequence[Table]) -> Iterator[tuple[str, Table]]:
     """Each table by its name; those of queries that moved by a number and the query."""
-    numbers = itertools.count(1)
+    numbers = {"moved": itertools.count(1), "lists": itertools.count(1)}
     for table in tables:
-        moved = table.name.startswith("moved-")
-        query = table.caption.removeprefix("Relevant documents of ")
-        yield (f"moved {next(numbers)}: {query}" if moved else table.name), table
+        kind, query = table.name.partition("-")[0], table.caption.partition(" documents of ")[2]
+        yield (f"{kind} {next(numbers[kind])}: {query}" if kind in numbers else table.name), table
 
 
 def test_letters(record, said):

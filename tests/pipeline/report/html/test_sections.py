@@ -10,6 +10,7 @@ from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
     Chips,
+    Command,
     Facts,
     Folded,
     PagePart,
@@ -23,7 +24,7 @@ from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.results import Failure
-from rankledger.pipeline.types.views import History, Night, Series
+from rankledger.pipeline.types.views import History, ListedDocument, Night, QueryDetail, Series
 from tests.support import sample_page
 from tests.support.sample_page import compared, estimate, page
 
@@ -32,8 +33,7 @@ def every(blocks: Iterable[Block]) -> list[Block]:
     """The blocks and those within them."""
     found: list[Block] = []
     for block in blocks:
-        within = every(block.blocks) if isinstance(block, PagePart | Folded) else every(getattr(block, "beside", ()))
-        found += [block, *within]
+        found += [block, *(every(block.blocks) if isinstance(block, PagePart | Folded) else ())]
     return found
 
 
@@ -214,19 +214,67 @@ def test_a_query_whose_ranks_were_not_recorded():
     section = queries(page_figures(page(pairs=(replace(pair, largest_changes=(query,)),))))
 
     assert section is not None
-    assert "The ranks of its documents were not recorded." in said(section.blocks)
+    assert "The ranks of its relevant documents were not recorded." in said(section.blocks)
 
 
-def test_a_query_of_a_dataset_without_ranks_has_its_change_alone():
-    """Of ratings nothing is said of documents."""
+def query_of(kind: str, details: tuple[QueryDetail, ...] = ()) -> list[Block]:
+    """The blocks of a page's one pair, whose one query that moved is of a dataset of that kind."""
     pair = page().pairs[0]
     query = replace(pair.largest_changes[0], documents=None)
-    datasets = {"web": sample_page.manifest()["datasets"]["web"] | {"kind": "ratings"}}
-    section = queries(page_figures(page({"datasets": datasets}, pairs=(replace(pair, largest_changes=(query,)),))))
+    datasets = {"web": sample_page.manifest()["datasets"]["web"] | {"kind": kind}}
+    shown = page({"datasets": datasets}, pairs=(replace(pair, largest_changes=(query,)),), details=details)
+    section = queries(page_figures(shown))
+    assert section is not None
+    return [*section.blocks]
+
+
+def test_a_query_of_external_scores_has_its_change_alone():
+    """Nothing is said of documents, and nothing can be explained."""
+    assert said(query_of("scores"))[:2] == ["Queries with the largest changes:", "q1: 1.0000 → 0.2500 (-0.7500)"]
+
+
+def test_a_query_of_ratings_is_explained_without_documents():
+    """Of ratings there are no ranks; both scores are explained by one command, in the folder of the record."""
+    blocks = query_of("ratings")
+
+    assert not any("documents" in text for text in said(blocks))
+    assert [block.text for block in every(blocks) if isinstance(block, Command)] == [
+        "rankledger explain . --model dense --model bm25 --dataset web --measure ndcg@10 --query q1"
+    ]
+
+
+def test_a_query_with_its_text_slices_and_both_lists():
+    """bm25 has the relevant d1 first and an unjudged document second, dense d2 of grade 0 and nothing more; where a
+    list could not be read again, a place without a judged document says so.
+    """
+    lists = {
+        "bm25": (ListedDocument(1, "d1", 2.0, "First"), ListedDocument(2, "x", None)),
+        "dense": (ListedDocument(1, "d2", 0.0),),
+    }
+    detail = QueryDetail("web", "q1", "what is\nit?", ("market=de",), lists)
+    blocks = query_of("rankings", (detail,))
+    (found,) = [block for block in every(blocks) if isinstance(block, Table) and block.name == "lists-1-1"]
+    gaps = {"bm25": (ListedDocument(1, None, None), ListedDocument(2, "d1", 2.0))}
+
+    assert said(blocks)[1:3] == ["what is\\nit?", "In market=de."]
+    assert [column.title for column in found.columns] == ["rank", "bm25", "grade before", "dense", "grade after"]
+    assert table(blocks, "lists-1-1") == [["1", "d1: First", "2", "d2", "0"], ["2", "x", "–", "", ""]]
+    assert table(query_of("rankings", (replace(detail, lists=gaps),)), "lists-1-1") == [
+        *(["1", "not judged", "", "", ""], ["2", "d1", "2", "", ""])
+    ]
+    assert [block.query for block in every(blocks) if isinstance(block, Folded)] == ["q1"]
+
+
+def test_a_baseline_of_another_record_is_explained_there():
+    """Its model has another name in that record; names with blanks are quoted for a shell."""
+    pair = replace(page().pairs[0], baseline="old one in ID", record="ID", baseline_model="old one")
+    section = queries(page_figures(page(pairs=(pair,))))
 
     assert section is not None
-    assert said(section.blocks)[:2] == ["Queries with the largest changes:", "q1: 1.0000 → 0.2500 (-0.7500)"]
-    assert not any("documents" in text for text in said(section.blocks))
+    assert [block.text for block in every(section.blocks) if isinstance(block, Command)] == [
+        "rankledger explain . --model dense --dataset web --measure ndcg@10 --query q1",
+        "rankledger explain ID --model 'old one' --dataset web --measure ndcg@10 --query q1",
+    ]
 
 
 def test_what_the_outputs_hold():

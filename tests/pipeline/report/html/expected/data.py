@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.pipeline.report.html.record_files import Expected, Line, Recorded, Tables
 
-__all__ = ["definitions", "moved", "provenance", "quality"]
+__all__ = ["definitions", "lists", "moved", "provenance", "quality"]
 
 
 def moved(recorded: Recorded) -> Tables:
@@ -16,6 +16,30 @@ def moved(recorded: Recorded) -> Tables:
     for place, query in enumerate(queries, start=1):
         rows = [_document(line) for line in recorded.query_changes if (*_pair(line), line["query_id"]) == query]
         yield f"moved {place}: {query[-1]}", [Expected("", rows)]
+
+
+def lists(recorded: Recorded) -> Tables:
+    """The first documents of both models, for each query that moved; numbered likewise."""
+    known = {(found["dataset"], found["query_id"]): found["lists"] for found in recorded.details}
+    queries = dict.fromkeys((*_pair(line), line["query_id"]) for line in recorded.query_changes)
+    both = [
+        (query, [own.get(model, []) for model in (baseline, model)], (baseline, model))
+        for dataset, model, baseline, query in queries
+        if (own := known.get((dataset, query), {})).keys() & {model, baseline}
+    ]
+    for place, (query, found, names) in enumerate(both, start=1):
+        rows = [_places(rank, found, names) for rank in range(max(map(len, found)))]
+        yield f"lists {place}: {query}", [Expected("", rows)]
+
+
+def _places(rank: int, lists: list[list[Mapping[str, Any]]], names: tuple[str, str]) -> Mapping[str, str]:
+    row = {"rank": str(rank + 1)}
+    for listed, name, head in zip(lists, names, ("grade before", "grade after"), strict=True):
+        document = listed[rank] if rank < len(listed) else None
+        is_known = document is not None and document["doc_id"] is not None
+        row[name] = document["doc_id"] if is_known else "not judged" if document else ""
+        row[head] = ("–" if document["grade"] is None else f"{document['grade']:g}") if is_known else ""
+    return row
 
 
 def quality(recorded: Recorded) -> Tables:

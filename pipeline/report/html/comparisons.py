@@ -1,0 +1,282 @@
+"""Two evaluations compared, to one self-contained HTML file: figures that changed, slices, queries and causes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+
+from rankledger.pipeline.report.changes import split_tables, summary, where
+from rankledger.pipeline.report.effects import p_value_notes
+from rankledger.pipeline.report.html.blocks import (
+    TONES,
+    Block,
+    Cell,
+    Column,
+    DifferenceBars,
+    Drawing,
+    Drawings,
+    Facts,
+    Folded,
+    Group,
+    PagePart,
+    Row,
+    Section,
+    Table,
+    Words,
+    against,
+    dataset_title,
+)
+from rankledger.pipeline.report.html.differences import forest_chart, pair_parts, slice_chart
+from rankledger.pipeline.report.html.render import document
+from rankledger.pipeline.report.tables import DifferenceRow, difference_rows, few_mark, figure, p_value
+from rankledger.pipeline.report.text_table import TextTable, short_text
+from rankledger.pipeline.types.changes import ComparisonReport, DatasetFigure, Side, night_label
+from rankledger.pipeline.types.gates import night_of
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
+
+__all__ = ["comparison_html", "comparison_title"]
+
+_NOTE = 600  # characters
+_SLICES = 200  # rows of slices of a dataset
+_PAIRS = 12  # each with two charts and its queries
+_FIGURES = (
+    *(Column("model", "name"), Column("before"), Column("after"), Column("difference")),
+    *(Column("interval", "difference"), Column("p"), Column("corrected p")),
+    *(Column("better"), Column("equal"), Column("worse"), Column("conclusion", "text")),
+)
+_OF_SLICES = (
+    *(Column("slice", "name"), Column("model", "name"), Column("queries"), Column("before"), Column("after")),
+    *(Column("difference"), Column("interval", "difference"), Column("of the change"), Column("note", "text")),
+)
+
+
+def comparison_html(report: ComparisonReport, *, in_record: bool = False) -> str:
+    """The page of a comparison: the same comparison gives the same bytes.
+
+    Args:
+        report: what changed; with the details of its queries, if these are to be shown.
+        in_record: whether the page lies in the candidate's record. Then it shows nothing that differs each time:
+            neither the record's id nor when it was made.
+    """
+    sections = (_verdict, _figures, _slices, _causes)
+    found = [section for build in sections if (section := build(report)) is not None]
+    moved = _queries(report, (report.base.evaluation_id, "." if in_record else report.candidate.evaluation_id))
+    last = _provenance(report, in_record=in_record)
+    return document(short_text(comparison_title(report), 200), (*found[:3], *moved, *found[3:], last))
+
+
+def comparison_title(report: ComparisonReport) -> str:
+    """What is compared with what, such as `nightly: Fri 20 Nov against Thu 19 Nov`."""
+    base, candidate = report.base, report.candidate
+    if base.evaluation_id == candidate.evaluation_id:
+        names = ", ".join(dict.fromkeys(f"{model} against {baseline}" for model, baseline in report.pairs[:3]))
+        return f"{candidate.name}: {names}{' and more' if len(report.pairs) > 3 else ''}"
+    years = {night_of(side.night, _began(side)).year for side in (candidate, base)}
+    labels = [_label(side, year=len(years) > 1) for side in (candidate, base)]
+    if labels[0] == labels[1]:
+        labels = [f"{label} {_began(side):%H:%M}" for label, side in zip(labels, (candidate, base), strict=True)]
+    named = candidate.name if base.name == candidate.name else f"{candidate.name} and {base.name}"
+    return f"{named}: {' against '.join(labels)}"
+
+
+def _label(side: Side, *, year: bool) -> str:
+    return night_label(side.night or str(_began(side).date()), year=year)
+
+
+def _began(side: Side) -> datetime:
+    return datetime.fromisoformat(side.created).astimezone(UTC)
+
+
+def _verdict(report: ComparisonReport) -> Section:
+    """What changed in a sentence, and what cannot be compared."""
+    said = summary(report)
+    blocks: list[Block] = [Words(f"{said[0].upper()}{short_text(said[1:], _NOTE)}.", leads=True)]
+    blocks += [Words(f"{line[0].upper()}{short_text(line[1:], _NOTE)}.") for line in where(report)]
+    blocks += [Words(f"{short_text(line, _NOTE)}.", "warn") for line in report.unlike]
+    return Section("changes", "What changed", tuple(blocks))
+
+
+def _figures(report: ComparisonReport) -> Section | None:
+    """By dataset a forest plot and a table of what changed; what did not is folded."""
+    parts = [
+        PagePart(dataset_title(dataset), tuple(_figure_blocks(report, dataset)))
+        for dataset in dict.fromkeys((*report.leading, *report.unchanged))
+    ]
+    blocks: list[Block] = [part for part in parts if part.blocks]
+    figures = [line for line in report.figures if line.before != line.after]
+    if figures:
+        blocks.append(PagePart("Figures of all lists together", (_set_figures(figures),)))
+    return Section("figures", "Figures", tuple(blocks)) if blocks else None
+
+
+def _figure_blocks(report: ComparisonReport, dataset: str) -> Iterator[Block]:
+    unchanged = report.unchanged.get(dataset, ())
+    lines = [line for line in report.comparisons if line.dataset == dataset and line.slice == ALL]
+    lines = [line for line in lines if (line.model, line.baseline) not in unchanged]
+    lead = report.leading.get(dataset)
+    chart = forest_chart([line for line in lines if line.measure == lead], report.practical_difference.get(lead or ""))
+    if chart:
+        yield Drawings((Drawing(f"differences-{short_text(dataset)}", chart),))
+    measures = sorted(dict.fromkeys(line.measure for line in lines), key=lambda measure: measure != lead)
+    if lines:
+        yield Table(
+            f"differences-{short_text(dataset)}",
+            f"Figures that changed on {dataset_title(dataset)}",
+            _FIGURES,
+            tuple(_measure_group(report, measure, lines) for measure in measures),
+            chosen=len(measures) > 1,
+            searched="model",
+        )
+    for note in p_value_notes(lines):
+        yield Words(f"{note[0].upper()}{short_text(note[1:], _NOTE)}.", "quiet")
+    if unchanged:
+        names = ", ".join(against(*pair) for pair in unchanged)
+        yield Folded(f"{len(unchanged):,} unchanged", "the same score on every query", (Words(names),))
+
+
+def _measure_group(report: ComparisonReport, measure: str, lines: Sequence[Comparison]) -> Group:
+    own = [line for line in lines if line.measure == measure]
+    rows = sorted(difference_rows(own, report.practical_difference), key=_by_size)
+    bars = DifferenceBars.of((row.interval for row in rows), report.practical_difference.get(measure, 0.0))
+    is_open = measure == report.leading.get(own[0].dataset, measure)
+    return bars.group((_figure_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open)
+
+
+def _by_size(row: DifferenceRow) -> tuple[float, str, str]:
+    """The greatest differences first, whichever way they go."""
+    return -abs(row.line.difference or 0.0), row.line.model, row.line.baseline
+
+
+def _figure_cells(row: DifferenceRow, bars: DifferenceBars) -> Row:
+    line, tone = row.line, TONES[row.label]
+    return (
+        *(against(line.model, line.baseline), figure(line.baseline_estimate), figure(line.estimate)),
+        *bars.cells(row.interval, tone),
+        *(p_value(line.p_value, line.p_least), p_value(line.p_corrected, line.p_least)),
+        *(f"{line.wins:,}", f"{line.ties:,}", f"{line.losses:,}"),
+        Cell(row.label, tone),
+    )
+
+
+def _set_figures(figures: Sequence[DatasetFigure]) -> Table:
+    rows = tuple(
+        (
+            *(dataset_title(line.dataset), against(line.model, line.baseline), line.measure),
+            *(figure(line.before), figure(line.after)),
+        )
+        for line in figures
+    )
+    names = ("dataset", "model", "measure", "before", "after")
+    columns = tuple(Column(name, "number" if name in ("before", "after") else "name") for name in names)
+    return Table("figures", "Figures of all lists together", columns, (Group(rows),))
+
+
+def _slices(report: ComparisonReport) -> Section | None:
+    """By dataset the slices, those first that account for most of a change."""
+    parts = [PagePart(dataset_title(name), tuple(_slice_blocks(report, name))) for name in report.leading]
+    blocks = tuple(part for part in parts if part.blocks)
+    return Section("slices", "Slices", blocks) if blocks else None
+
+
+def _slice_blocks(report: ComparisonReport, dataset: str) -> Iterator[Block]:
+    measure = report.leading[dataset]
+    own = [line for line in report.comparisons if (line.dataset, line.measure) == (dataset, measure)]
+    whole = {(line.model, line.baseline): line for line in own if line.slice == ALL and line.difference}
+    lines = [line for line in own if line.slice != ALL and line.difference and (line.model, line.baseline) in whole]
+    if not lines:
+        return
+    share = {_id_of(line): _share(line, whole[line.model, line.baseline]) for line in lines}
+    lines.sort(key=lambda line: (-abs(share[_id_of(line)]), _id_of(line)))
+    rows = difference_rows(lines[:_SLICES], report.practical_difference)
+    bars = DifferenceBars.of((row.interval for row in rows), report.practical_difference.get(measure, 0.0))
+    cells = (_slice_cells(row, share[_id_of(row.line)], bars) for row in rows)
+    group = bars.group(cells, measure)
+    yield Table(f"slices-{short_text(dataset)}", f"Slices by their part of the change, {measure}", _OF_SLICES, (group,))
+    if len(lines) > _SLICES:
+        yield Words(f"{_SLICES} of {len(lines):,} slices are shown; `rankledger compare` has all.", "quiet")
+    few = any(few_mark(line) for line in lines[:_SLICES])
+    yield Words(
+        "Of the change: the slice's part of the change of all queries' sum. Slices overlap, and their parts need not "
+        f"add up to 100%.{f' Slices of under {LEAST_CLUSTERS} queries or clusters are not judged.' if few else ''}",
+        "quiet",
+    )
+    chart = slice_chart([line for line in own if line.slice == ALL or line.difference])
+    if chart:
+        yield Drawings((Drawing(f"slices-{short_text(dataset)}-chart", chart),))
+
+
+def _id_of(line: Comparison) -> tuple[str, str, str]:
+    """What tells a line apart among those of a dataset and measure."""
+    return line.model, line.baseline, line.slice
+
+
+def _share(line: Comparison, whole: Comparison) -> float:
+    """The slice's part of the change of the sum over all queries; above 0 it went the same way."""
+    total = (whole.difference or 0.0) * whole.n_queries
+    return (line.difference or 0.0) * line.n_queries / total
+
+
+def _slice_cells(row: DifferenceRow, share: float, bars: DifferenceBars) -> Row:
+    line, tone = row.line, TONES[row.label]
+    return (
+        *(short_text(line.slice), against(line.model, line.baseline), f"{line.n_queries:,}"),
+        *(figure(line.baseline_estimate), figure(line.estimate)),
+        *bars.cells(row.interval, tone),
+        f"{share:+.0%}",
+        row.mark,
+    )
+
+
+def _queries(report: ComparisonReport, records: tuple[str, str]) -> Iterator[Section]:
+    """Pairs query by query, those that changed most first."""
+    size = {
+        (line.dataset, line.model, line.baseline): abs(line.difference or 0.0)
+        for line in report.comparisons
+        if line.slice == ALL and line.measure == report.leading.get(line.dataset)
+    }
+    pairs = sorted(
+        report.scores, key=lambda pair: -size.get((pair.dataset, pair.model, pair.baseline_model or pair.baseline), 0.0)
+    )
+    if pairs:
+        blocks: list[Block] = [*pair_parts(pairs[:_PAIRS], report.kinds, report.details, records)]
+        if len(pairs) > _PAIRS:
+            blocks.append(Words(f"{_PAIRS} of {len(pairs):,} pairs are shown query by query.", "quiet"))
+        yield Section("queries", "Queries", tuple(blocks))
+
+
+def _causes(report: ComparisonReport) -> Section | None:
+    """What each change is due to, where judgments, queries or definitions changed, too."""
+    tables = tuple(_table(f"causes-{place}", table) for place, table in enumerate(split_tables(report), start=1))
+    return Section("causes", "What the change is due to", tables) if tables else None
+
+
+def _table(name: str, table: TextTable) -> Table:
+    columns = tuple(
+        Column(header, "number" if numeric else "name")
+        for header, numeric in zip(table.headers, table.numeric, strict=True)
+    )
+    return Table(
+        name, short_text(table.title, 200), columns, (Group(tuple(tuple(map(short_text, r)) for r in table.rows)),)
+    )
+
+
+def _provenance(report: ComparisonReport, *, in_record: bool) -> Section:
+    """Which records are compared, and what was left out."""
+    facts = [fact for pair in report.records for fact in _facts(pair.base, pair.candidate, in_record=in_record)]
+    facts.append(("intervals", f"{report.confidence:.4g}; differences above 0 are better"))
+    notes = (Words(f"{short_text(line, _NOTE)}.", "quiet") for line in _distinct(report.remarks, report.warnings))
+    return Section("provenance", "Provenance", (Facts(tuple(facts)), *notes))
+
+
+def _facts(base: Side, candidate: Side, *, in_record: bool) -> Iterator[tuple[str, str]]:
+    for role, side in (("before", base), ("after", candidate)):
+        if in_record and side is candidate:
+            yield role, "the record that this page is in"
+        else:
+            yield role, f"{short_text(side.evaluation_id, 200)}, {_began(side):%Y-%m-%d %H:%M} UTC"
+        if side.commit:
+            yield f"commit {role}", f"{short_text(side.commit)}{' with changes' if side.dirty else ''}"
+
+
+def _distinct(*lines: Iterable[str]) -> Iterator[str]:
+    yield from dict.fromkeys(line for own in lines for line in own)

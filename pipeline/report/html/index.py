@@ -1,0 +1,196 @@
+"""Several evaluations to one page: what each came to, with a link to its own page, and the figures over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from rankledger.pipeline.report.html import charts, summary
+from rankledger.pipeline.report.html.blocks import (
+    Block,
+    Cell,
+    Column,
+    Group,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Words,
+    bar_cell,
+    dataset_title,
+    estimate_scale,
+)
+from rankledger.pipeline.report.html.render import document
+from rankledger.pipeline.report.tables import (
+    Interval,
+    PageFigures,
+    comparability_notes,
+    figure,
+    page_figures,
+    side_by_side,
+    signed,
+)
+from rankledger.pipeline.report.text_table import counted, short_text
+from rankledger.pipeline.report.verdicts import headline
+from rankledger.pipeline.types.changes import night_label
+from rankledger.pipeline.types.gates import night_of, overall_effect
+from rankledger.pipeline.types.results import ALL
+from rankledger.pipeline.types.views import Night, Page, Series, SeriesBreak
+
+__all__ = ["Address", "index_html"]
+
+_TONES: Mapping[str, Tone] = {"fail": "bad", "stop": "bad", "inconclusive": "bad", "warn": "warn", "pass": "good"}
+_NOTE = 600  # characters
+_READING = (
+    "By the lead measure, in the order of time, before the interval of the last figure. A line breaks, and no change "
+    "is taken, where judgments, excluded documents or the definition changed."
+)
+_WIDE = 6  # evaluations that stand beside each other
+_EVALUATIONS = (
+    *(Column("evaluation", "name"), Column("night", "name"), Column("gates", "reason"), Column("since", "name")),
+    *(Column("not evaluated"), Column("models"), Column("datasets")),
+)
+_MODELS = (
+    *(Column("model", "name"), Column("over time", "text"), Column("first"), Column("last")),
+    *(Column("interval", "bar"), Column("change")),
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where the pages of an evaluation are, from the place of this page; empty if it has none.
+
+    Attributes:
+        page: its page.
+        changes: what changed since the night before.
+    """
+
+    page: str = ""
+    changes: str = ""
+
+
+def index_html(pages: Sequence[Page], addresses: Mapping[str, Address]) -> str:
+    """One page of several evaluations: the same ones at the same places give the same bytes.
+
+    Args:
+        pages: in the order in which they are shown.
+        addresses: where their own pages are, by the id of the evaluation.
+    """
+    figures = [page_figures(page) for page in pages]
+    sections = (_evaluations(pages, addresses), *_models(pages), *_beside(figures))
+    return document(short_text(_title(pages), 200), sections)
+
+
+def _title(pages: Sequence[Page]) -> str:
+    """Such as `nightly: 12 evaluations, Mon 9 Nov to Fri 20 Nov`."""
+    names = [*dict.fromkeys(page.evaluation.name for page in pages)]
+    nights = sorted(page.manifest.date for page in pages if page.manifest.date)
+    ends = [*dict.fromkeys(map(night_label, (nights[0], nights[-1])))] if len(nights) == len(pages) else []
+    named = f"{names[0]}: " if len(names) == 1 else ""
+    return ", ".join(filter(None, [f"{named}{counted(len(pages), 'evaluation')}", " to ".join(ends)]))
+
+
+def _evaluations(pages: Sequence[Page], addresses: Mapping[str, Address]) -> Section:
+    rows = tuple(_evaluation_row(page, addresses.get(page.evaluation.evaluation_id, Address())) for page in pages)
+    blocks: list[Block] = [Table("evaluations", "Evaluations", _EVALUATIONS, (Group(rows),), searched="evaluation")]
+    blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for page in pages for line in page.remarks]
+    return Section("evaluations", "Evaluations", tuple(dict.fromkeys(blocks)))
+
+
+def _evaluation_row(page: Page, address: Address) -> Row:
+    evaluation, manifest = page.evaluation, page.manifest
+    gates = Cell("no gates", "quiet")
+    if evaluation.verdicts:
+        said = headline(evaluation.verdicts).removeprefix("Gates ").rstrip(".")
+        gates = Cell(short_text(said, _NOTE), _TONES.get(overall_effect(evaluation.verdicts), ""))
+    return (
+        Cell(short_text(evaluation.evaluation_id, 200), link=address.page),
+        short_text(night_label(manifest.date)),
+        gates,
+        Cell("the night before" if address.changes else "", link=address.changes),
+        Cell(f"{len(manifest.failures) or ''}", "bad" if manifest.failures else ""),
+        f"{len(manifest.models):,}",
+        f"{len(manifest.datasets):,}",
+    )
+
+
+def _models(pages: Sequence[Page]) -> Iterator[Section]:
+    """By dataset a line per model: its figures in the order of time, by the lead measure."""
+    ordered = sorted(pages, key=_when)
+    groups = [
+        _model_group(ordered, dataset, measure, [*figures])
+        for dataset, measure, figures in side_by_side(ordered)
+        if any(line is not None and line.value is not None for lines in figures.values() for line in lines)
+    ]
+    if groups:
+        table = Table("models", "Models over all evaluations", _MODELS, tuple(groups), searched="model")
+        notes = comparability_notes(pages) if len(pages) > _WIDE else ()  # else they stand in the overview
+        warnings = (Words(f"{short_text(note, _NOTE)}.", "warn") for note in notes)
+        yield Section("models", "Models", (table, Words(_READING, "quiet"), *warnings))
+
+
+def _when(page: Page) -> tuple[date, datetime]:
+    began = datetime.fromisoformat(page.manifest.created)
+    return night_of(page.manifest.date, began), began
+
+
+def _model_group(pages: Sequence[Page], dataset: str, measure: str, models: Sequence[str]) -> Group:
+    series = [_series(pages, dataset, measure, model) for model in models]
+    known = [(own, [night for night in own.nights if night.estimate is not None]) for own in series]
+    known = [(own, nights) for own, nights in known if nights]
+    scale = estimate_scale(Interval.of(nights[-1]) for _, nights in known)
+    rows = tuple(
+        (
+            short_text(own.model),
+            Cell("", drawing=charts.sparkline(own)),
+            figure(nights[0].estimate),
+            figure(nights[-1].estimate),
+            bar_cell(Interval.of(nights[-1]), scale, Interval.of(nights[-1]).ends()),
+            "" if any(night.breaks for night in nights) else signed(_change(nights)),
+        )
+        for own, nights in known
+    )
+    return Group(rows, f"{dataset_title(dataset)}: {measure}", note=f"scale of the bars: {scale.text()}")
+
+
+def _change(nights: Sequence[Night]) -> float:
+    """From the first to the last figure."""
+    return (nights[-1].estimate or 0.0) - (nights[0].estimate or 0.0)
+
+
+def _series(pages: Sequence[Page], dataset: str, measure: str, model: str) -> Series:
+    """A model's figures, evaluation by evaluation; it breaks where a figure means something else."""
+    nights: list[Night] = []
+    before: tuple[str | None, ...] | None = None
+    for page in pages:
+        line = next(
+            (
+                own
+                for own in page.evaluation.estimates
+                if (own.dataset, own.model, own.slice, own.measure) == (dataset, model, ALL, measure)
+            ),
+            None,
+        )
+        meaning = _meaning(page, dataset, measure)
+        is_break = line is not None and before not in (None, meaning)
+        before = meaning if line is not None else before
+        ends = (None, None, None) if line is None else (line.estimate, line.ci_low, line.ci_high)
+        breaks = (SeriesBreak("definition", None, None),) if is_break else ()
+        named = str(page.manifest.date or ""), page.evaluation.evaluation_id
+        mark = line.mark if line else ""
+        nights.append(Night(*named, *ends, None, line.n_queries if line else 0, mark, None, "", None, breaks))
+    return Series(dataset, model, tuple(nights), (), None, None)
+
+
+def _meaning(page: Page, dataset: str, measure: str) -> tuple[str | None, ...]:
+    """What a figure rests on: judgments, excluded documents, and the definition of the measure."""
+    described = page.manifest.datasets.get(dataset)
+    digests = (described.reading, described.exclusions_digest) if described else ()
+    return *digests, page.manifest.fingerprint(dataset, measure)
+
+
+def _beside(figures: Sequence[PageFigures]) -> Iterator[Section]:
+    """A column per evaluation, if there are few."""
+    if len(figures) <= _WIDE:
+        yield summary.overview(figures)
