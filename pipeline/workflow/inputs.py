@@ -6,7 +6,7 @@ The store never decides a figure: what it lacks, or what is damaged in it, is re
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
@@ -29,7 +29,7 @@ from rankledger.pipeline.data.dataset import (
     returns_any,
     small_overlap,
 )
-from rankledger.pipeline.data.judgments import n_without_relevant, rating_like_relevance
+from rankledger.pipeline.data.judgments import rating_like_relevance
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_query_ids
@@ -285,8 +285,6 @@ def read_inputs(
         for name, reader in readers.items():
             refuse_other_inputs(record, name, reader.dataset.files)
     remarks = [remark for reader in readers.values() for remark in (*reader.dataset.remarks, *reader.keep_judgments())]
-    if conventions.undefined_queries == "zero":
-        remarks += _counted_as_zero(judged, readers)
     datasets: dict[str, DatasetInput | ExternalDataset] = {name: reader.dataset for name, reader in readers.items()}
     absent = {task.key: str(missing[task.output.path]) for task in planned.tasks if task.output.path in missing} | dict(
         planned.late
@@ -327,16 +325,6 @@ def read_inputs(
         remarks=tuple(reversed(worded.values())),
         warnings=tuple(_data_warnings(planned, datasets, inputs)),
     )
-
-
-def _counted_as_zero(datasets: Iterable[PlannedDataset], readers: Mapping[str, OutputReader]) -> Iterator[str]:
-    """How many queries of each dataset have no relevant document, if there are some."""
-    for dataset in datasets:
-        found = readers[dataset.name].dataset
-        n_without = n_without_relevant(found.judgments, dataset.relevant) if dataset.kind == "rankings" else 0
-        if n_without:
-            counted = f"{n_without:,} of {len(found.query_ids):,} queries on {dataset.name} have no relevant document"
-            yield f"{counted} and count as 0; to leave them out, set conventions: {{undefined_queries: skip}}"
 
 
 def _missing(planned: Plan, record: Record | None) -> dict[str, Finding]:

@@ -80,8 +80,10 @@ def test_it_is_the_default_of_rel():
 
 
 def test_it_says_what_the_ratings_leave_open():
-    """Unless it or every measure chooses, 1 to 5 stars are named."""
-    assert [warning.dataset for warning in evaluate(None, 4).data_warnings] == ["one"]
+    """Unless it or every measure chooses, 1 to 5 stars are named; and nDCG, whose gains a choice does not change."""
+    undecided, decided = evaluate(None, 4).data_warnings
+    assert (undecided.dataset, decided.dataset) == ("one", "two")
+    assert "write gain=binary, such as ndcg(gain=binary)@3" in decided.warning
     assert "relevant: 4" in manifest(evaluate(None))["warnings"][0]["warning"]
     assert not evaluate(1).data_warnings
     assert not evaluate(None, suites={"s": ["r(rel=4)@3", "ndcg@3"]}).data_warnings
