@@ -65,6 +65,31 @@ def test_bars_are_seen_in_forced_colours(opened, quickstart):
     assert bar == text != ground
 
 
+def test_the_head_stays_in_view(opened, various):
+    """At 1440 pixels it stays while the page scrolls, and the section that a link leads to begins below it."""
+    page = opened(various)
+    page.click(text="Differences")
+    head, section = page.driver.execute_script("""
+        const box = selector => document.querySelector(selector).getBoundingClientRect();
+        return [[box("header").top, box("header").bottom], box("#differences").top];
+    """)
+
+    assert head[0] == 0
+    assert head[1] <= section < head[1] + 60
+
+
+def test_a_wide_table_keeps_its_models_and_fades(opened, quickstart):
+    """At 375 pixels the models stay while the measures scroll, and the right end fades until it is reached."""
+    page = opened(quickstart)
+    page.see(375)
+    name = "document.querySelector('#leaderboard tbody tr:not(.head) th').getBoundingClientRect().left"
+    before = page.driver.execute_script(f"return {name}")
+    for place, fades in ((0, True), (100, True), (10_000, False)):
+        page.driver.execute_script("document.querySelector('#leaderboard .scroll').scrollLeft = arguments[0]", place)
+        page.wait("its end", lambda fades=fades: bool(page.all("#leaderboard .table.cut")) is fades)
+        assert page.driver.execute_script(f"return {name}") == before
+
+
 def test_print(opened, quickstart):
     """On A4 no row is cut in two, and the heads of a table stand on each page that it goes on on."""
     page = opened(quickstart)

@@ -89,6 +89,8 @@ const showGroups = box => {
   const best = Math.max(...bodies.map(fit));
   const shown = bodies.find(body => fit(body) === best);
   bodies.forEach(body => { body.className = body === shown ? "" : "off"; });
+  const n = rowsOf(shown)[0].cells.length; // a slice of a large page has the lead measure alone
+  all("thead th", box).forEach((head, column) => { head.hidden = column >= n; });
 };
 
 // The models by the chosen measure, the best first; without one as they were.
@@ -222,14 +224,20 @@ const makePlot = figure => {
     return {low, high, key: list.dataset.axis, worth: values.map(([value]) => sign * value),
       shares: values.map(ends => ends.map(end => (end - low) / (high - low)))};
   };
+  let size = {width: 1000, height: 288}; // asked for, not read: reading lays out what is folded
+  new ResizeObserver(([entry]) => { size = entry.contentRect; figure.show(); }).observe(field);
   figure.show = () => {
     lists.forEach(list => { list.value = chosen.get(name(list)) ?? list.byDefault; });
     const axes = lists.map(axisOf);
     const drawn = rows.map((_, i) => i).filter(i => axes.every(axis => isFinite(axis.worth[i])));
     const beats = (a, b) => axes.every(axis => axis.worth[a] >= axis.worth[b]) && axes.some(axis => axis.worth[a] > axis.worth[b]);
     const front = drawn.filter(i => !drawn.some(other => beats(other, i)));
+    const named = []; // those that no other name would cover, the ones that stand out first
+    const isCovered = i => named.some(other => axes.every(({shares}, axis) =>
+      Math.abs(shares[i][0] - shares[other][0]) * (axis ? size.width : size.height) < (axis ? 80 : 13)));
+    [...front, ...drawn].forEach(i => { if (!named.includes(i) && !isCovered(i)) named.push(i); });
     const marks = drawn.map(i => {
-      const mark = made("div", {className: `mark${front.includes(i) ? " front" : ""}${axes[1].shares[i][0] > .6 ? " right" : ""}`});
+      const mark = made("div", {className: `mark${front.includes(i) ? " front" : ""}${axes[1].shares[i][0] > .6 ? " right" : ""}${named.includes(i) ? "" : " covered"}`});
       mark.append(made("bdi", {textContent: rows[i][0]}));
       axes.forEach(({key, shares}) => {
         const [value, low, high] = shares[i].map((share, _, [middle]) => isFinite(share) ? share : middle);

@@ -414,8 +414,8 @@ def _axes(plot: Plot, plot_id: str, axis: str, label: str, chosen: int) -> Marku
         option.format(place, own.better, Markup(" selected") if place == chosen else "", own.title)
         for place, own in enumerate(plot.axes)
     )
-    chosen = Markup('<span><label for="{0}{1}">{2}</label> <select id="{0}{1}" data-axis="{1}">{3}</select></span>')
-    return chosen.format(plot_id, axis, label, Markup().join(options))
+    choice = Markup('<span><label for="{0}{1}">{2}</label> <select id="{0}{1}" data-axis="{1}">{3}</select></span>')
+    return choice.format(plot_id, axis, label, Markup().join(options))
 
 
 def _figure(drawing: Drawing) -> Markup:

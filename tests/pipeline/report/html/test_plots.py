@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from rankledger.pipeline.report.html.blocks import Axis, Plot
 from rankledger.pipeline.report.html.plots import marks_of, plot_text, trade_off
+from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.report.tables import Interval, page_figures
 from tests.support.sample_page import estimate, page
 
@@ -28,6 +31,16 @@ def test_a_cost_stands_across_if_there_is_one():
     assert [with_costs.axes[place].title for place in (with_costs.across, with_costs.up)] == ["latency_ms", "ndcg@10"]
     assert [without.axes[place].title for place in (without.across, without.up)] == ["ap", "ndcg@10"]
     assert with_costs.axes[2].better == "lower"
+
+
+def test_the_lists_name_the_axes_that_are_drawn():
+    """The first external metric across and the lead measure up."""
+    text = html([page()])
+
+    assert re.findall(r'data-axis="(.)">.*?<option value="\d" data-better="\w+" selected>(.*?)</option>', text) == [
+        ("y", "ndcg@10"),
+        ("x", "latency_ms"),
+    ]
 
 
 @pytest.mark.parametrize("lines", [(estimate("bm25", 0.5),), (estimate("bm25", 0.5), estimate("dense", 0.4))])
