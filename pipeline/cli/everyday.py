@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "evaluate", "history", "nightly", "report", "show", "site"]
 
+_BELOW = 2  # lines of a terminal for the prompt
+
 
 @click.command(short_help="Evaluate every model of a config.")
 @click.argument("config", metavar="CONFIG|RECORD", type=click.Path())
@@ -148,8 +150,17 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
 @options.records
 @options.tracking_uri
 @options.quiet
+@click.option(
+    "--verdicts", "all_verdicts", is_flag=True, help="Print every verdict that does not pass, and nothing else."
+)
 def show(
-    reference: str, name: str | None, as_json: bool, runs_dir: str, records: str | None, tracking_uri: str | None
+    reference: str,
+    name: str | None,
+    as_json: bool,
+    runs_dir: str,
+    records: str | None,
+    tracking_uri: str | None,
+    all_verdicts: bool,
 ) -> None:
     """Print the evaluation that REFERENCE refers to, as `evaluate` printed it; by default the last one.
 
@@ -166,11 +177,15 @@ def show(
     Example:
         rankledger show --name quickstart
         rankledger show last_passed --name quickstart
+        rankledger show --verdicts
     """
     from rankledger.pipeline.workflow.browse import show
 
     evaluation = show(reference, name=name, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri)
-    _print_evaluation(evaluation, as_json=as_json)
+    if all_verdicts and not as_json:
+        _print_verdicts(evaluation)
+    else:
+        _print_evaluation(evaluation, as_json=as_json)
 
 
 @click.command(short_help="Show what changed between two evaluations or models.")
@@ -484,13 +499,23 @@ def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
     terminal.leave(terminal.exit_code_of(evaluation, require_tracking=run.require_tracking))
 
 
+def _print_verdicts(evaluation: Evaluation, *, height: int | None = None) -> None:
+    """Print what the gates say, in as many lines; None prints all."""
+    from rankledger.pipeline.report.verdicts import table
+
+    if evaluation.verdicts:
+        terminal.print_text(table(evaluation.verdicts, width=terminal.width(), colour=terminal.colour(), height=height))
+    else:
+        terminal.print_lines("there are no gates")
+
+
 def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = False) -> None:
     """Print an evaluation on stdout, with `quiet` the record's path alone; warnings and, with `quiet`, what failed go
     to stderr.
     """
     from rankledger.pipeline.report.messages import failures
     from rankledger.pipeline.report.terminal import as_data, closing, differences, leaderboard
-    from rankledger.pipeline.report.verdicts import failing, table
+    from rankledger.pipeline.report.verdicts import failing
 
     if as_json:
         terminal.print_json(as_data(evaluation))
@@ -505,9 +530,11 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
         if evaluation.comparison_lines:
             lines, measures = evaluation.comparison_lines, evaluation.leading_difference
             terminal.print_text("\n" + differences(lines, measures, width=terminal.width(), colour=terminal.colour()))
+        last = closing(evaluation)
         if evaluation.verdicts:
-            terminal.print_text("\n" + table(evaluation.verdicts, width=terminal.width(), colour=terminal.colour()))
-        terminal.print_lines(*closing(evaluation))
+            terminal.print_text("")
+            _print_verdicts(evaluation, height=terminal.height() - len(last) - _BELOW)
+        terminal.print_lines(*last)
     for warning in evaluation.warnings:
         terminal.print_remark(warning)
     later = f"`{evaluation.delivery}` delivers the record"

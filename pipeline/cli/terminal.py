@@ -30,6 +30,7 @@ __all__ = [
     "NOT_RECORDED",
     "colour",
     "exit_code_of",
+    "height",
     "leave",
     "notes_of",
     "print_bytes",
@@ -135,6 +136,11 @@ def print_remark(*lines: str) -> None:
 def width() -> int:
     """The terminal's columns; a pipe gets enough for the first few measures."""
     return shutil.get_terminal_size(fallback=(120, 24)).columns
+
+
+def height() -> int:
+    """The terminal's lines; a pipe gets enough for ten reasons of a few lines."""
+    return shutil.get_terminal_size(fallback=(120, 60)).lines
 
 
 def colour() -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -27,6 +28,7 @@ from rankledger.pipeline.types.views import Page
 
 __all__ = [
     "REASON",
+    "RESULT_WORDS",
     "add_verdicts",
     "estimates",
     "failing",
@@ -36,6 +38,8 @@ __all__ = [
     "not_judged",
     "passed",
     "raised",
+    "result",
+    "result_word",
     "table",
     "write_reports",
     "write_text",
@@ -45,25 +49,47 @@ REASON = 600
 """Characters of a reason that Markdown and a page show."""
 
 _COLOURS: dict[Effect, str] = {"fail": "red", "stop": "red", "warn": "yellow", "pass": "green"}
-_EFFECTS: dict[str, str] = {"fail": "failed", "stop": "undecided", "warn": "warned", "pass": "passed"}
+_EFFECTS: dict[Effect, str] = {"fail": "failed", "stop": "undecided", "warn": "warned", "pass": "passed"}
+_RESULTS: dict[Effect, str] = {"fail": "failed", "stop": "blocked", "warn": "warned", "pass": "passed"}
+_FOUND: dict[str, str] = {"fail": "failed", "inconclusive": "undecided", "pass": "passed"}
 _NOT_JUDGED = "not judged"
 _OUTCOMES = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
+RESULT_WORDS = (*_EFFECTS.values(), _NOT_JUDGED)
+"""What a verdict is counted as, the worst first."""
+
+_MOST = 10  # reasons on a terminal
 _NAMED = 5  # slices that are not judged
 _FOLD = 500  # bytes left for the head of folded text
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
     """What the gates amount to, such as `Gates inconclusive: 1 undecided (stops the release), 21 passed.`"""
-    counts = Counter(_NOT_JUDGED if line.outcome == _NOT_JUDGED else _EFFECTS[line.effect] for line in verdicts)
+    counts = Counter(map(result_word, verdicts))
     notes = {"undecided": " (stops the release)" if counts["undecided"] == 1 else " (stop the release)"}
-    words = (*_EFFECTS.values(), _NOT_JUDGED)
-    parts = [f"{counts[word]} {word}{notes.get(word, '')}" for word in words if counts[word]]
+    parts = [f"{counts[word]} {word}{notes.get(word, '')}" for word in RESULT_WORDS if counts[word]]
     return f"Gates {_OUTCOMES[overall_outcome(verdicts)]}: {', '.join(parts) or 'nothing was judged'}."
 
 
+def result_word(verdict: Verdict) -> str:
+    """What a verdict is counted as: one of `RESULT_WORDS`."""
+    return _NOT_JUDGED if verdict.outcome == _NOT_JUDGED else _EFFECTS[verdict.effect]
+
+
 def raised(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts that do not pass, those that fail first."""
-    return sorted((line for line in verdicts if line.effect != "pass"), key=lambda line: not line.blocks)
+    """The verdicts that do not pass: failures before undecided ones before warnings, the largest of each first."""
+    order = {effect: place for place, effect in enumerate(_EFFECTS)}
+    found = [line for line in verdicts if line.effect != "pass"]
+    return sorted(found, key=lambda line: (order[line.effect], -_excess(line)))
+
+
+def _excess(verdict: Verdict) -> float:
+    """How far a verdict is from its limit; what is counted, or as large as a latency, is measured by the limit.
+
+    Infinite without a figure: nothing is known of the model then.
+    """
+    if verdict.estimate is None or verdict.limit is None:
+        return math.inf
+    return abs(verdict.estimate - verdict.limit) / max(1.0, abs(verdict.limit))
 
 
 def passed(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -90,31 +116,44 @@ def failing(verdicts: Sequence[Verdict]) -> Iterator[str]:
     for verdict in verdicts:
         if verdict.blocks:
             where = f"{verdict.gate} on {verdict.dataset}" if verdict.dataset else verdict.gate
-            yield f"{_effect(verdict)}: {printable(where)}: {printable(_reason(verdict))}"
+            yield f"{result(verdict)}: {printable(where)}: {printable(_reason(verdict))}"
 
 
-def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
+def table(verdicts: Sequence[Verdict], *, width: int, colour: bool, height: int | None = None) -> str:
     """The headline, a table of what fails or warns, and what passes by its gates.
 
     Args:
         verdicts: in the order of the gates.
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
+        height: its lines, to which the ten largest reasons are cut; None shows all.
     """
+    lines = raised(verdicts)
+    if height is None:
+        return _table(verdicts, lines, width, colour)
+    shown = (_table(verdicts, lines[:most], width, colour) for most in range(min(_MOST, len(lines)), 0, -1))
+    fitting = (text for text in shown if text.count("\n") <= height)
+    return next(fitting, _table(verdicts, lines[:1], width, colour))
+
+
+def _table(verdicts: Sequence[Verdict], lines: Sequence[Verdict], width: int, colour: bool) -> str:
+    """The verdicts with these reasons."""
     from rich.table import Table
     from rich.text import Text
 
     text = TerminalText(width=width, colour=colour)
     text.add(headline(verdicts), style="bold")
-    if lines := raised(verdicts):
+    if lines:
         rows = Table()
-        for header in ("effect", "gate", "dataset"):
+        for header in ("result", "gate", "dataset"):
             rows.add_column(header, overflow="fold", min_width=min(len(header), 8))
         rows.add_column("reason", overflow="fold", ratio=1)
         for line in lines:
-            effect = Text(_effect(line), style=_COLOURS[line.effect])
-            rows.add_row(effect, *(Text(printable(cell)) for cell in (line.gate, line.dataset, _reason(line))))
+            found = Text(result(line), style=_COLOURS[line.effect])
+            rows.add_row(found, *(Text(printable(cell)) for cell in (line.gate, line.dataset, _reason(line))))
         text.add_table(rows)
+    if n_left := len(raised(verdicts)) - len(lines):
+        text.add(f"{n_left:,} more: rankledger show --verdicts")
     if gates := list(_passing_gates(verdicts)):
         text.add(f"pass: {', '.join(gates)}")
     text.add(*filter(None, [printable(not_judged(verdicts))]))
@@ -168,10 +207,10 @@ def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
 
 
 def _rows(verdicts: Sequence[Verdict]) -> TextTable:
-    headers = ("effect", "gate", "dataset", "model", "measure", "slice", "reason")
+    headers = ("result", "gate", "dataset", "model", "measure", "slice", "reason")
     rows = tuple(
         (
-            *map(short_text, (_effect(line), line.gate, line.dataset, line.model, line.measure, line.slice)),
+            *map(short_text, (result(line), line.gate, line.dataset, line.model, line.measure, line.slice)),
             short_text(line.reason, REASON),
         )
         for line in verdicts
@@ -208,7 +247,7 @@ def _outcome(verdict: Verdict) -> tuple[str, dict[str, str], str | None]:
     if verdict.blocks:
         return "failure", {"message": reason, "type": verdict.outcome}, reason
     if verdict.effect == "warn":
-        return "skipped", {"message": f"{_effect(verdict)}: {reason}"}, None
+        return "skipped", {"message": f"{result(verdict)}: {reason}"}, None
     if verdict.outcome == _NOT_JUDGED:
         return "skipped", {"message": f"{_NOT_JUDGED}: {reason}"}, None
     return "system-out", {}, reason
@@ -220,9 +259,10 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
     return {key: str(count) for key, count in counts.items()}
 
 
-def _effect(verdict: Verdict) -> str:
-    """The effect of a verdict, and its outcome if that is another word."""
-    return verdict.effect if verdict.effect == verdict.outcome else f"{verdict.effect} ({verdict.outcome})"
+def result(verdict: Verdict) -> str:
+    """The effect of a verdict, and its outcome if that is another word, such as `blocked: undecided`."""
+    effect, outcome = _RESULTS[verdict.effect], _FOUND.get(verdict.outcome, verdict.outcome)
+    return effect if effect == outcome else f"{effect}: {outcome}"
 
 
 def _reason(verdict: Verdict) -> str:

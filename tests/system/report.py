@@ -35,6 +35,10 @@ _AXE = """
 """
 _A4 = {"paperWidth": 8.27, "paperHeight": 11.69, "preferCSSPageSize": True}  # inches
 _WAITED = 'return performance.getEntriesByType("navigation")[0]'
+_TAB_STOPS = """
+    return [...document.querySelectorAll("a[href], button, select, input, summary, [tabindex]")]
+        .filter(element => element.tabIndex >= 0 && element.checkVisibility()).length;
+"""
 _LONG_TASKS = """
     window.longTasks = [];
     new PerformanceObserver(list => window.longTasks.push(...list.getEntries().map(task => task.duration)))
@@ -43,8 +47,9 @@ _LONG_TASKS = """
 _COLUMN = """
     const box = document.querySelector(arguments[0]);
     const at = [...box.querySelectorAll("thead th")].findIndex(head => head.innerText.trim() === arguments[1]);
+    const text = cell => [...cell.childNodes].filter(node => node.localName !== "small").map(node => node.textContent);
     return [...box.querySelectorAll("tbody tr:not(.head)")].filter(row => row.getClientRects().length)
-        .map(row => row.cells[at].textContent);
+        .map(row => text(row.cells[at]).join("").trim());
 """
 
 
@@ -108,6 +113,15 @@ class Report(Browser):
         tasks = self.driver.execute_script("return window.longTasks")
         return {"parsed": waited["domContentLoadedEventEnd"], "longest task": max(tasks, default=0)}
 
+    def tab_stops(self) -> int:
+        """How many elements the keyboard's Tab comes to."""
+        return int(self.driver.execute_script(_TAB_STOPS))
+
+    def top(self, css: str) -> int:
+        """How far below the top of the page an element begins, in pixels."""
+        code = "return document.querySelector(arguments[0]).getBoundingClientRect().top + scrollY"
+        return int(self.driver.execute_script(code, css))
+
     def active(self) -> WebElement:
         """What has the keyboard's focus."""
         return self.driver.switch_to.active_element
@@ -130,7 +144,7 @@ def page_of(config: Path, folder: Path) -> Path:
 
 
 def column(page: Browser, head: str, box: str = BOARD) -> list[str]:
-    """The texts of a table's column, of the rows that are shown."""
+    """The texts of a table's column without their intervals, of the rows that are shown."""
     texts: list[str] = page.driver.execute_script(_COLUMN, box, head)
     return texts
 
@@ -146,8 +160,8 @@ def head_of(page: Browser, head: str, box: str = BOARD) -> WebElement:
     return found
 
 
-def choose(page: Browser, by: str, text: str, box: str = BOARD) -> None:
-    """Choose from a list."""
-    (select,) = page.all(f"{box} select[data-by='{by}']")
+def choose(page: Browser, by: str, text: str) -> None:
+    """Choose from a list of the page's head."""
+    (select,) = page.all(f"#by-{by}")
     (option,) = [found for found in select.find_elements(By.TAG_NAME, "option") if found.text == text]
     option.click()

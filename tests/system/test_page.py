@@ -19,6 +19,7 @@ from tests.system.browser import browser
 from tests.system.report import BOARD, Report, choose, column, head_of, numbers
 
 KEY = ("dataset", "slice", "measure")
+REASONS = "[data-name='reasons']"
 
 
 def test_what_leaves_a_page_is_seen(chromium_on_files, tmp_path):
@@ -34,7 +35,7 @@ def test_what_leaves_a_page_is_seen(chromium_on_files, tmp_path):
 def test_a_head_sorts_by_the_mouse(opened, various):
     """The greatest figure first, then the least; the head says so, and numbers are ordered as numbers."""
     page = opened(various)
-    for head in ("figure", "difference from bm25"):
+    for head in ("ndcg@10", "difference from bm25"):
         for direction in ("descending", "ascending"):
             head_of(page, head).find_element(By.TAG_NAME, "button").click()
             found = numbers([text for text in column(page, head) if text])
@@ -61,31 +62,107 @@ def test_a_head_sorts_by_the_keyboard(opened, various):
 
 
 def test_rows_are_chosen_by_measure_slice_and_model(opened, various):
-    """Each choice leaves the rows that the summary has for it, and what is typed those with it in their name."""
+    """The slice leaves its figures, the measure orders the models, and what is typed leaves those of that name."""
     page = opened(various)
     summary = lines(various.parent / "summary.csv")
-    for measure, part in (("ap", "all"), ("ap", "market=de"), ("rr@10", "market=de")):
-        choose(page, "measure", measure)
+    for part in ("all", "market=de"):
         choose(page, "slice", part)
-        own = [line for line in summary if [*map(line.get, KEY)] == ["web", part, measure]]
-        shown = dict(zip(column(page, "model"), numbers(column(page, "figure")), strict=True))
-        assert shown == pytest.approx({line["model"]: float(line["estimate"]) for line in own}, abs=5.01e-5)
+        for measure in ("ap", "fn@10"):
+            choose(page, "measure", measure)
+            own = [line for line in summary if [*map(line.get, KEY)] == ["web", part, measure]]
+            shown = dict(zip(column(page, "model"), numbers(column(page, measure)), strict=True))
+            assert shown == pytest.approx({line["model"]: float(line["estimate"]) for line in own}, abs=5.01e-5)
+            assert [*shown.values()] == sorted(shown.values(), reverse=measure == "ap")  # of fn@10 the least is best
 
-    (search,) = page.all(f"{BOARD} input[type='search']")
+    (search,) = page.all("#by-filter")
     search.send_keys("B")
     assert sorted(column(page, "model")) == ["bm25", "hybrid"]
     search.send_keys("m")
     assert column(page, "model") == ["bm25"]
 
 
-def test_data_are_shown_and_saved(opened, various):
-    """The data of a chart open at a click, and a second saves them as they stand there."""
+def test_intervals_are_one_click_away(opened, various):
+    """They stand below the figures once they are asked for."""
+    page = opened(various)
+    intervals = page.all(f"{BOARD} td:not(.b) small")
+    assert not intervals[0].is_displayed()
+    page.all("#by-intervals")[0].click()
+    assert intervals[0].is_displayed()
+    assert intervals[0].text.startswith("[")
+
+
+def test_a_cell_of_the_verdicts_opens_its_reasons(opened, various):
+    """Those of that model on that dataset; a second click shows all again."""
+    page = opened(various)
+    everyone = column(page, "model", REASONS)
+    (cell,) = [
+        found for found in page.all("[data-name='verdicts'] td button") if found.accessible_name == "lost on web: ? 1"
+    ]
+    cell.click()
+    assert column(page, "model", REASONS) == ["lost"]
+    assert column(page, "dataset", REASONS) == ["web"]
+    assert cell.get_attribute("aria-pressed") == "true"
+    cell.click()
+    assert column(page, "model", REASONS) == everyone
+    assert len(everyone) > 3
+
+
+def test_an_address_restores_a_view(opened, various):
+    """What was chosen stands in the address; a page that is opened there shows it, and leads to the section."""
+    page = opened(various)
+    choose(page, "slice", "market=de")
+    choose(page, "measure", "ap")
+    page.all("#by-filter")[0].send_keys("b")
+    for axis, title in (("y", "ap"), ("x", "p@10")):
+        (select,) = page.all(f"#leaderboard details[open] > figure.plot select[data-axis='{axis}']")
+        next(found for found in select.find_elements(By.TAG_NAME, "option") if found.text == title).click()
+    page.click(text="Data quality")
+    address = page.driver.current_url
+    seen = _seen(page)
+    assert address.partition("#")[2].startswith("quality&slice=market%3Dde&measure=ap&filter=b&")
+
+    page.driver.get("about:blank")
+    page.driver.get(address)
+    assert _seen(page) == seen
+    assert seen["slice"] == "market=de"
+    assert page.all("#quality > details")[0].get_attribute("open")
+
+
+def _seen(page: Report) -> dict[str, object]:
+    """What is chosen, the rows that it leaves, and where the marks of the plot are."""
+    chosen = {by: page.all(f"#by-{by}")[0].get_property("value") for by in ("measure", "slice", "filter")}
+    places = [mark.get_attribute("style") for mark in page.all("#leaderboard details[open] > figure.plot .mark")]
+    return {**chosen, "models": column(page, "model"), "figures": column(page, "ap"), "places": places}
+
+
+def test_an_address_leads_to_a_query(opened, various):
+    """`#query=ID` opens the section, the pair and the query; one that is opened is in the address."""
+    page = opened(various)
+    page.click(text="Queries")
+    query = page.all("#queries details details[data-name]")[0]
+    query.find_element(By.TAG_NAME, "summary").click()
+    address = page.wait("its address", lambda: "query=" in page.driver.current_url and page.driver.current_url)
+
+    page.driver.get("about:blank")
+    page.driver.get(address)
+    (shown,) = page.all("#queries details[data-name][open]")
+    assert shown.find_element(By.TAG_NAME, "table").is_displayed()
+
+
+def test_data_are_shown_copied_and_saved(opened, various):
+    """The data of a chart open at a click; a second copies them, and another saves them as they stand there."""
     page = opened(various)
     (data,) = page.all("figure [data-name='differences-web']")
-    details = data.find_element(By.XPATH, "ancestor::details")
+    details = data.find_element(By.XPATH, "ancestor::details[1]")
     details.find_element(By.TAG_NAME, "summary").click()
     shown = data.text
-    page.wait("a link", lambda: details.find_elements(By.CSS_SELECTOR, "a[download]"))[0].click()
+    link = page.wait("a link", lambda: details.find_elements(By.CSS_SELECTOR, "a[download]"))[0]
+    (copy,) = details.find_elements(By.TAG_NAME, "button")
+    copy.click()
+    assert copy.text == "Copied"
+    page.all("#by-filter")[0].send_keys(Keys.CONTROL, "v")
+    assert page.all("#by-filter")[0].get_property("value").split() == shown.split()
+    link.click()
     saved = saved_as(page, "differences-web.csv")
 
     assert saved.strip() == shown.strip()
@@ -96,16 +173,18 @@ def test_data_are_shown_and_saved(opened, various):
 
 
 def test_a_table_is_saved(opened, various):
-    """The data of a table are its rows, those that are not shown among them."""
+    """The data of a table are its rows, those that are not shown among them, with intervals apart."""
     page = opened(various)
     box = page.all(BOARD)[0]
     box.find_element(By.CSS_SELECTOR, "details.data summary").click()
     page.wait("a link", lambda: box.find_elements(By.CSS_SELECTOR, "a[download]"))[0].click()
     saved = list(csv.DictReader(io.StringIO(saved_as(page, "leaderboard-web.csv"))))
     summary = [line for line in lines(various.parent / "summary.csv") if line["dataset"] == "web"]
+    measures = {line["measure"] for line in summary}
+    figures = [row[measure].rstrip("†") for row in saved for measure in measures]
 
-    assert len(saved) == len(summary)
-    assert sorted(row["figure"].rstrip("†") for row in saved) == sorted(f"{float(x['estimate']):.4f}" for x in summary)
+    assert sorted(figures) == sorted(f"{float(x['estimate']):.4f}" for x in summary)
+    assert all(row[f"{measure} interval"].startswith("[") for row in saved for measure in measures if row[measure])
 
 
 def saved_as(page: Report, name: str) -> str:
@@ -121,9 +200,11 @@ def lines(path: Path) -> list[dict[str, str]]:
 
 
 def test_what_is_folded_opens(opened, various):
-    """The queries that moved open to the documents that moved them, by the keyboard, too."""
+    """A link opens its section, and the queries that moved open to their documents, by the keyboard, too."""
     page = opened(various)
-    folded = [details for details in page.all("#queries details:not(.data)") if "→" in details.text]
+    assert not page.all("#queries details")[0].get_attribute("open")
+    page.click(text="Queries")
+    folded = [details for details in page.all("#queries details[data-name]") if "→" in details.text]
     assert folded
     assert not folded[0].find_element(By.TAG_NAME, "table").is_displayed()
     folded[0].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
@@ -131,18 +212,22 @@ def test_what_is_folded_opens(opened, various):
 
 
 def test_without_scripts_all_is_there(opened, various):
-    """Where no script may run, every row of every table is in view, and nothing that would need one."""
+    """Where no script may run, every row of what is open is in view, and nothing that would need one."""
     page = opened(various)
     page.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:
         page.load(various)
-        hidden = [row for row in page.all("#leaderboard tbody tr") if not row.is_displayed()]
+        rows = page.all(f"{BOARD} tbody tr, {REASONS} tbody tr")
+        hidden = [row for row in rows if not row.is_displayed()]
         tools = [tool for tool in page.all("select, input, thead button") if tool.is_displayed()]
+        intervals = page.all(f"{BOARD} td small")[0].is_displayed()
     finally:
         page.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
     assert hidden == []
+    assert len(rows) > 20
     assert tools == []
+    assert intervals
 
 
 def test_in_mlflows_artifact_view(mlflow, tmp_path):
@@ -159,18 +244,19 @@ def test_in_mlflows_artifact_view(mlflow, tmp_path):
         page.driver.switch_to.frame(frame)
         page.wait("the leaderboard", lambda: page.all(f"{BOARD} thead button"))
 
-        head_of(page, "figure").find_element(By.TAG_NAME, "button").click()
         choose(page, "measure", "ap")
-        found = numbers(column(page, "figure"))
+        found = numbers(column(page, "ap"))
         assert found == sorted(found, reverse=True)
         assert len(found) == 4
-        (search,) = page.all(f"{BOARD} input[type='search']")
+        head_of(page, "ap").find_element(By.TAG_NAME, "button").click()
+        assert numbers(column(page, "ap")) == found[::-1]
+        (search,) = page.all("#by-filter")
         search.send_keys("dense")
         assert column(page, "model") == ["dense"]
         (data,) = page.all(f"{BOARD} details.data")
         data.find_element(By.TAG_NAME, "summary").click()
         assert page.wait("the data", lambda: data.find_element(By.TAG_NAME, "pre").text).startswith(
-            "rows,model,rank,figure"
+            "rows,model,rank,ndcg@10,ndcg@10 interval"
         )
         assert data.find_elements(By.CSS_SELECTOR, "a[download]") == []  # the frame may save nothing
         page.driver.switch_to.default_content()

@@ -32,6 +32,7 @@ def test_accessible(opened, name, looks, request):
     """At 1440 and 375 pixels, light and dark, axe-core finds nothing serious, and the page does not scroll sideways."""
     page = opened(request.getfixturevalue(name))
     page.driver.execute_script(_OPEN)
+    page.driver.execute_script("choose({intervals: '1', reasons: 'all'})")
     for width, scheme in looks:
         page.see(width, scheme)
         assert page.violations() == []
@@ -64,10 +65,36 @@ def test_bars_are_seen_in_forced_colours(opened, quickstart):
     assert bar == text != ground
 
 
+def test_the_head_stays_in_view(opened, various):
+    """At 1440 pixels it stays while the page scrolls, and the section that a link leads to begins below it."""
+    page = opened(various)
+    page.click(text="Differences")
+    head, section = page.driver.execute_script("""
+        const box = selector => document.querySelector(selector).getBoundingClientRect();
+        return [[box("header").top, box("header").bottom], box("#differences").top];
+    """)
+
+    assert head[0] == 0
+    assert head[1] <= section < head[1] + 60
+
+
+def test_a_wide_table_keeps_its_models_and_fades(opened, quickstart):
+    """At 375 pixels the models stay while the measures scroll, and the right end fades until it is reached."""
+    page = opened(quickstart)
+    page.see(375)
+    name = "document.querySelector('#leaderboard tbody tr:not(.head) th').getBoundingClientRect().left"
+    before = page.driver.execute_script(f"return {name}")
+    for place, fades in ((0, True), (100, True), (10_000, False)):
+        page.driver.execute_script("document.querySelector('#leaderboard .scroll').scrollLeft = arguments[0]", place)
+        page.wait("its end", lambda fades=fades: bool(page.all("#leaderboard .table.cut")) is fades)
+        assert page.driver.execute_script(f"return {name}") == before
+
+
 def test_print(opened, quickstart):
     """On A4 no row is cut in two, and the heads of a table stand on each page that it goes on on."""
     page = opened(quickstart)
     page.driver.execute_script(_LENGTHEN, 60)
+    page.driver.execute_script(_OPEN)
     printed = ["".join(sheet.split()) for sheet in page.printed()]  # long words are broken
     sheets = [sheet for sheet in printed if "begins" in sheet]
 
@@ -78,15 +105,13 @@ def test_print(opened, quickstart):
         assert f"row{number}ends" in sheet
 
 
-def test_print_shows_what_is_folded(opened, various):
-    """On paper the queries that moved are open, without anyone having opened them; on the screen they are not after."""
+def test_print_shows_what_is_open(opened, various):
+    """On paper a section that is folded is its heading; one that was opened is there."""
     page = opened(various)
-    text = "".join(page.printed())
-    caption = "Relevant documents of"
-
-    captions = [text for text in page.texts("#queries caption", "textContent") if text.startswith(caption)]
-    assert text.count(caption) == len(captions) > 0
-    assert [details for details in page.all("#queries details") if details.get_attribute("open")] == []
+    for section, words in (("quality", "What the outputs on"), ("queries", "rank before")):
+        assert words not in "".join(page.printed())
+        page.driver.execute_script(_OPEN.replace("'details'", f"'#{section} details'"))
+        assert "".join(page.printed()).count(words) >= len(page.texts(f"#{section} table"))
 
 
 def test_pictures(opened, quickstart):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import PurePath
 from typing import Any
 
 from rankledger.pipeline.report.html import charts
@@ -31,10 +32,24 @@ from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import Dataset, Definition, Description, Output
 from rankledger.pipeline.types.views import History, Series
 
-__all__ = ["SECTIONS", "curves", "definitions", "history", "provenance", "quality"]
+__all__ = ["SECTIONS", "curves", "definitions", "facts", "history", "provenance", "quality"]
 
+_COMMIT = 10  # characters of it beside the title
 _NOTE = 600  # characters
 _SERIES = 24  # of a measure, each with a chart
+
+
+def facts(manifest: Description) -> list[tuple[str, str]]:
+    """What stands beside the page's title: its date, config and commit, and how many queries it has."""
+    git = manifest.environment.git
+    n_queries = sum(dataset.n_queries for dataset in manifest.datasets.values())
+    found = {
+        "date": manifest.date,
+        "config": manifest.config and PurePath(manifest.config).name,
+        "commit": git and f"{git.commit[:_COMMIT]}{' with changes' if git.dirty else ''}",
+        "queries": f"{n_queries:,}",
+    }
+    return [(name, short_text(value)) for name, value in found.items() if value]
 
 
 def history(figures: PageFigures) -> Section | None:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TONES",
+    "Axis",
     "Block",
     "Cell",
-    "Chips",
     "Column",
     "Command",
     "DifferenceBars",
@@ -29,8 +29,10 @@ __all__ = [
     "Group",
     "Kind",
     "PagePart",
+    "Plot",
     "Row",
     "Section",
+    "SideBySide",
     "Table",
     "Tone",
     "Words",
@@ -41,10 +43,8 @@ __all__ = [
     "isolated",
 ]
 
-Kind: TypeAlias = Literal["name", "reason", "text", "number", "bar", "difference"]
+Kind: TypeAlias = Literal["name", "reason", "text", "number", "mark", "bar", "difference"]
 Tone: TypeAlias = Literal["", "good", "bad", "warn", "quiet"]
-
-_SHORT = 8  # rows that need no search
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,8 @@ class Cell:
         strong: whether it is bold, such as the best figure.
         link: the address that the text leads to; empty if it is no link.
         drawing: an element of SVG that stands after the text, as a page takes it; empty if there is none.
+        small: what is shown below the text once it is asked for, such as the interval.
+        tint: how close the figure is to the best, from 0 (no tint) to 5.
     """
 
     text: str
@@ -66,6 +68,8 @@ class Cell:
     strong: bool = False
     link: str = ""
     drawing: str = ""
+    small: str = ""
+    tint: int = 0
 
 
 Row: TypeAlias = tuple[str | Cell, ...]
@@ -78,11 +82,13 @@ class Column:
     Attributes:
         title: its header.
         kind: `name` is text of users, which may run from right to left, and `reason` a sentence of theirs; `text` is
-            ours; `bar` is an interval with its bar, `difference` one with the line of zero behind it.
+            ours; `mark` a sign; `bar` is an interval with its bar, `difference` one with the line of zero behind it.
+        lower: whether lower figures are better, and so sort first.
     """
 
     title: str
     kind: Kind = "number"
+    lower: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,15 +116,17 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose rows can be sorted, and filtered by measure, slice or name.
+    """A table whose rows can be sorted, and chosen by measure, slice and text with the page's filters.
 
     Attributes:
         name: of the file it is saved to, such as `leaderboard-web`.
         caption: what it shows.
         columns: of its rows.
         groups: its rows.
-        chosen: whether measure and slice are chosen from lists.
-        searched: the header of the first column if it can be searched, such as `model`; empty otherwise.
+        chosen: whether its groups are chosen by the measure and the slice of the page.
+        measures: its columns by which the page can order its rows.
+        searched: what the page's filter calls its rows, such as `model`; empty if it cannot be filtered.
+        most: rows of a group that are shown until all are asked for; 0 shows all.
     """
 
     name: str
@@ -126,22 +134,9 @@ class Table:
     columns: tuple[Column, ...]
     groups: tuple[Group, ...]
     chosen: bool = False
+    measures: tuple[str, ...] = ()
     searched: str = ""
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the table is long enough to search, or may be once another measure or slice is chosen."""
-        return self.chosen or sum(len(group.rows) for group in self.groups) > _SHORT
-
-    @property
-    def measures(self) -> tuple[str, ...]:
-        """The measures to choose from."""
-        return tuple(dict.fromkeys(group.measure for group in self.groups))
-
-    @property
-    def slices(self) -> tuple[str, ...]:
-        """The slices to choose from."""
-        return tuple(dict.fromkeys(group.slice for group in self.groups))
+    most: int = 0
 
 
 @dataclass(frozen=True)
@@ -151,14 +146,6 @@ class Words:
     text: str
     tone: Tone = ""
     leads: bool = False
-
-
-@dataclass(frozen=True)
-class Chips:
-    """A few short statements in a line, each with its colour, after their title."""
-
-    title: str
-    items: tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
@@ -191,8 +178,50 @@ class Drawings:
 
 
 @dataclass(frozen=True)
+class Plot:
+    """A plot of models whose two axes are chosen from lists, and the name of the file its data are saved to.
+
+    Attributes:
+        name: of the file.
+        title: what it shows.
+        axes: what can stand on an axis.
+        across: the axis that is drawn first, by its place.
+        up: the other one.
+        models: by name, its values on all axes.
+    """
+
+    name: str
+    title: str
+    axes: tuple[Axis, ...]
+    across: int
+    up: int
+    models: Mapping[str, tuple[Interval, ...]]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What can stand on an axis of a plot: a measure, or an external metric.
+
+    Attributes:
+        title: its name.
+        better: which end is better.
+    """
+
+    title: str
+    better: Literal["higher", "lower"]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Blocks in two columns if the page is wide enough, the first one narrow."""
+
+    first: tuple[Block, ...]
+    second: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
 class Folded:
-    """Blocks that are shown once they are opened, and in print: below `name`, which users gave, and a title.
+    """Blocks that are shown once they are opened: below `name`, which users gave, and a title.
 
     Attributes:
         name: what users called it.
@@ -209,13 +238,20 @@ class Folded:
 
 @dataclass(frozen=True)
 class PagePart:
-    """A part of a section, with its own heading."""
+    """A part of a section, with its own heading.
+
+    Attributes:
+        title: its heading.
+        blocks: its content.
+        folded: whether it is shown once it is opened; None folds all parts of a section but the first.
+    """
 
     title: str
     blocks: tuple[Block, ...]
+    folded: bool | None = None
 
 
-Block: TypeAlias = Table | Words | Chips | Facts | Command | Drawings | Folded | PagePart
+Block: TypeAlias = Table | Words | Facts | Command | Drawings | Plot | SideBySide | Folded | PagePart
 
 
 @dataclass(frozen=True)
@@ -226,11 +262,13 @@ class Section:
         key: the end of a link to it.
         title: its heading.
         blocks: its content.
+        folded: whether it is shown once it is opened; None if it cannot be folded.
     """
 
     key: str
     title: str
     blocks: tuple[Block, ...]
+    folded: bool | None = None
 
 
 TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no practical difference": "", "unclear": ""}

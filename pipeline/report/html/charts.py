@@ -17,7 +17,7 @@ from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.tables import display_name, figure, models, signed
 from rankledger.pipeline.report.text_table import counted, printable
 from rankledger.pipeline.support.escaping import to_cell
-from rankledger.pipeline.types.results import ALL, Estimate
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Estimate
 from rankledger.pipeline.types.views import CurvePoint, Night, Series
 
 if TYPE_CHECKING:
@@ -198,15 +198,37 @@ def _curves(title: str, points: _Points, models: Sequence[str], axes: _Axes) -> 
     first = models[: len(svg.COLOURS)]
     ordered = sorted(points, key=itemgetter(0))
     own = {model: [(at, point) for at, point in ordered if point.model == model] for model in first}
-    lines = {model: line for model, line in own.items() if any(point.estimate is not None for _, point in line)}
+    kept = {model: _of_enough(line) for model, line in own.items()}
+    lines = {model: line for model, line in kept.items() if any(point.estimate is not None for _, point in line)}
     if not lines:
         return None
     left_out = len({point.model for _, point in points}.intersection(models[len(svg.COLOURS) :]))
     places = sorted({at for line in lines.values() for at, _ in line})
-    text = [_describe_curves(lines, places, axes), *cut(len(lines), len(lines) + left_out, "models")]
+    text = [_describe_curves(lines, places, axes), *_ends(own, lines, axes)]
+    text += cut(len(lines), len(lines) + left_out, "models")
     headers = ("model", axes.across, axes.up, "ci_low", "ci_high", "n_queries")
     rows = ((p.model, at, p.estimate, p.ci_low, p.ci_high, p.n_queries) for line in own.values() for at, p in line)
     return Chart(title, _draw_curves(title, lines, places, list(first), axes), " ".join(text), data(headers, rows))
+
+
+def _of_enough(line: _Points) -> _Points:
+    """A line to the last point with 30 queries; all of one that never has as many."""
+    last = max((place for place, (_, point) in enumerate(line) if point.n_queries >= LEAST_CLUSTERS), default=len(line))
+    return line[: last + 1]
+
+
+def _ends(own: _Lines, lines: _Lines, axes: _Axes) -> list[str]:
+    """Where lines end early, and how many queries are left there."""
+    ends = [
+        f"{short(model, 60)} at {line[-1][0]:g} (n = {line[-1][1].n_queries:,})"
+        for model, line in lines.items()
+        if len(line) < len(own[model])
+    ]
+    return (
+        [f"Beyond these {axes.across}s fewer than {LEAST_CLUSTERS} queries are left: {', '.join(ends)}."]
+        if ends
+        else []
+    )
 
 
 def _draw_curves(title: str, lines: _Lines, places: Sequence[float], models: Sequence[str], axes: _Axes) -> str:

@@ -1,11 +1,32 @@
 "use strict";
-// Sorting, choosing and saving. Without it the page is whole: every table and chart is there, and all rows are shown.
+// Choosing, sorting, copying and saving. Without it the page is whole: every table and chart is there, and all rows.
 document.documentElement.className = "js";
 
 const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
 const made = (tag, properties) => Object.assign(document.createElement(tag), properties);
 const isWords = head => head.matches(".t, .l");
 const rowsOf = body => [...body.rows].filter(row => row.className !== "head");
+const textOf = cell => cell ? [...cell.childNodes].filter(node => node.localName !== "small").map(node => node.textContent).join("").trim() : "";
+
+// What is chosen, as the address has it: `#leaderboard&slice=market%3Dde&filter=dense`.
+let anchor = "";
+let chosen = new URLSearchParams();
+const readAddress = () => {
+  const parts = location.hash.slice(1).split("&");
+  anchor = parts[0].includes("=") ? "" : parts.shift();
+  if (parts.length || !anchor) chosen = new URLSearchParams(parts.join("&"));
+};
+const writeAddress = () => {
+  const hash = [anchor, chosen].map(String).filter(Boolean).join("&");
+  try {
+    history.replaceState(null, "", location.href.split("#")[0] + (hash ? `#${hash}` : ""));
+  } catch { /* a frame that is kept apart, as MLflow's, has no address */ }
+};
+const choose = values => {
+  Object.entries(values).forEach(([key, value]) => value ? chosen.set(key, value) : chosen.delete(key));
+  writeAddress();
+  show();
+};
 
 // The number that a cell begins with, behind a bracket too; NaN if there is none.
 const numberIn = text => {
@@ -16,9 +37,11 @@ const numberIn = text => {
 // Rows by one column, group by group; those without a value are last either way.
 const sort = (table, column, descending) => {
   const words = isWords(table.tHead.rows[0].cells[column]);
+  all("th[aria-sort]", table).forEach(head => head.removeAttribute("aria-sort"));
+  table.tHead.rows[0].cells[column].setAttribute("aria-sort", descending ? "descending" : "ascending");
   for (const body of table.tBodies) {
     const found = rowsOf(body).map(row => {
-      const text = row.cells[column].textContent;
+      const text = textOf(row.cells[column]);
       const value = words ? text : numberIn(text);
       return {row, value, missing: words ? text === "" : isNaN(value)};
     });
@@ -28,65 +51,120 @@ const sort = (table, column, descending) => {
   }
 };
 
-// A button in each head. Numbers begin with the greatest, words with a.
-const makeSortable = table => all("thead th", table).forEach((head, column) => {
-  const button = made("button", {type: "button"});
-  button.append(...head.childNodes);
-  head.append(button);
-  button.addEventListener("click", () => {
-    const now = head.getAttribute("aria-sort");
-    const descending = now ? now === "ascending" : !isWords(head);
-    all("th[aria-sort]", table).forEach(other => other.removeAttribute("aria-sort"));
-    head.setAttribute("aria-sort", descending ? "descending" : "ascending");
-    sort(table, column, descending);
+// One of several buttons can be tabbed to; arrows lead to the others.
+const makeRoving = buttons => buttons.forEach((button, place) => {
+  button.tabIndex = place ? -1 : 0;
+  button.addEventListener("keydown", event => {
+    const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
+    const next = step && buttons[place + step];
+    if (!next) return;
+    event.preventDefault();
+    [button.tabIndex, next.tabIndex] = [-1, 0];
+    next.focus();
   });
 });
 
-// Shows the rows of one measure and slice. A slice that is known by one measure alone brings that measure with it.
-const makeChoosable = box => {
-  const bodies = all("tbody[data-measure]", box);
-  const choices = all("select", box);
-  if (!choices.length) return;
-  const open = bodies.find(body => body.className !== "off");
-  choices.forEach(select => { select.value = open.dataset[select.dataset.by]; });
-  box.addEventListener("change", ({target}) => {
-    if (!target.matches("select")) return;
-    const fits = (body, select) => body.dataset[select.dataset.by] === select.value;
-    const shown = bodies.find(body => choices.every(select => fits(body, select)))
-      || bodies.find(body => fits(body, target));
-    bodies.forEach(body => { body.className = body === shown ? "" : "off"; });
-    choices.forEach(select => { select.value = shown.dataset[select.dataset.by]; });
-  });
+// A button in each head. Numbers begin with the greatest, or the least if that is better; words with a.
+const makeSortable = table => {
+  const heads = all("thead th", table);
+  makeRoving(heads.map((head, column) => {
+    const button = made("button", {type: "button"});
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const now = head.getAttribute("aria-sort");
+      sort(table, column, now ? now === "ascending" : !(isWords(head) || "lower" in head.dataset));
+    });
+    return button;
+  }));
+  table.parentNode.removeAttribute("tabindex"); // its heads can be tabbed to
 };
 
-// Leaves the rows whose first cell has what is typed.
-const makeSearchable = box => {
-  const input = box.querySelector("input");
-  if (!input) return;
-  const count = made("output", {htmlFor: input.id});
-  input.after(count);
-  const search = () => {
-    const wanted = input.value.toLowerCase();
-    const rows = all("tbody", box).flatMap(rowsOf);
-    rows.forEach(row => { row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted); });
-    const inView = rows.filter(row => row.parentNode.className !== "off");
-    count.value = wanted ? `${inView.filter(row => !row.hidden).length} of ${inView.length}` : "";
-  };
-  input.addEventListener("input", search);
-  box.addEventListener("change", search);
+// The groups of rows that fit the measure and the slice best.
+const showGroups = box => {
+  const bodies = all("tbody[data-measure], tbody[data-slice]", box);
+  if (bodies.length < 2) return;
+  const fit = body => 4 * (body.dataset.measure === chosen.get("measure"))
+    + 2 * (body.dataset.slice === chosen.get("slice")) + (body.byDefault ? 1 : 0);
+  const best = Math.max(...bodies.map(fit));
+  const shown = bodies.find(body => fit(body) === best);
+  bodies.forEach(body => { body.className = body === shown ? "" : "off"; });
+  const n = rowsOf(shown)[0].cells.length; // a slice of a large page has the lead measure alone
+  all("thead th", box).forEach((head, column) => { head.hidden = column >= n; });
+};
+
+// The models by the chosen measure, the best first; without one as they were.
+const showOrder = box => {
+  const [table, measure] = [box.querySelector("table"), chosen.get("measure")];
+  if (measure === box.measure) return;
+  box.measure = measure;
+  const heads = all("thead th", table);
+  const column = heads.findIndex(head => head.textContent === measure);
+  if (column > 0) return sort(table, column, !("lower" in heads[column].dataset));
+  heads.forEach(head => head.removeAttribute("aria-sort"));
+  for (const body of table.tBodies) body.append(...body.atFirst);
+};
+
+// The rows that have every word of the filter, and those of the chosen cell of the verdicts.
+const showRows = box => {
+  const words = box.dataset.searched ? (chosen.get("filter") || "").toLowerCase().split(/\s+/).filter(Boolean) : [];
+  const cell = box.dataset.name === "reasons" && chosen.get("model") ? [chosen.get("model"), chosen.get("dataset")] : null;
+  const rows = all("tbody", box).flatMap(rowsOf);
+  rows.forEach(row => {
+    const text = words.length ? row.textContent.toLowerCase() : "";
+    const isOfCell = !cell || (textOf(row.cells[0]) === cell[0] && textOf(row.cells[3]) === cell[1]);
+    row.hidden = !(isOfCell && words.every(word => text.includes(word)));
+  });
+  if (!box.dataset.most) return;
+  const narrowed = words.length > 0 || cell !== null;
+  const capped = !narrowed && !chosen.get("reasons") && rows.length > box.dataset.most;
+  box.classList.toggle("capped", capped);
+  const shown = rows.filter(row => !row.hidden).length;
+  box.count.value = cell ? `${cell.join(" on ")}: ${shown} of ${rows.length}` : narrowed ? `${shown} of ${rows.length}` : "";
+  box.more.hidden = !capped && !cell && !chosen.get("reasons");
+  box.more.textContent = capped ? `${rows.length - box.dataset.most} more` : cell ? "All models" : "Fewer";
+};
+const makeCapped = box => {
+  box.count = made("output", {});
+  box.more = made("button", {type: "button"});
+  box.more.addEventListener("click", () => choose(
+    chosen.get("model") ? {model: "", dataset: ""} : {reasons: box.classList.contains("capped") ? "all" : ""}));
+  const line = made("p", {className: "more-line"});
+  line.append(box.count, " ", box.more);
+  box.append(line);
+};
+
+// Each cell of the verdicts that does not pass opens its reasons.
+const makeMatrix = box => {
+  const heads = all("thead th", box).map(head => head.textContent);
+  makeRoving(all("td.bad, td.warn", box).map(cell => {
+    const [model, dataset] = [cell.parentNode.cells[0].textContent, heads[cell.cellIndex]];
+    const button = made("button", {type: "button", textContent: cell.textContent, ariaLabel: `${model} on ${dataset}: ${cell.textContent}`});
+    button.isOf = () => chosen.get("model") === model && chosen.get("dataset") === dataset;
+    button.addEventListener("click", () => {
+      choose(button.isOf() ? {model: "", dataset: ""} : {model, dataset});
+      box.closest("section").querySelector("[data-name=reasons]").scrollIntoView({block: "nearest"});
+    });
+    cell.replaceChildren(button);
+    return button;
+  }));
 };
 
 // All rows of a table as CSV; words that a spreadsheet would compute get an apostrophe.
 const csvOf = table => {
   const heads = [...table.tHead.rows[0].cells];
   const words = heads.map(isWords);
+  const detailed = heads.map((_, column) => all(`td:nth-child(${column + 1}) > small`, table).length > 0);
   const quoted = text => /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   const guarded = (text, isWords) => quoted(isWords && /^[=+\-@]/.test(text) ? `'${text}` : text);
   const grouped = table.querySelector("tr.head bdi") !== null;
-  const lines = [[...(grouped ? ["rows"] : []), ...heads.map(head => quoted(head.textContent))]];
+  const both = (column, text, more) => detailed[column] ? [text, more] : [text];
+  const lines = [[...(grouped ? ["rows"] : []),
+    ...heads.flatMap((head, i) => both(i, quoted(head.textContent), quoted(`${head.textContent} interval`)))]];
   for (const body of table.tBodies) {
     const title = grouped ? [guarded(body.querySelector("tr.head bdi").textContent, true)] : [];
-    rowsOf(body).forEach(row => lines.push([...title, ...[...row.cells].map((cell, i) => guarded(cell.textContent, words[i]))]));
+    rowsOf(body).forEach(row => lines.push([...title, ...[...row.cells].flatMap((cell, i) =>
+      both(i, guarded(textOf(cell), words[i]), quoted(cell.querySelector("small")?.textContent ?? "")))]));
   }
   return lines.map(line => line.join(",") + "\n").join("");
 };
@@ -101,34 +179,138 @@ const makeReadable = box => {
   box.append(details);
 };
 
-// A link that saves what is shown, where that is allowed: not in a frame that is kept apart, as MLflow's.
-const makeSavable = details => {
-  if (window.origin === "null" && location.protocol !== "file:") return;
-  details.addEventListener("toggle", () => {
-    const pre = details.querySelector("pre");
-    const file = new Blob([pre.textContent], {type: "text/csv;charset=utf-8"});
-    const name = `${pre.dataset.name.replace(/[^\p{L}\p{N}._-]+/gu, "_")}.csv`;
-    pre.before(made("a", {download: name, href: URL.createObjectURL(file), textContent: "Download"}));
-  }, {once: true});
+const makeCopied = pre => {
+  const button = made("button", {type: "button", textContent: "Copy"});
+  button.addEventListener("click", () => {
+    getSelection().selectAllChildren(pre);
+    button.textContent = document.execCommand("copy") ? "Copied" : "Press Ctrl+C"; // works in every frame
+  });
+  return button;
 };
 
-// On paper all is open but the data; afterwards as it was.
-const printWhole = () => {
-  let opened = [];
-  addEventListener("beforeprint", () => {
-    opened = all("details:not(.data):not([open])");
-    opened.forEach(details => { details.open = true; });
+// Buttons that copy what is shown and, where that is allowed, save it: not in a frame that is kept apart, as MLflow's.
+const makeSavable = details => details.addEventListener("toggle", () => {
+  const pre = details.querySelector("pre");
+  pre.before(makeCopied(pre));
+  if (window.origin === "null" && location.protocol !== "file:") return;
+  const file = new Blob([pre.textContent], {type: "text/csv;charset=utf-8"});
+  const name = `${pre.dataset.name.replace(/[^\p{L}\p{N}._-]+/gu, "_")}.csv`;
+  pre.before(" ", made("a", {download: name, href: URL.createObjectURL(file), textContent: "Download"}));
+}, {once: true});
+
+const cellsOf = csv => csv.trimEnd().split("\n").map(line =>
+  [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(found => (found[1] ?? found[2]).replaceAll('""', '"')));
+
+// A plot's marks on the chosen axes; a mark stands out if no model beats it on both.
+const makePlot = figure => {
+  const pre = figure.querySelector("pre");
+  const [, ...rows] = cellsOf(pre.textContent);
+  const lists = all("select", figure);
+  const field = figure.querySelector(".field");
+  const name = list => `${pre.dataset.name}.${list.dataset.axis}`;
+  lists.forEach(list => {
+    list.byDefault = list.value;
+    list.addEventListener("change", () => choose({[name(list)]: list.value === list.byDefault ? "" : list.value}));
   });
-  addEventListener("afterprint", () => opened.forEach(details => { details.open = false; }));
+  const figureText = value => Number.isInteger(value) ? `${value}` : value.toFixed(4);
+  const axisOf = list => {
+    const first = 1 + 3 * list.value;
+    const values = rows.map(row => row.slice(first, first + 3).map(text => text === "" ? NaN : Number(text)));
+    const known = values.flat().filter(isFinite);
+    const [least, greatest] = [Math.min(...known), Math.max(...known)];
+    const margin = .08 * (greatest - least || Math.abs(greatest)) || .5;
+    const [low, high] = [least - margin, greatest + margin];
+    const sign = list.selectedOptions[0].dataset.better === "lower" ? -1 : 1;
+    return {low, high, key: list.dataset.axis, worth: values.map(([value]) => sign * value),
+      shares: values.map(ends => ends.map(end => (end - low) / (high - low)))};
+  };
+  let size = {width: 1000, height: 288}; // asked for, not read: reading lays out what is folded
+  new ResizeObserver(([entry]) => { size = entry.contentRect; figure.show(); }).observe(field);
+  figure.show = () => {
+    lists.forEach(list => { list.value = chosen.get(name(list)) ?? list.byDefault; });
+    const axes = lists.map(axisOf);
+    const drawn = rows.map((_, i) => i).filter(i => axes.every(axis => isFinite(axis.worth[i])));
+    const beats = (a, b) => axes.every(axis => axis.worth[a] >= axis.worth[b]) && axes.some(axis => axis.worth[a] > axis.worth[b]);
+    const front = drawn.filter(i => !drawn.some(other => beats(other, i)));
+    const named = []; // those that no other name would cover, the ones that stand out first
+    const isCovered = i => named.some(other => axes.every(({shares}, axis) =>
+      Math.abs(shares[i][0] - shares[other][0]) * (axis ? size.width : size.height) < (axis ? 80 : 13)));
+    [...front, ...drawn].forEach(i => { if (!named.includes(i) && !isCovered(i)) named.push(i); });
+    const marks = drawn.map(i => {
+      const mark = made("div", {className: `mark${front.includes(i) ? " front" : ""}${axes[1].shares[i][0] > .6 ? " right" : ""}${named.includes(i) ? "" : " covered"}`});
+      mark.append(made("bdi", {textContent: rows[i][0]}));
+      axes.forEach(({key, shares}) => {
+        const [value, low, high] = shares[i].map((share, _, [middle]) => isFinite(share) ? share : middle);
+        [["", value], ["l", low], ["w", high - low]].forEach(([end, share]) => mark.style.setProperty(`--${key}${end}`, share));
+      });
+      return mark;
+    });
+    const ends = axes.flatMap(({key, low, high}) => [[`${key}0`, low], [`${key}1`, high]])
+      .map(([className, value]) => made("span", {className, textContent: figureText(value)}));
+    field.replaceChildren(...ends, ...marks);
+    const names = front.slice(0, 8).map(i => rows[i][0]).join(", ") + (front.length > 8 ? ` and ${front.length - 8} more` : "");
+    figure.querySelector("figcaption").textContent = `Not beaten on both: ${names}.`;
+  };
+};
+
+// A table that is cut off at its right end fades there.
+const makeFading = scroll => {
+  const fade = () => scroll.parentNode.classList.toggle("cut", scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft > 2);
+  scroll.addEventListener("scroll", fade, {passive: true});
+  new ResizeObserver(fade).observe(scroll);
+};
+
+const openAround = element => {
+  for (let at = element; at; at = at.parentElement?.closest("details")) if (at.localName === "details") at.open = true;
+};
+
+// What an address leads to: a section, which opens, or a query.
+const follow = () => {
+  const query = chosen.get("query");
+  const found = query ? all("details[data-query]").find(details => details.dataset.query === query)
+    : anchor ? document.getElementById(anchor) : null;
+  if (!found) return;
+  openAround(found.querySelector(":scope > details.fold") ?? found);
+  found.scrollIntoView();
+};
+
+// The page as it was chosen.
+const show = () => {
+  all(".tools select").forEach(list => { list.value = chosen.get(list.dataset.by) ?? list.options[0].value; });
+  all(".tools input[type=search]").forEach(input => { if (input.value !== (chosen.get("filter") ?? "")) input.value = chosen.get("filter") ?? ""; });
+  const intervals = document.getElementById("by-intervals");
+  if (intervals) intervals.checked = chosen.has("intervals");
+  document.documentElement.classList.toggle("intervals", chosen.has("intervals"));
+  all(".table").forEach(box => {
+    showGroups(box);
+    if (box.dataset.name.startsWith("leaderboard")) showOrder(box);
+    showRows(box);
+  });
+  all("[data-name=verdicts] td button").forEach(button => button.setAttribute("aria-pressed", button.isOf()));
+  all("figure.plot").forEach(figure => figure.show());
 };
 
 document.addEventListener("DOMContentLoaded", () => {
+  all("tbody").forEach(body => Object.assign(body, {byDefault: body.className !== "off", atFirst: rowsOf(body)}));
   all(".table").forEach(box => {
+    box.measure = null;
     makeSortable(box.querySelector("table"));
-    makeChoosable(box);
-    makeSearchable(box);
-    makeReadable(box);
+    if (box.dataset.most) makeCapped(box);
+    if (!box.matches("[data-name=gates], [data-name=verdicts]")) makeReadable(box); // the reasons have it all
+    makeFading(box.querySelector(".scroll"));
   });
+  all("[data-name=verdicts]").forEach(makeMatrix);
+  all("figure.plot").forEach(makePlot);
   all("details.data").forEach(makeSavable);
-  printWhole();
+  all("pre.command").forEach(pre => pre.after(makeCopied(pre)));
+  all(".tools select").forEach(list => list.addEventListener("change", () => choose({[list.dataset.by]: list.selectedIndex ? list.value : ""})));
+  all(".tools input[type=search]").forEach(input => input.addEventListener("input", () => choose({filter: input.value})));
+  document.getElementById("by-intervals")?.addEventListener("change", ({target}) => choose({intervals: target.checked ? "1" : ""}));
+  document.addEventListener("toggle", ({target}) => {
+    if (target.dataset.query) choose({query: target.open ? target.dataset.query : ""});
+  }, true);
+  addEventListener("hashchange", () => { readAddress(); writeAddress(); show(); follow(); });
+  readAddress();
+  show();
+  follow();
 });

@@ -1,30 +1,10 @@
-// A query by its address, #query=ID, and by a click on its point in a chart.
+// A query by a click on its point in a chart.
 {
-  // Shows what is folded.
+  // Opens a query, which puts it into the address.
   const unfold = details => {
-    for (let part = details; part; part = part.parentElement.closest("details")) part.open = true;
+    openAround(details);
     details.scrollIntoView({block: "nearest"});
     details.querySelector("summary").focus({preventScroll: true});
-  };
-
-  // The query that the address names; undefined if it names none.
-  const addressed = () => {
-    const part = location.hash.slice(1).split("&").find(part => part.startsWith("query="));
-    try { return part && decodeURIComponent(part.slice(6)); } catch { return undefined; }
-  };
-
-  const openAddressed = () => {
-    const id = addressed();
-    const found = all("details[data-query]").find(details => id !== undefined && details.dataset.query === id);
-    if (found) unfold(found);
-  };
-
-  // Puts a query into the address, beside what else that says; a frame that is kept apart, as MLflow's, has none.
-  const keepAddressed = id => {
-    const others = location.hash.slice(1).split("&").filter(part => part && !part.startsWith("query="));
-    try {
-      history.replaceState(null, "", `#${[...others, `query=${encodeURIComponent(id)}`].join("&")}`);
-    } catch { /* as it was */ }
   };
 
   // The queries of a chart's data with both scores.
@@ -57,7 +37,6 @@
       said.value = "";
       if (listed && listed.far < (drawn[0]?.far ?? 12) + .5) {
         unfold(listed.details);
-        keepAddressed(listed.details.dataset.query);
       } else if (drawn.length) {
         const here = drawn.filter(({far}) => far < drawn[0].far + .5).map(({id}) => id);
         const scores = [drawn[0].before, drawn[0].after].map(score => Number(score).toFixed(4)).join(" → ");
@@ -66,9 +45,5 @@
     });
   };
 
-  document.addEventListener("DOMContentLoaded", () => {
-    all("figure[data-points]").forEach(makeClickable);
-    openAddressed();
-  });
-  addEventListener("hashchange", openAddressed);
+  document.addEventListener("DOMContentLoaded", () => all("figure[data-points]").forEach(makeClickable));
 }

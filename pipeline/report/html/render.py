@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
 from itertools import count
@@ -17,7 +17,6 @@ from rankledger.pipeline.report.html import about, differences, summary
 from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
-    Chips,
     Column,
     Command,
     Drawing,
@@ -26,11 +25,15 @@ from rankledger.pipeline.report.html.blocks import (
     Folded,
     Group,
     PagePart,
+    Plot,
     Row,
     Section,
+    SideBySide,
     Table,
     Words,
 )
+from rankledger.pipeline.report.html.plots import marks_of, plot_csv, plot_text
+from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.views import Page
@@ -40,10 +43,13 @@ __all__ = ["GENERATOR", "SiteFrame", "document", "html"]
 GENERATOR = '<meta name="generator" content="rankledger site">'
 """What every page of a site has in its head."""
 
-_CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "bar": "b", "difference": "b d"}
+_CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "mark": "k", "bar": "b", "difference": "b d"}
 """The style sheet's classes of cells, by the kind of their column; short because there are many."""
 
-_SECTIONS = (*summary.SECTIONS, *differences.SECTIONS, *about.SECTIONS)
+_SECTIONS = (*summary.SECTIONS, standing, *differences.SECTIONS, *about.SECTIONS)
+
+_FOLDED = ("queries", "curves", "quality", "definitions", "provenance")
+"""Sections that are read once the first ones raise a question."""
 
 _PAGE = Markup("""\
 <!doctype html>
@@ -62,10 +68,11 @@ script-src 'sha256-{script_digest}'; base-uri 'none'; form-action 'none'">
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 <header>
-<h1><bdi>{title}</bdi></h1>
-<nav aria-label="Contents"{one}>
+<div class="line"><h1><bdi>{title}</bdi></h1>{facts}</div>
+<nav aria-label="Contents">
 {contents}
 </nav>
+{tools}
 </header>
 <main id="main">
 {content}
@@ -113,37 +120,61 @@ def html(pages: Sequence[Page]) -> str:
         _Article(
             title=short_text(own.page.title),
             prefix=f"e{place}-" if several else "",
-            sections=tuple(section for build in _SECTIONS if (section := build(own)) is not None),
+            sections=tuple(
+                replace(section, folded=None if section.key == "verdict" else section.key in _FOLDED)
+                for build in _SECTIONS
+                if (section := build(own)) is not None
+            ),
         )
         for place, own in enumerate(figures, start=1)
     ]
     if not several:
-        return document(articles[0].title, articles[0].sections)
-    table_ids = (f"t{number}" for number in count(1))
-    overview = _Writer("", table_ids).section(summary.overview(figures), "", 2)
-    content = _lines([overview, *(_article(article, table_ids) for article in articles)])
+        return document(articles[0].title, articles[0].sections, about.facts(figures[0].page.manifest))
+    writer = _Writer("")
+    overview = writer.section(summary.overview(figures), "", 2)
+    content = _lines([overview, *(_article(article, replace(writer, of=article.title)) for article in articles)])
     title = " and ".join(article.title for article in articles[:3]) + (" and more" if len(articles) > 3 else "")
-    return _document(title, articles, content)
+    return _document(title, articles, content, writer.filters)
 
 
-def document(title: str, sections: Sequence[Section], frame: SiteFrame | None = None) -> str:
-    """One page of these sections, with the frame of a site if it is part of one."""
-    table_ids = (f"t{number}" for number in count(1))
-    content = _lines(_Writer("", table_ids).section(section, "", 2) for section in sections)
-    return _document(title, [_Article(title, "", tuple(sections))], content, frame)
+def document(
+    title: str, sections: Sequence[Section], facts: Sequence[tuple[str, str]] = (), frame: SiteFrame | None = None
+) -> str:
+    """One page of these sections.
+
+    Args:
+        title: its heading.
+        sections: in their order.
+        facts: names and values that stand beside the heading.
+        frame: that of the site, if it is part of one.
+    """
+    writer = _Writer("")
+    content = _lines(writer.section(section, "", 2) for section in sections)
+    return _document(title, [_Article(title, "", tuple(sections))], content, writer.filters, facts, frame)
 
 
-def _document(title: str, articles: Sequence[_Article], content: Markup, frame: SiteFrame | None = None) -> str:
+def _document(
+    title: str,
+    articles: Sequence[_Article],
+    content: Markup,
+    filters: _Filters,
+    facts: Sequence[tuple[str, str]] = (),
+    frame: SiteFrame | None = None,
+) -> str:
     searched = frame is not None and bool(frame.search)
     script = _resource("page.js") + _resource("queries.js") + (_resource("search.js") if searched else "")
+    fact = Markup("<div><dt>{}</dt><dd><bdi>{}</bdi></dd></div>")
     page = _PAGE.format(
         title=title,
         style=Markup(_resource("page.css")),
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        one="" if len(articles) > 1 else Markup(' class="one"'),
         head=_site_head(frame),
+        facts=Markup('<dl class="facts">{}</dl>').format(Markup().join(fact.format(*pair) for pair in facts))
+        if facts
+        else "",
         contents=_contents(articles, frame.links if frame else ()),
+        tools=_tools(filters),
         content=_lines([*_search(frame), content]),
     )
     return str(page)
@@ -191,9 +222,8 @@ def _contents(articles: Sequence[_Article], links: Iterable[tuple[str, str]] = (
     )
 
 
-def _article(article: _Article, table_ids: Iterator[str]) -> Markup:
+def _article(article: _Article, writer: _Writer) -> Markup:
     """One of several evaluations, below its heading."""
-    writer = _Writer(article.title, table_ids)
     return Markup("""\
 <article id="{prefix}top" aria-labelledby="{prefix}title">
 <h2 id="{prefix}title"><bdi>{title}</bdi></h2>
@@ -205,6 +235,27 @@ def _article(article: _Article, table_ids: Iterator[str]) -> Markup:
     )
 
 
+@dataclass
+class _Filters:
+    """What the rows of all tables of a page can be chosen by, in the order in which it occurs."""
+
+    measure: dict[str, None] = field(default_factory=dict)
+    slice: dict[str, None] = field(default_factory=dict)
+    searched: str = ""
+    detailed: bool = False
+
+    def add(self, table: Table) -> None:
+        """Add what a table can be chosen by."""
+        self.searched = self.searched or table.searched
+        self.measure |= dict.fromkeys(table.measures)
+        for group in table.groups if table.chosen else ():
+            self.measure |= dict.fromkeys(filter(None, [group.measure]))
+            self.slice |= dict.fromkeys(filter(None, [group.slice]))
+        self.detailed = self.detailed or any(
+            isinstance(cell, Cell) and bool(cell.small) for group in table.groups for row in group.rows for cell in row
+        )
+
+
 @dataclass(frozen=True)
 class _Writer:
     """Blocks as HTML, in which every text is escaped that is not `Markup` already.
@@ -212,19 +263,27 @@ class _Writer:
     Attributes:
         of: the evaluation that captions name; empty if the page has only one.
         table_ids: an id for each table of the page.
+        filters: what the tables that were written can be chosen by.
     """
 
     of: str
-    table_ids: Iterator[str]
+    table_ids: Iterator[str] = field(default_factory=lambda: (f"t{number}" for number in count(1)))
+    filters: _Filters = field(default_factory=_Filters)
 
     def section(self, section: Section, prefix: str, level: int) -> Markup:
-        """A section with its heading."""
-        return Markup("""\
-<section id="{id}" aria-labelledby="{id}-title">
-<h{level} id="{id}-title">{title}</h{level}>
-{blocks}
-</section>""").format(
-            id=prefix + section.key, level=level, title=section.title, blocks=self.blocks(section.blocks, level + 1)
+        """A section with its heading; of several parts the first is open."""
+        parts = [block for block in section.blocks if isinstance(block, PagePart) and block.folded is None]
+        first = parts[0] if len(parts) > 1 else None
+        blocks = [
+            replace(block, folded=block is not first)
+            if first and isinstance(block, PagePart) and block.folded is None
+            else block
+            for block in section.blocks
+        ]
+        title = Markup('<h{level} id="{id}-title">{title}</h{level}>')
+        title = title.format(level=level, id=prefix + section.key, title=section.title)
+        return Markup('<section id="{id}" aria-labelledby="{id}-title">\n{content}\n</section>').format(
+            id=prefix + section.key, content=_foldable(title, self.blocks(blocks, level + 1), section.folded)
         )
 
     def blocks(self, blocks: Iterable[Block], level: int) -> Markup:
@@ -239,10 +298,6 @@ class _Writer:
             case Words(text, tone, leads):
                 classes = tone + (" leads" if leads else "")
                 return Markup('<p class="{}"><bdi>{}</bdi></p>').format(classes, text)
-            case Chips(title, chips):
-                item = Markup('<li class="{}">{}</li>')
-                items = Markup().join(item.format(chip.tone, chip.text) for chip in chips)
-                return Markup('<ul class="chips"><li class="quiet">{}</li>{}</ul>').format(title, items)
             case Facts(facts):
                 fact = Markup("<div><dt><bdi>{}</bdi></dt><dd><bdi>{}</bdi></dd></div>")
                 return Markup("<dl>\n{}\n</dl>").format(_lines(fact.format(name, value) for name, value in facts))
@@ -250,25 +305,26 @@ class _Writer:
                 return Markup('<pre class="command" tabindex="0"><code>{}</code></pre>').format(text)
             case Drawings(drawings):
                 return Markup('<div class="drawings">\n{}\n</div>').format(_lines(map(_figure, drawings)))
+            case Plot():
+                return _plot(block, next(self.table_ids))
+            case SideBySide(first, second):
+                return Markup('<div class="beside">\n<div>\n{}\n</div>\n<div>\n{}\n</div>\n</div>').format(
+                    self.blocks(first, level), self.blocks(second, level)
+                )
             case Folded(name, title, inner, query):
                 about = Markup(' data-query="{}"').format(query) if query else ""
                 return Markup("<details{}><summary><bdi>{}</bdi>: {}</summary>\n{}\n</details>").format(
                     about, name, title, self.blocks(inner, level)
                 )
-            case PagePart(title, inner):
-                return Markup("<h{level}><bdi>{title}</bdi></h{level}>\n{blocks}").format(
-                    level=level, title=title, blocks=self.blocks(inner, level + 1)
-                )
+            case PagePart(title, inner, folded):
+                head = Markup("<h{level}><bdi>{title}</bdi></h{level}>").format(level=level, title=title)
+                return _foldable(head, self.blocks(inner, level + 1), folded)
 
     def table(self, table: Table) -> Markup:
-        """A table, with what to choose its rows by."""
-        table_id = next(self.table_ids)
-        head = Markup('<th scope="col" class="{}"><bdi>{}</bdi></th>')
+        """A table; what its rows can be chosen by is added to the page's filters."""
+        self.filters.add(table)
         return Markup("""\
-<div class="table" data-name="{name}">
-<div class="tools">
-{tools}
-</div>
+<div class="table" data-name="{name}"{searched}{most}>
 <div class="scroll" role="group" tabindex="0" aria-labelledby="{id}c">
 <table>
 <caption id="{id}c"><bdi>{caption}</bdi>{of}</caption>
@@ -278,35 +334,60 @@ class _Writer:
 </div>
 </div>""").format(
             name=table.name,
-            tools=_lines(_tools(table, table_id)),
-            id=table_id,
+            searched=Markup(' data-searched="{}"').format(table.searched) if table.searched else "",
+            most=Markup(' data-most="{}"').format(table.most) if table.most else "",
+            id=next(self.table_ids),
             caption=table.caption,
             of=Markup(", <bdi>{}</bdi>").format(self.of) if self.of else "",
-            heads=Markup().join(head.format(_CLASSES[column.kind], column.title) for column in table.columns),
-            groups=_lines(_group(group, table.columns) for group in table.groups),
+            heads=Markup().join(map(_head, table.columns)),
+            groups=_lines(_group(group, table) for group in table.groups),
         )
 
 
-def _tools(table: Table, table_id: str) -> Iterator[Markup]:
-    """Lists to choose a measure and a slice from, and the field to search names in, if they are of use."""
+def _foldable(title: Markup, content: Markup, folded: bool | None) -> Markup:
+    """Content below a heading that opens it; one that is never folded (None) has a plain heading."""
+    if folded is None:
+        return Markup("{}\n{}").format(title, content)
+    opened = "" if folded else Markup(" open")
+    fold = Markup('<details class="fold"{}><summary>{}</summary>\n{}\n</details>')
+    return fold.format(opened, title, content)
+
+
+def _head(column: Column) -> Markup:
+    """The header of a column."""
+    lower = Markup(' data-lower=""') if column.lower else ""
+    return Markup('<th scope="col" class="{}"{}><bdi>{}</bdi></th>').format(_CLASSES[column.kind], lower, column.title)
+
+
+def _tools(filters: _Filters) -> Markup:
+    """What the rows of all tables are chosen by, as far as it is of use."""
+    chosen = Markup(
+        '<span><label for="by-{0}">{0}</label> <select id="by-{0}" data-by="{0}" autocomplete="off">{1}</select></span>'
+    )
     option = Markup("<option>{}</option>")
-    for name, values in (("measure", table.measures), ("slice", table.slices)):
-        if table.chosen and len(values) > 1:
-            yield Markup(
-                '<span><label for="{id}">{name}</label> <select id="{id}" data-by="{name}">{options}</select></span>'
-            ).format(id=table_id + name[0], name=name, options=Markup().join(map(option.format, values)))
-    if table.searched and table.is_long:
-        yield Markup(
-            '<span><label for="{id}">{name}</label> '
-            '<input id="{id}" type="search" data-by="name" autocomplete="off" spellcheck="false"></span>'
-        ).format(id=f"{table_id}q", name=table.searched)
+    tools = [
+        chosen.format(name, Markup().join(map(option.format, (*first, *values))))
+        for name, first, values in (("measure", ["lead measure"], filters.measure), ("slice", [], filters.slice))
+        if len(values) > 1
+    ]
+    if filters.searched:
+        search = Markup(
+            '<span><label for="by-filter">{}</label> '
+            '<input id="by-filter" type="search" autocomplete="off" spellcheck="false"></span>'
+        )
+        tools.append(search.format(filters.searched))
+    if filters.detailed:
+        tools.append(Markup('<label><input id="by-intervals" type="checkbox" autocomplete="off"> intervals</label>'))
+    group = Markup('<div class="tools" role="search" aria-label="Filters">{}</div>')
+    return group.format(Markup().join(tools)) if tools else Markup()
 
 
-def _group(group: Group, columns: Sequence[Column]) -> Markup:
+def _group(group: Group, table: Table) -> Markup:
     """A body of a table, below its title if it has one."""
     attributes = Markup()
-    if group.measure:
-        attributes += Markup(' data-measure="{}" data-slice="{}"').format(group.measure, group.slice)
+    for name, value in (("measure", group.measure), ("slice", group.slice)):
+        if value:
+            attributes += Markup(' data-{}="{}"').format(name, value)
     if not group.open:
         attributes += Markup(' class="off"')
     if group.ground:
@@ -315,16 +396,17 @@ def _group(group: Group, columns: Sequence[Column]) -> Markup:
     if group.title or group.note:
         head = Markup(
             '<tr class="head"><th scope="rowgroup" colspan="{}"><bdi>{}</bdi> <small>{}</small></th></tr>\n'
-        ).format(len(columns), group.title, group.note)
-    return Markup("<tbody{}>\n{}{}\n</tbody>").format(attributes, head, _rows(columns, group.rows))
+        ).format(len(table.columns), group.title, group.note)
+    return Markup("<tbody{}>\n{}{}\n</tbody>").format(attributes, head, _rows(table, group.rows))
 
 
-def _rows(columns: Sequence[Column], cells: Sequence[Row]) -> Markup:
+def _rows(table: Table, cells: Sequence[Row]) -> Markup:
     """A line per row, headed by its first cell; written without `format`, as a page can have thousands."""
     lines = []
-    for row in cells:
-        head, *parts = (_cell(*pair) for pair in zip(columns, row, strict=True))
-        lines.append(f"<tr><th scope=row{head}</th>{''.join(f'<td{part}</td>' for part in parts)}</tr>")
+    for place, row in enumerate(cells):
+        head, *parts = (_cell(*pair) for pair in zip(table.columns, row, strict=False))  # the last ones may be missing
+        more = " class=more" if table.most and place >= table.most else ""
+        lines.append(f"<tr{more}><th scope=row{head}</th>{''.join(f'<td{part}</td>' for part in parts)}</tr>")
     return Markup("\n".join(lines))
 
 
@@ -333,16 +415,54 @@ def _cell(column: Column, cell: str | Cell) -> str:
     if isinstance(cell, str):
         cell = Cell(cell)
     names = "" if column.kind in ("bar", "difference") and not cell.bar else _CLASSES[column.kind]
-    classes = " ".join(filter(None, (names, cell.tone)))
+    classes = " ".join(filter(None, (names, cell.tone, f"h{cell.tint}" if cell.tint else "")))
     attributes = (f' class="{classes}"' if classes else "") + (f' style="{escape(cell.bar)}"' if cell.bar else "")
-    text = escape(cell.text)
+    written = escape(cell.text)
     if cell.link:
-        text = Markup('<a href="{}">{}</a>').format(cell.link, text)
-    if cell.drawing:
-        text += Markup(cell.drawing)
+        written = Markup('<a href="{}">{}</a>').format(cell.link, written)
+    text = str(written + Markup(cell.drawing))
     if column.kind in ("name", "reason"):
         return f"{attributes}><bdi>{text}</bdi>"
-    return f"{attributes}><b>{text}</b>" if cell.strong else f"{attributes}>{text}"
+    text = f"<b>{text}</b>" if cell.strong else text
+    return f"{attributes}>{text} <small>{escape(cell.small)}</small>" if cell.small else f"{attributes}>{text}"
+
+
+def _plot(plot: Plot, plot_id: str) -> Markup:
+    """A plot of models, whose marks the script moves for other axes."""
+    marks = marks_of(plot)
+    mark = Markup('<div class="mark{}" style="{}"><bdi>{}</bdi></div>')
+    ends = zip(("x0", "x1", "y0", "y1"), marks.ends, strict=True)
+    return Markup("""\
+<figure class="plot">
+<p class="title"><bdi>{title}</bdi></p>
+<p class="axes">{lists}</p>
+<div class="field" role="img" aria-label="{title}">{ends}{marks}</div>
+<figcaption>{text}</figcaption>
+<details class="data"><summary>Data (CSV)</summary><pre data-name="{name}" tabindex="0">{csv}</pre></details>
+</figure>""").format(
+        title=plot.title,
+        lists=Markup(" ").join(
+            _axes(plot, plot_id, *which) for which in (("y", "up", plot.up), ("x", "across", plot.across))
+        ),
+        ends=Markup().join(Markup('<span class="{}">{}</span>').format(*end) for end in ends),
+        marks=Markup().join(
+            mark.format(" front" * own.unbeaten + " right" * own.at_right, own.place, own.model) for own in marks.marks
+        ),
+        text=plot_text(plot),
+        name=plot.name,
+        csv=plot_csv(plot),
+    )
+
+
+def _axes(plot: Plot, plot_id: str, axis: str, label: str, chosen: int) -> Markup:
+    """The list that an axis is chosen from."""
+    option = Markup('<option value="{}" data-better="{}"{}>{}</option>')
+    options = (
+        option.format(place, own.better, Markup(" selected") if place == chosen else "", own.title)
+        for place, own in enumerate(plot.axes)
+    )
+    choice = Markup('<span><label for="{0}{1}">{2}</label> <select id="{0}{1}" data-axis="{1}">{3}</select></span>')
+    return choice.format(plot_id, axis, label, Markup().join(options))
 
 
 def _figure(drawing: Drawing) -> Markup:

@@ -1,28 +1,25 @@
-"""The top of a page: the verdict, how each model stands, the leaderboards, and the overview of several evaluations."""
+"""The top of a page: the verdict, the leaderboards, and the overview of several evaluations."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from rankledger.pipeline.report.effects import decisive_p, effect_rule
+from rankledger.pipeline.report.effects import effect_rule
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.html.blocks import (
     TONES,
     Block,
     Cell,
-    Chips,
     Column,
     DifferenceBars,
-    Folded,
     Group,
-    Kind,
     PagePart,
     Row,
     Section,
+    SideBySide,
     Table,
     Tone,
     Words,
@@ -30,6 +27,7 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
     estimate_scale,
 )
+from rankledger.pipeline.report.html.plots import trade_off
 from rankledger.pipeline.report.messages import agreement_notes, completeness, not_compared, rank_note, replicate_notes
 from rankledger.pipeline.report.tables import (
     FLIPS,
@@ -40,61 +38,51 @@ from rankledger.pipeline.report.tables import (
     PageFigures,
     comparability_notes,
     difference_rows,
-    few_mark,
     figure,
-    p_value,
     side_by_side,
-    worst_differences,
-    worst_figures,
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
-from rankledger.pipeline.report.verdicts import REASON, headline, not_judged, passed, raised
-from rankledger.pipeline.types.gates import Effect, Outcome, Verdict, overall_outcome
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Evaluation
+from rankledger.pipeline.report.verdicts import REASON, RESULT_WORDS, headline, not_judged, raised, result, result_word
+from rankledger.pipeline.types.gates import Effect, Verdict, overall_outcome
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Evaluation
 from rankledger.pipeline.types.views import VarianceComponents
 
 __all__ = ["SECTIONS", "leaderboard", "overview", "verdict"]
 
-_SLICE_ROWS = 20  # of a dataset
-_IF_SMALL = f"if it has under {LEAST_CLUSTERS} queries, also the one of those that have more"
-_MODEL, _INTERVAL = Column("model", "name"), Column("interval", "difference")
-_CONCLUSION = Column("conclusion", "text")
+_NO_DATASET = "external metrics"  # of verdicts that are of no dataset
+_MODEL = Column("model", "name")
 _COMPONENTS = (
     *(_MODEL, Column("queries"), Column("replicates")),
     *(Column("between queries"), Column("between replicates"), Column("rest"), Column("standard error")),
     *(Column("with twice the queries"), Column("with twice the replicates"), Column("more would help", "text")),
 )
-_KINDS: dict[str, Kind] = {"effect": "text", "outcome": "text", "reason": "reason"}
-_EFFECTS: dict[Effect, tuple[str, Tone]] = {
-    "fail": ("✗ fail", "bad"),
-    "stop": ("✗ stop", "bad"),
-    "warn": ("! warn", "warn"),
-    "pass": ("✓ pass", "good"),
+_SIGNS = "✗ failed, ? undecided, ! warned, ✓ passed; the number of verdicts that do not pass."
+_REASONS = 10  # shown before all are asked for
+_MOST_REASONS = 800
+_RESULTS: dict[Effect, tuple[str, Tone]] = {
+    "fail": ("✗", "bad"),
+    "stop": ("?", "warn"),
+    "warn": ("!", "warn"),
+    "pass": ("✓", "good"),
 }
-_OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
-    "pass": ("passed", "good"),
-    "fail": ("failed", "bad"),
-    "inconclusive": ("inconclusive", "warn"),
-    "not comparable": ("not comparable", "warn"),
-    "not evaluated": ("not evaluated", "warn"),
-    "not judged": ("not judged", ""),
-}
-
-Line = TypeVar("Line", Estimate, Comparison)
+"""The sign and the colour of what a verdict comes to, the worst first."""
 
 
 def verdict(figures: PageFigures) -> Section:
-    """What comes first: the gates, what is missing, and how the models stand."""
+    """What comes first: what happened, what the gates amount to, models by datasets, and the reasons."""
     evaluation = figures.page.evaluation
     blocks = [*_headline(figures), *_outcome(figures), *_failures(figures)]
     if evaluation.data_warnings:
         warnings = counted(len(evaluation.data_warnings), "warning")
         blocks.append(Words(f"{warnings} on the inputs: see Data quality.", "warn"))
-    if lines := raised(evaluation.verdicts):
-        blocks.append(_verdict_table("raised", "Verdicts that do not pass", lines))
+    if evaluation.verdicts:
+        gates, matrix = _gates(evaluation.verdicts), _matrix(evaluation.verdicts)
+        reasons = tuple(_reasons(raised(evaluation.verdicts)))
+        signs = Words(_SIGNS, "quiet")
+        blocks.append(SideBySide((gates, matrix, signs), reasons) if reasons else SideBySide((gates,), (matrix,)))
     if small := not_judged(evaluation.verdicts):
         blocks.append(Words(f"{printable(small)}.", "quiet"))
-    return Section("verdict", "Verdict", (*blocks, *_passed(evaluation.verdicts), *_standing(figures)))
+    return Section("verdict", "Verdict", tuple(blocks))
 
 
 _TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "warn"}
@@ -113,11 +101,6 @@ def _outcome(figures: PageFigures) -> Iterator[Block]:
     evaluation = figures.page.evaluation
     if evaluation.verdicts:
         yield Words(headline(evaluation.verdicts), _TONES[overall_outcome(evaluation.verdicts)])
-        judged = [line for line in evaluation.verdicts if line.outcome != "not judged"]
-        if any(line.outcome != line.effect for line in judged):  # the headline counts effects
-            counts = Counter(line.outcome for line in evaluation.verdicts)
-            chips = [Cell(f"{counts[key]:,} {word}", tone) for key, (word, tone) in _OUTCOMES.items() if counts[key]]
-            yield Chips("outcomes:", tuple(chips))
     word, evaluated = completeness(evaluation)
     if word == "Incomplete":
         yield Words(f"{word}: {evaluated}.", "bad", leads=True)
@@ -141,248 +124,137 @@ def _failures(figures: PageFigures) -> Iterator[Block]:
     yield from (Words(f"{printable(line)}.", "warn") for line in not_compared(figures.page.evaluation))
 
 
-def _passed(verdicts: Sequence[Verdict]) -> Iterator[Block]:
-    """What passes, gate by gate, folded."""
-    for number, gate in enumerate(dict.fromkeys(line.gate for line in verdicts), start=1):
-        own = [line for line in passed(verdicts) if line.gate == gate]
-        if own:
-            name = short_text(gate)
-            table = _verdict_table(f"passed-{number}", f"Verdicts of {name} that pass", own)
-            yield Folded(name, f"{counted(len(own), 'verdict')} passed", (table,))
+def _gates(verdicts: Sequence[Verdict]) -> Table:
+    """A row per gate with the number of its verdicts of each result; those that do not pass first."""
+    heads = [word for word in RESULT_WORDS if any(result_word(line) == word for line in verdicts)]
+    tones = dict(zip(RESULT_WORDS, (tone for _, tone in _RESULTS.values()), strict=False))
+    counts: dict[str, Counter[str]] = {}
+    for line in verdicts:
+        counts.setdefault(line.gate, Counter())[result_word(line)] += 1
+
+    def cell(gate: str, word: str) -> Cell:
+        n = counts[gate][word]
+        return Cell(f"{n:,}", tones.get(word, "")) if n else Cell("")
+
+    ordered = sorted(counts, key=lambda gate: [not counts[gate][word] for word in RESULT_WORDS[:3]])
+    rows: tuple[Row, ...] = tuple((short_text(gate), *(cell(gate, word) for word in heads)) for gate in ordered)
+    return Table("gates", "Gates", (Column("gate", "name"), *map(Column, heads)), (Group(rows),))
 
 
-def _verdict_table(name: str, caption: str, verdicts: Sequence[Verdict]) -> Table:
-    headers = ("effect", "reason", "gate", "dataset", "model", "measure", "slice", "outcome")
-    rows = tuple(
-        (
-            Cell(*_EFFECTS[line.effect]),
-            short_text(line.reason, REASON),
-            *map(short_text, (line.gate, line.dataset, line.model, line.measure, line.slice)),
-            line.outcome,
-        )
-        for line in verdicts
+def _matrix(verdicts: Sequence[Verdict]) -> Table:
+    """Models by datasets: the worst result of each and, if it does not pass, how many verdicts do not; worst first."""
+    datasets = list(dict.fromkeys(line.dataset for line in verdicts))
+    own: dict[tuple[str, str], list[Verdict]] = {}
+    effects: dict[str, Counter[Effect]] = {}
+    for line in verdicts:
+        own.setdefault((line.model, line.dataset), []).append(line)
+        effects.setdefault(line.model, Counter())[line.effect] += 1
+    models = sorted(effects, key=lambda model: [-effects[model][effect] for effect in _RESULTS if effect != "pass"])
+    rows: tuple[Row, ...] = tuple(
+        (short_text(model), *(_mark(own.get((model, dataset), ())) for dataset in datasets)) for model in models
     )
-    return Table(name, caption, tuple(Column(head, _KINDS.get(head, "name")) for head in headers), (Group(rows),))
+    titles = (Column(short_text(dataset) if dataset else _NO_DATASET, "mark") for dataset in datasets)
+    return Table("verdicts", "Models by dataset", (_MODEL, *titles), (Group(rows),))
 
 
-def _standing(figures: PageFigures) -> Iterator[Block]:
-    """How each model stands: a part for everything there is something to say of."""
-    parts = (
-        ("Against other records", _against_records(figures)),
-        ("Against the baseline", _against_baselines(figures)),
-        ("Worst slices", _worst_slices(figures)),
-        ("Owners and external metrics", _external_metrics(figures)),
-    )
-    for title, content in parts:
-        blocks = tuple(content)
-        if blocks:
-            yield PagePart(title, blocks)
+def _mark(verdicts: Sequence[Verdict]) -> Cell:
+    """The worst result, and of how many verdicts; empty if there are none."""
+    judged = [line for line in verdicts if line.outcome != "not judged"]
+    for effect, (sign, tone) in _RESULTS.items():
+        if any(line.effect == effect for line in judged):
+            n_raised = sum(line.effect != "pass" for line in judged)
+            return Cell(f"{sign} {n_raised:,}" if n_raised else sign, tone)
+    return Cell("")
 
 
-def _against_records(figures: PageFigures) -> Iterator[Block]:
-    """The differences that gates judged against models of other records, such as the accepted one.
-
-    Slices that pass are left out: gates may judge hundreds. So are shares of queries (`allow: 5%`): they are no
-    differences of the measure.
-    """
-    own = {line.model for line in figures.page.evaluation.estimates}
-    judged = [
-        line
-        for line in figures.page.evaluation.verdicts
-        if line.reference and line.reference not in own and line.ci_low is not None and not line.counts_queries
-    ]
-    lines = [line for line in judged if line.slice == ALL or line.outcome != "pass"]
+def _reasons(lines: Sequence[Verdict]) -> Iterator[Block]:
+    """The verdicts that do not pass, the first ten of which are shown at once."""
     if not lines:
         return
-    groups: dict[tuple[str, str], list[Verdict]] = {}
-    for line in lines:
-        groups.setdefault((line.dataset, line.measure), []).append(line)
-    names = (Column("slice", "name"), Column("gate", "name"), Column("reference", "name"))
-    columns = (_MODEL, Column("difference"), _INTERVAL, Column("outcome", "text"), *names)
-    caption = "Differences from models of other records"
-    tables = tuple(_record_group(figures, *group) for group in groups.items())
-    yield Table("records", caption, columns, tables, searched="model")
-    if len(judged) > len(lines):
-        yield Words(f"{counted(len(judged) - len(lines), 'difference')} on slices passed.", "quiet")
-
-
-def _record_group(figures: PageFigures, key: tuple[str, str], lines: Sequence[Verdict]) -> Group:
-    """The differences to other records on a dataset by a measure."""
-    dataset, measure = key
-    bars = DifferenceBars.of(map(Interval.of, lines), figures.practical_difference.get(measure, 0.0))
-
-    def row(line: Verdict) -> Row:
-        tone: Tone = "bad" if line.outcome == "fail" else ""
-        names = map(short_text, (line.slice, line.gate, line.reference))
-        return (short_text(line.model), *bars.cells(Interval.of(line), tone), Cell(line.outcome, tone), *names)
-
-    return bars.group(map(row, lines), f"{dataset_title(dataset)}: {measure}")
-
-
-def _against_baselines(figures: PageFigures) -> Iterator[Block]:
-    """A row per model by the leading measure of each dataset, and the rule behind the conclusions."""
-    datasets = [name for name in figures.leading if figures.baseline(name) is not None]
-    groups = tuple(_baseline_group(figures, name) for name in datasets if figures.on_all(name))
-    if groups:
-        columns = (_MODEL, Column("difference"), _INTERVAL, _CONCLUSION, Column("figure"))
-        caption = "Differences by the leading measure of each dataset"
-        yield Table("standing", caption, columns, groups, searched="model")
-        for measure in dict.fromkeys(figures.leading_difference[name] for name in datasets):
-            yield Words(f"{effect_rule(measure, figures.practical_difference)}.", "quiet")
-
-
-def _baseline_group(figures: PageFigures, dataset: str) -> Group:
-    measure = figures.leading_difference[dataset]
-    lines = difference_rows(figures.on_all(dataset), figures.practical_difference)
-    bars = DifferenceBars.of((line.interval for line in lines), figures.practical_difference.get(measure, 0.0))
-    rows = (
+    rows: tuple[Row, ...] = tuple(
         (
-            *(short_text(row.line.model), *bars.cells(row.interval, TONES[row.label])),
-            *(Cell(row.label, TONES[row.label]), figure(row.line.estimate)),
+            short_text(line.model),
+            Cell(f"{_RESULTS[line.effect][0]} {result(line)}", _RESULTS[line.effect][1]),
+            short_text(line.reason, REASON),
+            *map(short_text, (line.dataset or _NO_DATASET, line.slice, line.gate)),
         )
-        for row in lines
+        for line in lines[:_MOST_REASONS]
     )
-    return bars.group(rows, f"{dataset_title(dataset)}: {measure} against {short_text(figures.baseline(dataset))}")
+    names = (Column(head, "name") for head in ("dataset", "slice", "gate"))
+    columns = (_MODEL, Column("result", "text"), Column("reason", "reason"), *names)
+    yield Table("reasons", "Verdicts that do not pass", columns, (Group(rows),), searched="model", most=_REASONS)
+    if len(lines) > _MOST_REASONS:
+        yield Words(f"{len(lines) - _MOST_REASONS:,} more in gates.json.", "quiet")
 
 
-def _worst_slices(figures: PageFigures) -> Iterator[Block]:
-    """A row per model, the worst first: by the difference from its baseline, or by its figure if it has none.
-
-    If that slice is too small to be judged, the worst one that is not has a row, too.
-    """
-    compared = [name for name in figures.leading if figures.baseline(name) is not None]
-    groups = tuple(group for name in compared for group in _slice_differences(figures, name))
-    if groups:
-        caption = f"The slice with the lowest difference, by model; {_IF_SMALL}"
-        yield Table("worst-differences", caption, _slice_columns("difference"), groups)
-    others = [name for name in figures.leading if name not in compared]
-    groups = tuple(group for name in others for group in _slice_figures(figures, name))
-    if groups:
-        caption = f"The slice with the worst figure, by model; {_IF_SMALL}"
-        yield Table("worst-figures", caption, _slice_columns("bar"), groups)
-
-
-def _slice_columns(kind: Literal["bar", "difference"]) -> tuple[Column, ...]:
-    value = Column("figure" if kind == "bar" else "difference")
-    return (_MODEL, Column("slice", "name"), value, Column("interval", kind), _CONCLUSION, Column("queries"))
-
-
-def _slice_differences(figures: PageFigures, dataset: str) -> Iterator[Group]:
-    """A dataset's rows by differences; none if it has no slices."""
-    measure = figures.leading_difference[dataset]
-    worst = _worst_of_models(worst_differences(figures.page.evaluation, dataset))
-    lines = difference_rows(worst, figures.practical_difference)
-    bars = DifferenceBars.of((line.interval for line in lines), figures.practical_difference.get(measure, 0.0))
-    rows = [
-        (
-            *(short_text(row.line.model), short_text(row.line.slice), *bars.cells(row.interval, TONES[row.label])),
-            few_mark(row.line) or Cell(row.label, TONES[row.label]),
-            f"{row.line.n_queries:,}",
-        )
-        for row in lines
-    ]
-    if rows:
-        yield bars.group(rows, f"{dataset_title(dataset)}: {measure}")
-
-
-def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
-    """A dataset's rows by figures; none if it has no slices, or neither end of its measure is better."""
-    lines = _worst_of_models(worst_figures(figures.page.evaluation, dataset))
-    if lines:
-        scale = estimate_scale(map(Interval.of, lines))
-        rows = tuple(
-            (
-                short_text(line.model),
-                short_text(line.slice),
-                figure(line.estimate),
-                bar_cell(Interval.of(line), scale, Interval.of(line).ends()),
-                few_mark(line),
-                f"{line.n_queries:,}",
-            )
-            for line in lines
-        )
-        title = f"{dataset_title(dataset)}: {figures.leading[dataset]}"
-        yield Group(rows, title, note=f"scale of the bars: {scale.text()}")
-
-
-def _worst_of_models(lines: Sequence[Line]) -> list[Line]:
-    """The first line of each model, and the first one that is judged if that is another."""
-    first = {line.model: line for line in reversed(lines)}
-    judged = {line.model: line for line in reversed(lines) if not few_mark(line)}
-    return [line for line in lines if line in (first[line.model], judged.get(line.model))][:_SLICE_ROWS]
-
-
-def _external_metrics(figures: PageFigures) -> Iterator[Block]:
-    """Who owns each model, and its external metrics, such as latency and cost; or why they cannot be read."""
-    models, external_metrics = figures.page.manifest.models, figures.page.manifest.external_metrics
-    numbers = {model: external_metrics[model].numbers if model in external_metrics else {} for model in models}
-    names = list(dict.fromkeys(name for own in numbers.values() for name in own))
-    rows = tuple(
-        (
-            short_text(model),
-            short_text(models[model].owner or ""),
-            *(f"{own[name]:,.10g}" if name in own else "" for name in names),
-        )
-        for model, own in numbers.items()
-        if own or models[model].owner
-    )
-    if rows:
-        columns = (_MODEL, Column("owner", "name"), *(Column(short_text(name)) for name in names))
-        caption = "Owners of the models, and external metrics"
-        yield Table("external", caption, columns, (Group(rows),), searched="model")
-    for model, extra in external_metrics.items():
-        if extra.reason is not None:
-            yield Words(f"{short_text(model)}: {short_text(extra.reason, REASON)}", "warn")
-
-
-_BOARD_ROWS = 2_000  # beyond which slices are shown by the lead measure alone
+_BOARD_CELLS = 6_000  # figures beyond which slices are shown by the lead measure alone
+_TINTS = 5
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """The columns of a dataset's table beside the model, its figure and the interval."""
+    """The columns of a dataset's matrix beside the models."""
 
-    baseline: str | None  # the one model that all others were compared with; None leaves out the differences
+    measures: tuple[str, ...]  # the lead measure first
+    lower: frozenset[str]  # of these, those of which lower figures are better
+    baseline: str | None  # the one model that all others were compared with; None leaves out the difference
     letters: bool  # whether each model was compared with each
     ranks: bool  # whether models have ranks
-    ties: bool  # whether the bounds over the orders of ties are known
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        columns = [Column("model", "name"), *([Column("rank")] if self.ranks else [])]
-        columns += [Column("figure"), Column("interval", "bar")]
-        if self.baseline is not None:
-            against = f"difference from {short_text(self.baseline, 30)}"
-            columns += [Column(against), Column("interval of the difference", "difference"), Column("p")]
-        if self.letters:
-            columns += [Column("letters", "text")]
-        return tuple([*columns, Column("over orders of ties")] if self.ties else columns)
+        lead, *others = (Column(measure, lower=measure in self.lower) for measure in self.measures)
+        against = f"difference from {short_text(self.baseline or '', 30)}"
+        return (
+            *(_MODEL, *([Column("rank", lower=True)] if self.ranks else [])),
+            *(lead, *([Column(against, "difference")] if self.baseline is not None else [])),
+            *([Column("letters", "text")] if self.letters else []),
+            *others,
+        )
 
 
 def leaderboard(figures: PageFigures) -> Section:
-    """A table per dataset: models, the best first, with their figures, differences or letters, and bounds of ties."""
-    whole = len(figures.page.evaluation.estimates) <= _BOARD_ROWS
-    parts: list[Block] = [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
-    layouts, drawn = [], []
-    for dataset, measure in figures.leading.items():
-        own = figures.columns_of(dataset)
-        columns = [column for column in own if whole or column.slice == ALL or column.measure == measure]
-        lines = [line for column in columns for line in column.estimates.values()]
-        letters = figures.all_pairs and any(column.comparisons for column in columns)
-        ranks, ties = any(column.ranks for column in columns), any(line.ties_least is not None for line in lines)
-        layout = _Layout(figures.baseline(dataset), letters, ranks, ties)
-        blocks: list[Block] = [_board(figures, dataset, columns, layout)]
-        if columns[0].ranks:
-            blocks += [Words(f"{printable(rank_note(columns[0], figures.page.evaluation.confidence))}.", "quiet")]
-        evaluation = figures.page.evaluation
-        blocks += [Words(f"{printable(text)}.", "quiet") for text in agreement_notes(evaluation, dataset)]
-        blocks += _components(evaluation, dataset)
-        parts.append(PagePart(dataset_title(dataset), tuple(blocks)))
-        layouts.append(layout)
-        drawn += lines
-    unreliable = any(line.mark and line.ci_low is not None for line in drawn)
-    parts += [Words(text, "quiet") for text in _legend(unreliable, layouts)]
+    """By dataset, models by measures, the best model by the lead measure first, and a plot of two measures."""
+    whole = len(figures.page.evaluation.estimates) <= _BOARD_CELLS
+    parts: list[Block] = [
+        PagePart(dataset_title(name), tuple(_board_blocks(figures, name, whole))) for name in figures.leading
+    ]
+    parts += [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
+    parts += [Words(text, "quiet") for text in _legend(figures)]
     return Section("leaderboard", "Leaderboard", tuple(parts))
+
+
+def _board_blocks(figures: PageFigures, dataset: str, whole: bool) -> Iterator[Block]:
+    """The matrix of a dataset, what its ranks are, the plot, and what the errors of replicates are made of."""
+    evaluation, lead = figures.page.evaluation, figures.leading[dataset]
+    columns = figures.columns_of(dataset)
+    measures = tuple(dict.fromkeys(column.measure for column in columns))
+    layout = _Layout(
+        measures=measures,
+        lower=frozenset(name for name in measures if evaluation.directions[name] == "lower"),
+        baseline=figures.baseline(dataset),
+        letters=figures.all_pairs and any(column.comparisons for column in columns),
+        ranks=any(column.ranks for column in columns),
+    )
+    slices: dict[str, dict[str, MeasureColumn]] = {}
+    for column in columns:
+        if whole or column.slice == ALL or column.measure == lead:
+            slices.setdefault(column.slice, {})[column.measure] = column
+    yield Table(
+        name=f"leaderboard-{short_text(dataset)}",
+        caption=f"Leaderboard of {dataset_title(dataset)}",
+        columns=layout.columns,
+        groups=tuple(_board_group(figures, own, layout) for own in slices.values()),
+        chosen=len(slices) > 1,
+        measures=measures,
+        searched="model",
+    )
+    if columns[0].ranks:
+        yield Words(f"{printable(rank_note(columns[0], evaluation.confidence))}.", "quiet")
+    yield from (Words(f"{printable(text)}.", "quiet") for text in agreement_notes(evaluation, dataset))
+    if plot := trade_off(figures, dataset):
+        yield plot
+    yield from _components(evaluation, dataset)
 
 
 def _components(evaluation: Evaluation, dataset: str) -> Iterator[Block]:
@@ -411,79 +283,85 @@ def _component_cells(line: VarianceComponents) -> Row:
     return (short_text(line.model), *counts, *map(figure, parts), *map(figure, errors), line.more)
 
 
-def _board(figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn], layout: _Layout) -> Table:
-    return Table(
-        name=f"leaderboard-{short_text(dataset)}",
-        caption=f"Leaderboard of {dataset_title(dataset)}",
-        columns=layout.columns,
-        groups=tuple(_board_group(figures, column, layout) for column in columns),
-        chosen=len(columns) > 1,
-        searched="model",
-    )
-
-
-def _board_group(figures: PageFigures, column: MeasureColumn, layout: _Layout) -> Group:
-    """The rows by one measure in one slice."""
-    intervals = {model: Interval.of(line) for model, line in column.estimates.items()}
-    differences = difference_rows(figures.by_model(column).values(), figures.practical_difference)
+def _board_group(figures: PageFigures, columns: Mapping[str, MeasureColumn], layout: _Layout) -> Group:
+    """The rows of one slice, by its first measure."""
+    first = next(iter(columns.values()))
+    differences = difference_rows(figures.by_model(first).values(), figures.practical_difference)
     by_model = {row.line.model: row for row in differences}
-    scale = estimate_scale(intervals.values())
-    bars = DifferenceBars.of(
-        (row.interval for row in differences), figures.practical_difference.get(column.measure, 0.0)
-    )
+    margin = figures.practical_difference.get(first.measure, 0.0)
+    bars = DifferenceBars.of((row.interval for row in differences), margin)
+    shown = layout.measures if len(columns) > 1 else layout.measures[:1]
 
     def row(model: str) -> Row:
-        best = Cell(f"{figure(intervals[model].value)}{column.mark(model)}", strong=True)
-        cells: list[str | Cell] = [short_text(model), *([column.ranks.get(model, "")] if layout.ranks else [])]
-        cells += [best if column.is_best(model) else figure(intervals[model].value)]
-        cells += [bar_cell(intervals[model], scale, intervals[model].ends())]
+        lead, *others = (_figure_cell(columns.get(measure), model) for measure in shown)
+        cells: list[str | Cell] = [short_text(model), *([first.ranks.get(model, "")] if layout.ranks else []), lead]
         if layout.baseline is not None:
-            cells += _difference_cells(by_model.get(model), bars)
-        if layout.letters:
-            cells += [column.letters.get(model, "")]
-        return tuple([*cells, _ties(column.estimates[model])] if layout.ties else cells)
+            cells.append(_difference_cell(by_model.get(model), bars))
+        return (*cells, *([first.letters.get(model, "")] if layout.letters else []), *others)
 
     return Group(
-        rows=tuple(map(row, column.estimates)),
-        title=_column_title(column),
-        measure=column.measure,
-        slice=short_text(column.slice),
-        note=f"scale of the bars: {scale.text()}" + (f"; of differences: {bars.ends}" if by_model else ""),
+        rows=tuple(map(row, first.estimates)),
+        title=_slice_title(first),
+        slice=short_text(first.slice),
+        note=f"scale of the bars: {bars.ends}" if by_model else "",
         ground=bars.ground if by_model else "",
-        open=column.slice == ALL and column.measure == figures.leading[column.dataset],
+        open=first.slice == ALL,
     )
 
 
-def _column_title(column: MeasureColumn) -> str:
-    """The measure, the slice and its size, such as `ndcg@10, market=de: 120 queries`."""
+def _figure_cell(column: MeasureColumn | None, model: str) -> str | Cell:
+    """A figure, tinted the more the closer it is to the best, with its interval and its bounds over ties."""
+    if column is None or model not in column.estimates:
+        return ""
+    line = column.estimates[model]
+    bounds = (line.ties_least, line.ties_greatest)
+    ties = "" if None in bounds else f"ties {' to '.join(map(figure, bounds))}"
+    small = "; ".join(filter(None, (Interval.of(line).ends(), ties)))
+    text = f"{figure(line.estimate)}{column.mark(model)}"
+    return Cell(text, strong=column.is_best(model), small=small, tint=_tint(column, line.estimate))
+
+
+def _tint(column: MeasureColumn, value: float | None) -> int:
+    """How close a figure is to the best, in steps; differences below the width of the best one's interval are none."""
+    if value is None or column.best is None or len(column.estimates) < 2:
+        return 0
+    best = next(iter(column.estimates.values()))
+    known = [line.estimate for line in column.estimates.values() if line.estimate is not None]
+    width = 0.0 if best.ci_low is None or best.ci_high is None else best.ci_high - best.ci_low
+    length = max(max(known) - min(known), width)
+    return round(_TINTS * (1 - abs(value - column.best) / length)) if length else 0
+
+
+def _slice_title(column: MeasureColumn) -> str:
+    """The slice and its size, such as `market=de: 120 queries`."""
     line = next(iter(column.estimates.values()))
-    lower = ", lower is better" if column.direction == "lower" else ""
     judged = column.slice == ALL or line.n_clusters >= LEAST_CLUSTERS
     few = "" if judged else f", under {LEAST_CLUSTERS} to judge by: shown but not judged"
-    return f"{column.measure}{lower}, {short_text(column.slice)}: {queries(column.n_queries)}{few}"
+    return f"{short_text(column.slice)}: {queries(column.n_queries)}{few}"
 
 
-def _difference_cells(row: DifferenceRow | None, bars: DifferenceBars) -> Sequence[str | Cell]:
-    """The difference from the baseline, its interval and its p-value; empty for the baseline itself."""
+def _difference_cell(row: DifferenceRow | None, bars: DifferenceBars) -> Cell:
+    """The difference from the baseline with its bar and interval; empty for the baseline itself."""
     if row is None:
-        return ("", "", "")
-    return (*bars.cells(row.interval, TONES[row.label]), p_value(decisive_p(row.line), row.line.p_least))
+        return Cell("")
+    difference, interval = bars.cells(row.interval, TONES[row.label])
+    return replace(interval, text=difference.text, small=interval.text)
 
 
-def _ties(line: Estimate) -> str:
-    bounds = (line.ties_least, line.ties_greatest)
-    return "" if None in bounds else " to ".join(map(figure, bounds))
-
-
-def _legend(unreliable: bool, layouts: Collection[_Layout]) -> Iterator[str]:
-    """What the marks and headers of the tables mean."""
-    if unreliable:
-        yield (f"{UNSURE} an interval that is not reliable: few queries or clusters decide it, or all score alike.")
-    if any(layout.baseline is not None for layout in layouts):
-        yield "Differences above 0 are better; p: of no difference, corrected unless the config says not to."
-    if any(layout.letters for layout in layouts):
-        yield "Letters: models that share one do not differ significantly."
-    if any(layout.ties for layout in layouts):
+def _legend(figures: PageFigures) -> Iterator[str]:
+    """What the marks and headers of the matrices mean."""
+    estimates = figures.page.evaluation.estimates
+    lower = [name for name, direction in figures.page.evaluation.directions.items() if direction == "lower"]
+    if lower := [name for name in lower if any(line.measure == name for line in estimates)]:
+        yield f"Lower is better: {', '.join(lower)}."
+    if any(line.mark and line.ci_low is not None for line in estimates):
+        yield f"{UNSURE} an interval that is not reliable: few queries or clusters decide it, or all score alike."
+    datasets = [name for name in figures.leading if figures.baseline(name) is not None and figures.on_all(name)]
+    for measure in dict.fromkeys(figures.leading_difference[name] for name in datasets):
+        yield f"{effect_rule(measure, figures.practical_difference)}."
+    if figures.all_pairs and any(column.comparisons for column in figures.columns.values()):
+        yield "Letters: models that share one do not differ significantly by the lead measure."
+    if any(line.ties_least is not None for line in estimates):
         yield f"{FLIPS} another order of documents with equal scores would put another model first."
 
 

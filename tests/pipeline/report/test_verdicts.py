@@ -50,11 +50,23 @@ def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
 
     assert shown.startswith("Gates failed: 1 failed, 1 undecided (stops the release), 1 warned, 2 passed.\n")
     assert lines == [
-        ["stop (inconclusive)", "beats", "web", f"dense: {OPEN.reason}"],
-        ["fail", "no-drop", "web", f"dense: {FAIL.reason}"],
-        ["warn (fail)", "no-drop", "web", f"dense: {SLICE.reason}"],
+        ["failed", "no-drop", "web", f"dense: {FAIL.reason}"],
+        ["blocked: undecided", "beats", "web", f"dense: {OPEN.reason}"],
+        ["warned: failed", "no-drop", "web", f"dense: {SLICE.reason}"],
     ]
     assert shown.endswith("pass: floor (2)\n")
+
+
+def test_a_terminal_shows_as_many_reasons_as_it_has_lines_for():
+    """The ten largest of 40, or of a low terminal as many as fit, at least one; the line below names the command."""
+    many = [replace(FAIL, estimate=-number / 100, limit=0.0, reason=f"dropped by {number}") for number in range(40)]
+
+    for height, n_shown in ((60, 10), (10, 3), (1, 1)):
+        text = table([*many, PASS], width=120, colour=False, height=height)
+        assert [int(n) for n in re.findall(r"dropped by (\d+)", text)] == list(range(39, 39 - n_shown, -1))
+        assert f"\n{40 - n_shown} more: rankledger show --verdicts\npass: floor\n" in text
+        assert len(text.splitlines()) <= max(height, 8)
+    assert len(re.findall("dropped by", table(many, width=120, colour=False))) == 40
 
 
 @pytest.mark.parametrize(
@@ -114,7 +126,7 @@ def test_the_terminal_is_plain_without_colour():
     hostile = replace(FAIL, reason=HOSTILE, gate=HOSTILE, dataset=HOSTILE)
 
     assert "\x1b" not in table([hostile], width=80, colour=False)
-    assert "\x1b[31mfail" in table([FAIL], width=80, colour=True)
+    assert "\x1b[31mfailed" in table([FAIL], width=80, colour=True)
     assert "[red]x[/red]" in table([hostile], width=400, colour=False)
 
 
@@ -127,9 +139,9 @@ def test_markdown_has_the_verdict_first_and_the_passing_folded():
         "### nightly\n\n**Gates failed: 1 failed, 1 undecided (stops the release), 1 warned, 1 passed.**\n"
     )
     assert [row[:2] for row in rows(above)] == [
-        ["stop (inconclusive)", "beats"],
-        ["fail", "no-drop"],
-        ["warn (fail)", "no-drop"],
+        ["failed", "no-drop"],
+        ["blocked: undecided", "beats"],
+        ["warned: failed", "no-drop"],
     ]
     assert folded.startswith("<summary>1 pass</summary>\n\n|")
     assert [row[-1] for row in rows(folded)] == [PASS.reason]
@@ -182,7 +194,7 @@ def test_junit_has_a_suite_per_gate_and_a_case_per_line():
         "web / dense / ndcg@10 / market=de",
         "web / dense / ndcg@10",
     ]
-    assert suites["no-drop"][0].find("skipped").get("message") == f"warn (fail): {SLICE.reason}"
+    assert suites["no-drop"][0].find("skipped").get("message") == f"warned: failed: {SLICE.reason}"
     assert suites["no-drop"][1].find("failure").attrib == {"message": FAIL.reason, "type": "fail"}
     assert suites["beats"][0].find("failure").get("type") == "inconclusive"
     assert suites["floor"][0].find("system-out").text == PASS.reason

@@ -77,6 +77,23 @@ def test_models_keep_their_looks():
     assert {"splade"} == {found.said for found in words(chart)} & {"splade", "bm25"}
 
 
+def test_a_line_ends_where_few_queries_are_left():
+    """Of 50, 30 and 29 queries the last point is not drawn, but stands in the data; of 20, 10 and 5 all are drawn."""
+
+    def points(model: str, *counts: int) -> list[CurvePoint]:
+        return [CurvePoint("web", model, "judged", 2.0**k, 0.5, None, None, n) for k, n in enumerate(counts)]
+
+    chart = judged_by_rank("web", [*points("bm25", 50, 30, 29), *points("dense", 50, 50, 40)], ["bm25", "dense"])
+    alone = judged_by_rank("web", points("small", 20, 10, 5), ["small"])
+
+    for found, colour, n_drawn in ((chart, 1, 2), (chart, 2, 3), (alone, 1, 3)):
+        (_, drawn) = paths(found, stroke=f"var(--c{colour})", stroke_width="1.5", fill="none")[::-1][:2]
+        assert len(drawn.lines[0]) == n_drawn
+    assert "Beyond these ranks fewer than 30 queries are left: bm25 at 2 (n = 30)." in chart.text
+    assert len(rows(chart)) == 6
+    assert "Beyond" not in alone.text
+
+
 def test_no_two_models_look_alike():
     """Eight lines have eight marks, the same in the legend, and neighbours differ in their dashes too."""
     models = [f"m{number}" for number in range(8)]

@@ -13,11 +13,15 @@ from tests.support.sample_page import compared, estimate, page
 ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "correction": "maxt"}}
 
 
-def table(found) -> Table:
-    """The table of the one dataset."""
+def blocks_of(found) -> tuple:
+    """The blocks of the one dataset."""
     (part,) = (block for block in leaderboard(page_figures(found)).blocks if isinstance(block, PagePart))
-    (made,) = part.blocks
-    assert isinstance(made, Table)
+    return part.blocks
+
+
+def table(found) -> Table:
+    """Its matrix."""
+    (made,) = (block for block in blocks_of(found) if isinstance(block, Table))
     return made
 
 
@@ -26,37 +30,47 @@ def texts(rows) -> list[list[str]]:
     return [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in rows]
 
 
-def test_models_stand_best_first_beside_their_baseline():
-    """The best figure stands out, the baseline has no difference, and conclusions colour the others."""
-    group = table(page()).groups[0]
+def test_models_by_measures():
+    """The best first by the lead measure, and the best of each column bold, with intervals and what is conclusive."""
+    made = table(page())
+    group = made.groups[0]
 
+    assert [column.title for column in made.columns] == ["model", "ndcg@10", "difference from bm25", "ap"]
     assert texts(group.rows) == [
-        ["hybrid", "0.5500", "[0.5300, 0.5700]", "+0.0500", "[+0.0300, +0.0700]", "0.0200"],
-        ["bm25", "0.5000", "[0.4800, 0.5200]", "", "", ""],
-        ["dense", "0.4700", "[0.4500, 0.4900]", "-0.0300", "[-0.0500, -0.0100]", "0.0200"],
+        ["hybrid", "0.5500", "+0.0500", "0.2750"],
+        ["bm25", "0.5000", "", "0.2500"],
+        ["dense", "0.4700", "-0.0300", "0.2350"],
     ]
-    assert [row[1].strong for row in group.rows if isinstance(row[1], Cell)] == [True]
-    assert [getattr(row[3], "tone", "") for row in group.rows] == ["good", "", ""]
+    assert [[cell.strong for cell in (row[1], row[3])] for row in group.rows] == [[True, True], *[[False, False]] * 2]
+    assert [cell.small for cell in group.rows[0][1:]] == ["[0.5300, 0.5700]", "[+0.0300, +0.0700]", "[0.2550, 0.2950]"]
+    assert [row[2].tone for row in group.rows] == ["good", "", ""]
+
+
+def test_a_figure_is_tinted_by_its_distance():
+    """Of 0.5, 0.42 and 0.3 the best has five steps and the worst none; 0.008 is a fifth of the best's interval."""
+    apart = table(page(estimates=tuple(map(estimate, "abc", (0.5, 0.42, 0.3))), comparison_lines=()))
+    close = table(page(estimates=tuple(map(estimate, "ab", (0.5, 0.492))), comparison_lines=()))
+
+    assert [row[1].tint for row in apart.groups[0].rows] == [5, 3, 0]
+    assert [row[1].tint for row in close.groups[0].rows] == [5, 4]
 
 
 def test_where_lower_is_better_the_lowest_leads():
-    """And the title says so."""
-    group = table(page(directions={"ndcg@10": "lower", "ap": "higher"})).groups[0]
+    """The column sorts so, and a line names the measure."""
+    found = page(directions={"ndcg@10": "lower", "ap": "higher"})
 
-    assert [row[0] for row in texts(group.rows)] == ["dense", "bm25", "hybrid"]
-    assert group.title == "ndcg@10, lower is better, all: 100 queries"
+    assert [row[0] for row in texts(table(found).groups[0].rows)] == ["dense", "bm25", "hybrid"]
+    assert [column.lower for column in table(found).columns] == [False, True, False, False]
+    words = [block.text for block in leaderboard(page_figures(found)).blocks if isinstance(block, Words)]
+    assert words[0] == "Lower is better: ndcg@10."
 
 
 def test_one_group_is_open():
-    """That of the leading measure on all queries; each measure and slice has one, and titles tell them apart."""
+    """That of all queries; each slice has one, with its size."""
     groups = table(page()).groups
 
-    assert [(group.measure, group.slice, group.open) for group in groups] == [
-        ("ndcg@10", "all", True),
-        ("ap", "all", False),
-        ("ndcg@10", "market=de", False),
-    ]
-    assert groups[2].title == "ndcg@10, market=de: 40 queries"
+    assert [(group.slice, group.open) for group in groups] == [("all", True), ("market=de", False)]
+    assert groups[1].title == "market=de: 40 queries"
 
 
 def test_a_slice_of_few_clusters_is_shown_and_not_judged():
@@ -74,11 +88,10 @@ def test_a_lead_that_ties_could_change_is_marked():
         estimate("hybrid", 0.55, ties_least=0.54, ties_greatest=0.56),
         estimate("bm25", 0.5, ties_least=0.5, ties_greatest=0.545),
     )
-    made = table(page(estimates=lines))
+    found = [row[1] for row in table(page(estimates=lines)).groups[0].rows]
 
-    assert made.columns[-1].title == "over orders of ties"
-    assert [row[-1] for row in texts(made.groups[0].rows)] == ["0.5400 to 0.5600", "0.5000 to 0.5450"]
-    assert texts(made.groups[0].rows)[0][1] == "0.5500†"
+    assert [cell.text for cell in found] == ["0.5500†", "0.5000"]
+    assert [cell.small.partition("; ")[2] for cell in found] == ["ties 0.5400 to 0.5600", "ties 0.5000 to 0.5450"]
 
 
 def test_ranks_stand_beside_the_models():
@@ -89,10 +102,9 @@ def test_ranks_stand_beside_the_models():
         estimate("dense", 0.2, rank_low=3, rank_high=3),
         estimate("dense", 0.2, slice="market=de"),
     )
-    part = leaderboard(page_figures(page(estimates=lines, comparison_lines=()))).blocks[0]
-    made, note = part.blocks
+    made, note, *_ = blocks_of(page(estimates=lines, comparison_lines=()))
 
-    assert [column.title for column in made.columns][:3] == ["model", "rank", "figure"]
+    assert [column.title for column in made.columns] == ["model", "rank", "ndcg@10"]
     assert [[row[1] for row in group.rows] for group in made.groups] == [["1–2", "1–2", "3"], [""]]
     assert note.text == "ranks by ndcg@10 on web: simultaneous 95% intervals; may be the best: hybrid, bm25."
 
@@ -106,7 +118,7 @@ def test_letters_stand_where_each_was_compared_with_each():
     )
     made = table(page(ALL_PAIRS, comparison_lines=lines))
 
-    assert [row[-1] for row in texts(made.groups[0].rows)] == ["a", "ab", "b"]
+    assert [row[2] for row in texts(made.groups[0].rows)] == ["a", "ab", "b"]
     assert "difference from bm25" not in {column.title for column in made.columns}
 
 
@@ -114,19 +126,17 @@ def test_without_all_pairs_there_are_no_letters():
     """One pair that was not compared leaves it open who is like whom."""
     lines = (compared("dense", 0.1), compared("hybrid", 0.1))
 
-    assert [row[-1] for row in texts(table(page(ALL_PAIRS, comparison_lines=lines)).groups[0].rows)] == ["", "", ""]
+    assert [row[2] for row in texts(table(page(ALL_PAIRS, comparison_lines=lines)).groups[0].rows)] == ["", "", ""]
 
 
-def test_beyond_2000_rows_slices_are_by_the_leading_measure_alone():
+def test_beyond_6000_figures_slices_are_by_the_leading_measure_alone():
     """Every measure is shown on all queries, and the page says where the others are."""
     own = page().evaluation.estimates
-    many = tuple(replace(own[0], slice=f"market={number}", measure="ap") for number in range(2_000))
-    found = page_figures(page(estimates=(*own, *many)))
+    many = tuple(replace(own[0], slice=f"market={number}", measure="ap") for number in range(6_000))
+    part, *words = leaderboard(page_figures(page(estimates=(*own, *many)))).blocks
 
-    said, part, *_ = leaderboard(found).blocks
-    assert isinstance(said, Words)
-    assert said.text == "Slices by other measures: summary.csv."
-    assert len(part.blocks[0].groups) == 3
+    assert words[0].text == "Slices by other measures: summary.csv."
+    assert [(group.slice, len(group.rows[0])) for group in part.blocks[0].groups] == [("all", 4), ("market=de", 3)]
 
 
 def test_marks_are_explained_once_for_all_datasets():
@@ -140,11 +150,17 @@ def test_marks_are_explained_once_for_all_datasets():
     assert [type(block) for block in plain] == [PagePart]
 
 
-def test_a_figure_that_is_undefined_stands_last():
-    """Without an interval it has no bar."""
-    lines = (estimate("bm25", None), estimate("dense", 0.4))
+def test_conclusions_are_explained():
+    """The colours of the differences, by the 0.01 that matter."""
+    words = [block.text for block in leaderboard(page_figures(page())).blocks if isinstance(block, Words)]
 
-    assert texts(table(page(estimates=lines, comparison_lines=())).groups[0].rows) == [
-        ["dense", "0.4000", "[0.3800, 0.4200]"],
-        ["bm25", "undefined", ""],
-    ]
+    assert any("better if the whole interval lies above +0.01" in text for text in words)
+
+
+def test_a_figure_that_is_undefined_stands_last():
+    """Without an interval and a tint."""
+    lines = (estimate("bm25", None), estimate("dense", 0.4))
+    rows = table(page(estimates=lines, comparison_lines=())).groups[0].rows
+
+    assert texts(rows) == [["dense", "0.4000"], ["bm25", "undefined"]]
+    assert (rows[1][1].small, rows[1][1].tint) == ("", 0)

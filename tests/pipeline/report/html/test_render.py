@@ -22,7 +22,7 @@ from rankledger.pipeline.report.html import render
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.types.views import History, Night, Series
 from tests.support.page_reader import read_page
-from tests.support.sample_page import manifest, page
+from tests.support.sample_page import estimate, manifest, page
 
 MARKUP = '</script></style></title>"\'><hostile onload="x" {{7*7}} {% if %} &lt;'
 KEPT = {"higher", "all", "pass", "fail", "precision", "judged", ""}  # words of ours, on which something depends
@@ -176,11 +176,40 @@ def test_sections_stand_in_their_order():
     text = read_page(html([page(history=(history(),))])).text
 
     assert [key for key in text if key] == [
-        *("verdict", "leaderboard", "differences", "slices", "queries", "curves", "quality", "definitions"),
+        *("verdict", "leaderboard", "standing", "differences", "slices", "queries", "curves", "quality"),
+        "definitions",
         *("history", "provenance"),
     ]
-    bare = page(comparison_lines=(), verdicts=(), pairs=(), remarks=())
-    assert {"differences", "slices", "queries", "history"}.isdisjoint(read_page(html([bare])).text)
+    bare = page({"models": {}, "external_metrics": {}}, comparison_lines=(), verdicts=(), pairs=(), remarks=())
+    bare = replace(bare, evaluation=replace(bare.evaluation, estimates=bare.evaluation.estimates[:3]))
+    assert {"standing", "differences", "slices", "queries", "history"}.isdisjoint(read_page(html([bare])).text)
+
+
+def test_the_head_names_what_the_page_is_of():
+    """The date, the name of the config's file, the beginning of its commit, and the number of queries."""
+    text = html([page({"date": "2026-11-20", "config": "/home/a/nightly.yaml"})])
+    found = re.search('<dl class="facts">(.*?)</dl>', text)
+    assert found is not None
+
+    said = re.findall("<dt>(.*?)</dt><dd><bdi>(.*?)</bdi></dd>", found[1])
+    assert said == [
+        ("date", "2026-11-20"),
+        ("config", "nightly.yaml"),
+        ("commit", "c0ffeec0ff with changes"),
+        ("queries", "100"),
+    ]
+
+
+def test_only_the_first_part_of_a_section_is_open():
+    """Of three datasets the first is shown at once, the others and the sections below open when they are wanted."""
+    lines = tuple(estimate(model, 0.5, dataset=name) for name in ("web", "news", "shop") for model in ("bm25", "dense"))
+    text = html([page(estimates=lines, comparison_lines=(), pairs=(), curves=())])
+    board = text[text.index('<section id="leaderboard"') : text.index('<section id="standing"')]
+
+    assert re.findall('<details class="fold"( open)?><summary><h3>', board) == [" open", "", ""]
+    for key, state in (("leaderboard", " open"), ("quality", ""), ("provenance", "")):
+        assert f'aria-labelledby="{key}-title">\n<details class="fold"{state}><summary><h2' in text
+    assert 'aria-labelledby="verdict-title">\n<h2' in text
 
 
 def test_several_evaluations_stand_below_an_overview():

@@ -9,22 +9,23 @@ from rankledger.pipeline.report.html.about import definitions, history, provenan
 from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
-    Chips,
     Command,
     Facts,
     Folded,
     PagePart,
     Row,
+    SideBySide,
     Table,
     Words,
     isolated,
 )
 from rankledger.pipeline.report.html.differences import differences, queries
+from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.results import Failure
-from rankledger.pipeline.types.views import History, ListedDocument, Night, QueryDetail, Series
+from rankledger.pipeline.types.views import History, ListedDocument, Night, Page, QueryDetail, Series
 from tests.support import sample_page
 from tests.support.sample_page import compared, estimate, page
 
@@ -33,6 +34,8 @@ def every(blocks: Iterable[Block]) -> list[Block]:
     """The blocks and those within them."""
     found: list[Block] = []
     for block in blocks:
+        if isinstance(block, SideBySide):
+            found += every((*block.first, *block.second))
         found += [block, *(every(block.blocks) if isinstance(block, PagePart | Folded) else ())]
     return found
 
@@ -53,30 +56,66 @@ def said(blocks: Iterable[Block]) -> list[str]:
 
 
 def test_the_verdict_leads():
-    """What happened comes first; then effects are counted, and what passes is folded away by its gate."""
+    """What happened, then counts of effects; a line per gate, models by datasets, and the reasons of what fails."""
     blocks = verdict(page_figures(page())).blocks
 
     assert [(block.text, block.tone) for block in blocks[:2]] == [
         ("dense fails no-drop: ndcg@10 of dense dropped by 0.0300.", "bad"),
         ("Gates failed: 1 failed, 1 passed.", "bad"),
     ]
-    assert [block.name for block in blocks if isinstance(block, Folded)] == ["floor"]
-    assert table(blocks, "raised") == [
-        ["✗ fail", "ndcg@10 of dense dropped by 0.0300", "no-drop", "web", "dense", "ndcg@10", "all", "fail"]
+    assert table(blocks, "gates") == [["no-drop", "1", ""], ["floor", "", "1"]]
+    assert table(blocks, "verdicts") == [["dense", "✗ 1"], ["bm25", "✓"]]
+    assert table(blocks, "reasons") == [
+        ["dense", "✗ failed", "ndcg@10 of dense dropped by 0.0300", "web", "all", "no-drop"]
     ]
 
 
-def test_outcomes_are_counted_if_they_are_not_the_effects():
-    """An inconclusive verdict that warns, beside one that passes; nothing where the headline has the same counts."""
-    waived = replace(sample_page.verdict(), outcome="inconclusive", effect="warn")
-    passed = replace(waived, outcome="pass", effect="pass")
-    found, none = (
-        [block for block in verdict(page_figures(page(verdicts=given))).blocks if isinstance(block, Chips)]
-        for given in ((waived, passed), (passed, passed))
-    )
+def test_reasons_begin_with_failures_and_the_largest():
+    """Undecided ones follow, then warnings; a latency 28 above its limit of 20 counts as 1.4, a drop of 2 as 2."""
+    found = [
+        sample_page.verdict(model="warned", effect="warn", estimate=-9.0, limit=0.0),
+        sample_page.verdict(model="undecided", effect="stop", outcome="inconclusive", estimate=-9.0, limit=0.0),
+        sample_page.verdict(model="slow", gate="fast", dataset="", estimate=48.0, limit=20.0),
+        sample_page.verdict(model="small", estimate=-0.1, limit=0.0),
+        sample_page.verdict(model="large", estimate=-2.0, limit=0.0),
+        sample_page.verdict(model="lost", outcome="not evaluated", estimate=None, limit=None),
+    ]
+    blocks = verdict(page_figures(page(verdicts=tuple(found)))).blocks
 
-    assert [chip.text for chips in found for chip in chips.items] == ["1 passed", "1 inconclusive"]
-    assert none == []
+    assert [row[:2] for row in table(blocks, "reasons")] == [
+        ["lost", "✗ failed: not evaluated"],
+        ["large", "✗ failed"],
+        ["slow", "✗ failed"],
+        ["small", "✗ failed"],
+        ["undecided", "? blocked: undecided"],
+        ["warned", "! warned: failed"],
+    ]
+
+
+def test_ten_reasons_are_shown_at_once():
+    """The others of 648 are on the page, behind a button; beyond 800 they are counted."""
+    for n_failed, n_rows, said_last in ((648, 648, None), (801, 800, "1 more in gates.json.")):
+        lines = tuple(sample_page.verdict(slice=f"market={number}") for number in range(n_failed))
+        blocks = every(verdict(page_figures(page(verdicts=lines))).blocks)
+        (reasons,) = [block for block in blocks if isinstance(block, Table) and block.name == "reasons"]
+        assert (reasons.most, len(reasons.groups[0].rows)) == (10, n_rows)
+        assert ("1 more in gates.json." in said(blocks)) is (said_last is not None)
+
+
+def test_the_worst_of_a_cell_counts():
+    """A model that warns and fails on a dataset has failed there, by two verdicts; what is not judged is no verdict."""
+    lines = (
+        sample_page.verdict(effect="warn"),
+        sample_page.verdict(slice="market=de"),
+        sample_page.verdict(dataset="news", effect="stop", outcome="inconclusive"),
+        sample_page.verdict(dataset="shop", effect="pass", outcome="not judged"),
+        sample_page.verdict(dataset="", gate="fast", effect="pass", outcome="pass"),
+    )
+    blocks = verdict(page_figures(page(verdicts=lines))).blocks
+    (matrix,) = [block for block in every(blocks) if isinstance(block, Table) and block.name == "verdicts"]
+
+    assert [column.title for column in matrix.columns] == ["model", "web", "news", "shop", "external metrics"]
+    assert table(blocks, "verdicts") == [["dense", "✗ 2", "? 1", "", "✓"]]
 
 
 def test_what_is_missing_is_said_at_once():
@@ -87,22 +126,17 @@ def test_what_is_missing_is_said_at_once():
     assert table(blocks, "failures") == [["late", "web", "late.tsv: file not found"]]
 
 
-def test_models_stand_to_their_baseline():
-    """Each has its conclusion against the 0.01 that matter, and the words are explained."""
-    blocks = verdict(page_figures(page())).blocks
-
-    assert table(blocks, "standing") == [
-        ["dense", "-0.0300", "[-0.0500, -0.0100]", "unclear", "0.4700"],
-        ["hybrid", "+0.0500", "[+0.0300, +0.0700]", "better", "0.5500"],
-    ]
-    assert any("better if the whole interval lies above +0.01" in text for text in said(blocks))
+def stand(found: Page) -> tuple[Block, ...]:
+    """The blocks of the section on how models stand; none without it."""
+    section = standing(page_figures(found))
+    return section.blocks if section else ()
 
 
-def test_what_changed_since_another_record_comes_before_the_baseline():
-    """Of last night's and the baseline's differences the first are news; one that fails stands out."""
-    parts = [block for block in verdict(page_figures(page())).blocks if isinstance(block, PagePart)]
+def test_what_changed_since_another_record_is_news():
+    """It comes first, and what fails stands out."""
+    parts = [block for block in stand(page()) if isinstance(block, PagePart)]
 
-    assert [part.title for part in parts[:2]] == ["Against other records", "Against the baseline"]
+    assert [part.title for part in parts[:2]] == ["Against other records", "Worst slices"]
     (records,) = (block for block in parts[0].blocks if isinstance(block, Table))
     assert {cell.tone for cell in records.groups[0].rows[0][1:4] if isinstance(cell, Cell)} == {"bad"}
 
@@ -112,7 +146,7 @@ def test_differences_to_other_records_leave_out_slices_that_pass():
     slices = [
         sample_page.verdict(slice=f"market={number}", outcome=found) for number, found in enumerate(("pass", "fail"))
     ]
-    blocks = verdict(page_figures(page(verdicts=(sample_page.verdict(), *slices)))).blocks
+    blocks = stand(page(verdicts=(sample_page.verdict(), *slices)))
 
     assert [(row[1], row[3], row[4]) for row in table(blocks, "records")] == [
         ("-0.0300", "fail", "all"),
@@ -124,10 +158,10 @@ def test_differences_to_other_records_leave_out_slices_that_pass():
 def test_a_share_of_lost_queries_is_no_difference():
     """The interval of `allow: 5%` is that of a probability: it is in no table of differences of the measure."""
     share = sample_page.verdict(gate="no-crash", estimate=0.0, ci_low=0.0, ci_high=0.0487, interval="exact")
-    blocks = verdict(page_figures(page(verdicts=(sample_page.verdict(), share)))).blocks
+    blocks = stand(page(verdicts=(sample_page.verdict(), share)))
 
     assert [row[5] for row in table(blocks, "records")] == [sample_page.verdict().gate]
-    alone = verdict(page_figures(page(verdicts=(share,)))).blocks
+    alone = stand(page(verdicts=(share,)))
     assert not [block for block in alone if isinstance(block, PagePart) and block.title == "Against other records"]
 
 
@@ -137,25 +171,19 @@ def test_slices_that_no_gate_judges_are_named():
     blocks = verdict(page_figures(page(verdicts=(small,)))).blocks
 
     assert "not judged: market=de (15 queries, below 30)." in said(blocks)
-    assert not [block for block in blocks if isinstance(block, Folded)]
+    assert table(blocks, "gates") == [["no-drop", "1"]]
 
 
-def test_the_worst_slice_is_shown_however_small():
-    """The lowest of a model's slices is shown, and if it has under 30 clusters the lowest that has more, too."""
+def test_a_slice_of_few_queries_is_never_the_worst():
+    """Under 30 clusters it is left out, and so is a model that has no other."""
     lines = (
         compared("dense", -0.9, slice="a", n_clusters=29),
         compared("dense", -0.05, slice="b", n_clusters=30),
         compared("hybrid", -0.8, slice="a", n_clusters=29),
     )
-    blocks = verdict(page_figures(page(comparison_lines=lines))).blocks
 
-    rows = table(blocks, "worst-differences")
-    few = "under 30, not judged"
-    assert [(row[0], row[1], row[4]) for row in rows] == [
-        ("dense", "a", few),
-        ("hybrid", "a", few),
-        ("dense", "b", "worse"),
-    ]
+    rows = table(stand(page(comparison_lines=lines)), "worst-differences")
+    assert [(row[0], row[1], row[4]) for row in rows] == [("dense", "b", "worse")]
 
 
 def test_worst_slices_without_a_comparison_are_the_worst_figures():
@@ -163,13 +191,13 @@ def test_worst_slices_without_a_comparison_are_the_worst_figures():
     lines = (*(estimate("bm25", figure, slice=name) for name, figure in (("a", 0.2), ("b", 0.6))),)
     found = page(comparison_lines=(), estimates=lines, directions={"ndcg@10": "lower"})
 
-    assert [row[1] for row in table(verdict(page_figures(found)).blocks, "worst-figures")] == ["b"]
+    assert [row[1] for row in table(stand(found), "worst-figures")] == ["b"]
 
 
 def test_external_metrics_stand_beside_owners():
     """In full, and those that cannot be read with the reason."""
     external_metrics = sample_page.manifest()["external_metrics"] | {"hybrid": {"reason": "costs.json: is not JSON"}}
-    blocks = verdict(page_figures(page({"external_metrics": external_metrics}))).blocks
+    blocks = stand(page({"external_metrics": external_metrics}))
 
     assert table(blocks, "external") == [["dense", "team-d", "12.5", "3"]]
     assert "hybrid: costs.json: is not JSON" in said(blocks)

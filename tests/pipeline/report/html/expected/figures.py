@@ -21,43 +21,44 @@ __all__ = ["difference", "differences", "leaderboards"]
 
 
 def leaderboards(recorded: Recorded) -> Tables:
-    """A table per dataset: all queries first, then slice by slice; the leading measure first."""
+    """A table per dataset: all queries first, then slice by slice; the models by the leading measure, a column each."""
     for dataset in recorded.datasets:
         own = [line for line in recorded.summary if line["dataset"] == dataset]
-        known = dict.fromkeys((line["slice"], line["measure"]) for line in own)
-        slices, lead = list(dict.fromkeys(part for part, _ in known)), recorded.leading(dataset)
-        keys = sorted(known, key=lambda key: (key[0] != "all", slices.index(key[0]), key[1] != lead))
-        groups = [_board(recorded, dataset, *key, own) for key in keys]
-        yield f"leaderboard-{dataset}", groups
+        slices = sorted(dict.fromkeys(line["slice"] for line in own), key=lambda part: part != "all")
+        yield f"leaderboard-{dataset}", [_board(recorded, dataset, part, own) for part in slices]
 
 
-def _board(recorded: Recorded, dataset: str, part: str, measure: str, own: Sequence[Line]) -> Expected:
-    lines = [line for line in own if (line["slice"], line["measure"]) == (part, measure)]
+def _board(recorded: Recorded, dataset: str, part: str, own: Sequence[Line]) -> Expected:
+    lead = recorded.leading(dataset)
+    lines = [line for line in own if line["slice"] == part]
+    leading = sorted((x for x in lines if x["measure"] == lead), key=lambda x: _worth(recorded, x, lead))
     compared = [
         line
         for line in recorded.comparisons
-        if (line["dataset"], line["slice"], line["measure"]) == (dataset, part, measure)
-    ]
-    lines.sort(key=lambda line: _worth(recorded, line, measure))
-    top = _best(recorded, [line["estimate"] for line in lines], measure)
-    flips = [
-        any(_may_beat(recorded, other, line, measure) for other in lines if other is not line)
-        and float(line["estimate"] or "nan") == top
-        for line in lines
+        if (line["dataset"], line["slice"], line["measure"]) == (dataset, part, lead)
     ]
     rows = [
         {
             "model": line["model"],
             "rank": "–".join(dict.fromkeys(filter(None, (line["rank_low"], line["rank_high"])))),
-            "figure": four(line["estimate"]) + "†" * flipping,
-            "interval": interval(line, four),
-            "over orders of ties": _ties(line),
             **_against(recorded, line["model"], dataset, compared),
+            **{x["measure"]: _figure(recorded, x, lines) for x in lines if x["model"] == line["model"]},
         }
-        for line, flipping in zip(lines, flips, strict=True)
+        for line in leading
     ]
-    lower = ", lower is better" if recorded.lower(measure) else ""
-    return Expected(f"{measure}{lower}, {part}: {lines[0]['n_queries']} quer", rows)
+    return Expected(f"{part}: {leading[0]['n_queries']} quer", rows)
+
+
+def _figure(recorded: Recorded, line: Line, lines: Sequence[Line]) -> str:
+    """A figure with its marks, its interval and its bounds over the orders of ties."""
+    measure = line["measure"]
+    own = [other for other in lines if other["measure"] == measure]
+    top = _best(recorded, [other["estimate"] for other in own], measure)
+    others = [other for other in own if other is not line]
+    flips = float(line["estimate"] or "nan") == top and any(_may_beat(recorded, x, line, measure) for x in others)
+    ties = f"ties {four(line['ties_least'])} to {four(line['ties_greatest'])}" if line["ties_least"] else ""
+    small = "; ".join(filter(None, (interval(line, four), ties)))
+    return " ".join(filter(None, (four(line["estimate"]) + "†" * flips, small)))
 
 
 def _against(recorded: Recorded, model: str, dataset: str, compared: Sequence[Line]) -> dict[str, str]:
@@ -65,13 +66,9 @@ def _against(recorded: Recorded, model: str, dataset: str, compared: Sequence[Li
     baselines = {line["baseline"] for line in recorded.comparisons if line["dataset"] == dataset}
     if len(baselines) != 1 or recorded.all_pairs:
         return {}
-    head = f"difference from {next(iter(baselines))}"
     found = [line for line in compared if line["model"] == model]
-    if not found:
-        return {head: "", "interval of the difference": "", "p": ""}
-    (line,) = found
-    p_value = p(line["p_corrected"] or line["p_value"])
-    return {head: difference_of(line), "interval of the difference": interval(line, signed), "p": p_value}
+    text = f"{difference_of(found[0])} {interval(found[0], signed)}".strip() if found else ""
+    return {f"difference from {next(iter(baselines))}": text}
 
 
 def _worth(recorded: Recorded, line: Line, measure: str) -> float:
@@ -129,7 +126,3 @@ def difference(recorded: Recorded, line: Line) -> dict[str, str]:
         "worse": f"{int(line['losses']):,}",
         "conclusion": recorded.conclusion(line),
     }
-
-
-def _ties(line: Line) -> str:
-    return f"{four(line['ties_least'])} to {four(line['ties_greatest'])}" if line["ties_least"] else ""

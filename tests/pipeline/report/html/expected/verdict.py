@@ -1,11 +1,12 @@
-"""The tables of the verdict, from a record's files: gates, failures, and how each model stands."""
+"""The tables of the verdict and of how each model stands, from a record's files."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from tests.pipeline.report.html.expected.figures import difference
 from tests.pipeline.report.html.record_files import (
     FEW,
     Expected,
@@ -21,20 +22,15 @@ from tests.pipeline.report.html.record_files import (
 
 __all__ = ["standing", "verdicts"]
 
-_EFFECTS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "stop": "✗ stop"}
+Verdict: TypeAlias = Mapping[str, Any]
+
+_SIGNS = {"fail": "✗", "stop": "?", "warn": "!", "pass": "✓"}
+_WORDS = {"fail": "failed", "stop": "undecided", "warn": "warned", "pass": "passed"}
+_OUTCOMES = {"fail": "failed", "inconclusive": "undecided", "pass": "passed"}
 
 
 def standing(recorded: Recorded) -> Tables:
-    """How the models stand: to baselines and other records, on their worst slices, and beside the figures."""
-    found = {} if recorded.all_pairs else {name: _against_baseline(recorded, name) for name in recorded.datasets}
-    baseline = (recorded.manifest["comparison"] or {}).get("baseline")
-    groups = [
-        Expected(f"{called(name)}: {recorded.leading(name)} against {baseline}", rows)
-        for name, rows in found.items()
-        if rows
-    ]
-    if groups:
-        yield "standing", groups
+    """How the models stand: to other records, on their worst slices, and beside the figures."""
     yield from _worst(recorded)
     records = [line for line in recorded.verdicts if _is_of_a_record(recorded, line)]
     if records:
@@ -69,15 +65,8 @@ def _outside(recorded: Recorded) -> Tables:
         yield "external", [Expected("", rows)]
 
 
-def _against_baseline(recorded: Recorded, dataset: str) -> list[dict[str, str]]:
-    key = (dataset, "all", recorded.leading(dataset))
-    kept = ("model", "difference", "interval", "conclusion", "figure")
-    lines = [line for line in recorded.comparisons if (line["dataset"], line["slice"], line["measure"]) == key]
-    return [{name: difference(recorded, line)[name] for name in kept} for line in lines]
-
-
 def _worst(recorded: Recorded) -> Tables:
-    """The worst slice of each model, and if that is not judged the worst one of those that are."""
+    """The worst slice of each model, of those that are judged."""
     compared = {line["dataset"] for line in recorded.comparisons} if not recorded.all_pairs else set()
     kinds = (
         ("worst-differences", "difference", True, recorded.comparisons, signed),
@@ -90,7 +79,8 @@ def _worst(recorded: Recorded) -> Tables:
             own = [
                 line
                 for line in lines
-                if (line["dataset"], line["measure"]) == (dataset, measure) and line["slice"] != "all" and line[column]
+                if (line["dataset"], line["measure"]) == (dataset, measure)
+                and (line["slice"] != "all" and line[column] and int(line["n_clusters"]) >= FEW)
             ]
             if own and (dataset in compared) is wanted:
                 upside_down = -1 if column == "estimate" and recorded.lower(measure) else 1
@@ -101,15 +91,13 @@ def _worst(recorded: Recorded) -> Tables:
 
 
 def _slice(recorded: Recorded, line: Line, column: str, write: Callable[[str], str]) -> dict[str, str]:
-    few = int(line["n_clusters"]) < FEW
-    word = f"under {FEW}, not judged" if few else recorded.conclusion(line) if column == "difference" else ""
     return {
         "model": line["model"],
         "slice": line["slice"],
         "queries": f"{int(line['n_queries']):,}",
         **({"difference": difference_of(line)} if column == "difference" else {"figure": write(line[column])}),
         "interval": interval(line, write),
-        "conclusion": word,
+        "conclusion": recorded.conclusion(line) if column == "difference" else "",
     }
 
 
@@ -128,32 +116,62 @@ def _held_against(line: Mapping[str, Any]) -> dict[str, str]:
 
 
 def verdicts(recorded: Recorded) -> Tables:
-    """What does not pass, what passes gate by gate, and what was not evaluated."""
-    not_passed = [v for v in recorded.verdicts if v["effect"] != "pass"]
-    raised = sorted(not_passed, key=lambda v: v["effect"] == "warn")
+    """A row per gate, models by datasets, what does not pass, and what was not evaluated."""
+    found = recorded.verdicts
+    if found:
+        yield "gates", [Expected("", _gates(found))]
+        yield "verdicts", [Expected("", _matrix(found))]
+    raised = sorted((v for v in found if v["effect"] != "pass"), key=_place)
     if raised:
-        yield "raised", [Expected("", list(map(_verdict, raised)))]
-    for number, gate in enumerate(dict.fromkeys(verdict["gate"] for verdict in recorded.verdicts), start=1):
-        passing = [v for v in recorded.verdicts if v["effect"] == "pass" and v["outcome"] != "not judged"]
-        own = [v for v in passing if v["gate"] == gate]
-        if own:
-            yield f"passed-{number}", [Expected("", list(map(_verdict, own)))]
+        yield "reasons", [Expected("", list(map(_reason, raised)))]
     failures = recorded.manifest["failures"]
     if failures:
         yield "failures", [Expected("", failures)]
 
 
+def _gates(found: Sequence[Verdict]) -> list[dict[str, str]]:
+    rows = {}
+    for gate in dict.fromkeys(v["gate"] for v in found):
+        words = Counter(_word(v) for v in found if v["gate"] == gate)
+        rows[gate] = {"gate": gate} | {word: str(words[word] or "") for word in (*_WORDS.values(), "not judged")}
+    return sorted(rows.values(), key=lambda row: [not row[word] for word in ("failed", "undecided", "warned")])
+
+
+def _word(verdict: Verdict) -> str:
+    return "not judged" if verdict["outcome"] == "not judged" else _WORDS[verdict["effect"]]
+
+
+def _matrix(found: Sequence[Verdict]) -> list[dict[str, str]]:
+    rows = []
+    for model in dict.fromkeys(v["model"] for v in found):
+        own = [v for v in found if v["model"] == model]
+        cells = {v["dataset"] or "external metrics": "" for v in found}
+        for dataset in cells:
+            here = [v for v in own if (v["dataset"] or "external metrics") == dataset and v["outcome"] != "not judged"]
+            raised = sum(v["effect"] != "pass" for v in here)
+            worst = next((sign for effect, sign in _SIGNS.items() if effect in {v["effect"] for v in here}), "")
+            cells[dataset] = f"{worst} {raised}" if raised else worst
+        counts = Counter(v["effect"] for v in own)
+        rows.append(([-counts["fail"], -counts["stop"], -counts["warn"]], {"model": model, **cells}))
+    return [row for _, row in sorted(rows, key=lambda row: row[0])]
+
+
+def _place(verdict: Verdict) -> tuple[int, float]:
+    """Failures first, then what blocks, then warnings; of each what is furthest from its limit."""
+    if verdict["estimate"] is None or verdict["limit"] is None:
+        return list(_SIGNS).index(verdict["effect"]), -math.inf
+    limit = abs(verdict["limit"])
+    distance = abs(verdict["estimate"] - verdict["limit"]) / (limit if limit > 1 else 1)
+    return list(_SIGNS).index(verdict["effect"]), -distance
+
+
 def _lowest(lines: Sequence[Line], column: str, sign: int) -> list[Line]:
-    """The lowest line of each model, and its lowest one of enough queries; the lowest of all first."""
+    """The lowest line of each model, the lowest of all first."""
 
     def value(line: Line) -> float:
         return sign * float(line[column])
 
-    own = []
-    for model in _models(lines):
-        ordered = sorted((line for line in lines if line["model"] == model), key=value)
-        judged = [line for line in ordered if int(line["n_clusters"]) >= FEW]
-        own += [ordered[0], *(line for line in judged[:1] if line is not ordered[0])]
+    own = [min((line for line in lines if line["model"] == model), key=value) for model in _models(lines)]
     return sorted(own, key=value)[:20]
 
 
@@ -161,9 +179,12 @@ def _models(lines: Sequence[Line]) -> list[str]:
     return list(dict.fromkeys(line["model"] for line in lines))
 
 
-def _verdict(line: Mapping[str, Any]) -> dict[str, str]:
-    named = {head: line[head] for head in ("outcome", "gate", "dataset", "model", "measure", "slice", "reason")}
-    return {"effect": _EFFECTS[line["effect"]], **named}
+def _reason(line: Verdict) -> dict[str, str]:
+    effect = "blocked" if line["effect"] == "stop" else _WORDS[line["effect"]]
+    outcome = _OUTCOMES.get(line["outcome"], line["outcome"])
+    result = effect if effect == outcome else f"{effect}: {outcome}"
+    named = {head: line[head] for head in ("model", "slice", "gate", "reason")}
+    return {**named, "result": f"{_SIGNS[line['effect']]} {result}", "dataset": line["dataset"] or "external metrics"}
 
 
 def _plain(value: float | None) -> str:

@@ -1,0 +1,187 @@
+"""How each model stands: beside other records, on its worst slices, and by external metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal, TypeVar
+
+from rankledger.pipeline.report.html.blocks import (
+    TONES,
+    Block,
+    Cell,
+    Column,
+    DifferenceBars,
+    Group,
+    PagePart,
+    Row,
+    Section,
+    Table,
+    Tone,
+    Words,
+    bar_cell,
+    dataset_title,
+    estimate_scale,
+)
+from rankledger.pipeline.report.tables import (
+    Interval,
+    PageFigures,
+    difference_rows,
+    few_mark,
+    figure,
+    worst_differences,
+    worst_figures,
+)
+from rankledger.pipeline.report.text_table import counted, short_text
+from rankledger.pipeline.report.verdicts import REASON
+from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate
+
+__all__ = ["standing"]
+
+_SLICE_ROWS = 20  # of a dataset
+_MODEL, _INTERVAL = Column("model", "name"), Column("interval", "difference")
+_CONCLUSION = Column("conclusion", "text")
+
+Line = TypeVar("Line", Estimate, Comparison)
+
+
+def standing(figures: PageFigures) -> Section | None:
+    """How each model stands beside other records, on its worst slices and by external metrics; None if nothing is."""
+    parts = (
+        ("Against other records", _against_records(figures)),
+        ("Worst slices", _worst_slices(figures)),
+        ("Owners and external metrics", _external_metrics(figures)),
+    )
+    found = ((title, tuple(content)) for title, content in parts)
+    blocks = tuple(PagePart(title, content, folded=False) for title, content in found if content)
+    return Section("standing", "Standing", blocks) if blocks else None
+
+
+def _against_records(figures: PageFigures) -> Iterator[Block]:
+    """The differences that gates judged against models of other records, such as the accepted one.
+
+    Slices that pass are left out: gates may judge hundreds. So are shares of queries (`allow: 5%`): they are no
+    differences of the measure.
+    """
+    own = {line.model for line in figures.page.evaluation.estimates}
+    judged = [
+        line
+        for line in figures.page.evaluation.verdicts
+        if line.reference and line.reference not in own and line.ci_low is not None and not line.counts_queries
+    ]
+    lines = [line for line in judged if line.slice == ALL or line.outcome != "pass"]
+    if not lines:
+        return
+    groups: dict[tuple[str, str], list[Verdict]] = {}
+    for line in lines:
+        groups.setdefault((line.dataset, line.measure), []).append(line)
+    names = (Column("slice", "name"), Column("gate", "name"), Column("reference", "name"))
+    columns = (_MODEL, Column("difference"), _INTERVAL, Column("outcome", "text"), *names)
+    caption = "Differences from models of other records"
+    tables = tuple(_record_group(figures, *group) for group in groups.items())
+    yield Table("records", caption, columns, tables, searched="model")
+    if len(judged) > len(lines):
+        yield Words(f"{counted(len(judged) - len(lines), 'difference')} on slices passed.", "quiet")
+
+
+def _record_group(figures: PageFigures, key: tuple[str, str], lines: Sequence[Verdict]) -> Group:
+    """The differences to other records on a dataset by a measure."""
+    dataset, measure = key
+    bars = DifferenceBars.of(map(Interval.of, lines), figures.practical_difference.get(measure, 0.0))
+
+    def row(line: Verdict) -> Row:
+        tone: Tone = "bad" if line.outcome == "fail" else ""
+        names = map(short_text, (line.slice, line.gate, line.reference))
+        return (short_text(line.model), *bars.cells(Interval.of(line), tone), Cell(line.outcome, tone), *names)
+
+    return bars.group(map(row, lines), f"{dataset_title(dataset)}: {measure}")
+
+
+def _worst_slices(figures: PageFigures) -> Iterator[Block]:
+    """A row per model, the worst first: by the difference from its baseline, or by its figure if it has none.
+
+    Slices that are too small to be judged are left out.
+    """
+    compared = [name for name in figures.leading if figures.baseline(name) is not None]
+    groups = tuple(group for name in compared for group in _slice_differences(figures, name))
+    if groups:
+        caption = f"The slice with the lowest difference, by model, of those with {LEAST_CLUSTERS} queries or more"
+        yield Table("worst-differences", caption, _slice_columns("difference"), groups)
+    others = [name for name in figures.leading if name not in compared]
+    groups = tuple(group for name in others for group in _slice_figures(figures, name))
+    if groups:
+        caption = f"The slice with the worst figure, by model, of those with {LEAST_CLUSTERS} queries or more"
+        yield Table("worst-figures", caption, _slice_columns("bar"), groups)
+
+
+def _slice_columns(kind: Literal["bar", "difference"]) -> tuple[Column, ...]:
+    value = Column("figure" if kind == "bar" else "difference")
+    conclusion = () if kind == "bar" else (_CONCLUSION,)
+    return (_MODEL, Column("slice", "name"), value, Column("interval", kind), *conclusion, Column("queries"))
+
+
+def _slice_differences(figures: PageFigures, dataset: str) -> Iterator[Group]:
+    """A dataset's rows by differences; none if it has no slices."""
+    measure = figures.leading_difference[dataset]
+    worst = _worst_of_models(worst_differences(figures.page.evaluation, dataset))
+    lines = difference_rows(worst, figures.practical_difference)
+    bars = DifferenceBars.of((line.interval for line in lines), figures.practical_difference.get(measure, 0.0))
+    rows = [
+        (
+            *(short_text(row.line.model), short_text(row.line.slice), *bars.cells(row.interval, TONES[row.label])),
+            Cell(row.label, TONES[row.label]),
+            f"{row.line.n_queries:,}",
+        )
+        for row in lines
+    ]
+    if rows:
+        yield bars.group(rows, f"{dataset_title(dataset)}: {measure}")
+
+
+def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
+    """A dataset's rows by figures; none if it has no slices, or neither end of its measure is better."""
+    lines = _worst_of_models(worst_figures(figures.page.evaluation, dataset))
+    if lines:
+        scale = estimate_scale(map(Interval.of, lines))
+        rows = tuple(
+            (
+                short_text(line.model),
+                short_text(line.slice),
+                figure(line.estimate),
+                bar_cell(Interval.of(line), scale, Interval.of(line).ends()),
+                f"{line.n_queries:,}",
+            )
+            for line in lines
+        )
+        title = f"{dataset_title(dataset)}: {figures.leading[dataset]}"
+        yield Group(rows, title, note=f"scale of the bars: {scale.text()}")
+
+
+def _worst_of_models(lines: Sequence[Line]) -> list[Line]:
+    """The first line of each model that is judged."""
+    judged = [line for line in lines if not few_mark(line)]
+    first = {line.model: line for line in reversed(judged)}
+    return [line for line in judged if line is first[line.model]][:_SLICE_ROWS]
+
+
+def _external_metrics(figures: PageFigures) -> Iterator[Block]:
+    """Who owns each model, and its external metrics, such as latency and cost; or why they cannot be read."""
+    models, external_metrics = figures.page.manifest.models, figures.page.manifest.external_metrics
+    numbers = {model: external_metrics[model].numbers if model in external_metrics else {} for model in models}
+    names = list(dict.fromkeys(name for own in numbers.values() for name in own))
+    rows = tuple(
+        (
+            short_text(model),
+            short_text(models[model].owner or ""),
+            *(f"{own[name]:,.10g}" if name in own else "" for name in names),
+        )
+        for model, own in numbers.items()
+        if own or models[model].owner
+    )
+    if rows:
+        columns = (_MODEL, Column("owner", "name"), *(Column(short_text(name)) for name in names))
+        caption = "Owners of the models, and external metrics"
+        yield Table("external", caption, columns, (Group(rows),), searched="model")
+    for model, extra in external_metrics.items():
+        if extra.reason is not None:
+            yield Words(f"{short_text(model)}: {short_text(extra.reason, REASON)}", "warn")
