@@ -460,10 +460,15 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
         if evaluation.verdicts:
             terminal.print_text("\n" + table(evaluation.verdicts, width=terminal.width(), colour=terminal.colour()))
         terminal.print_lines(*closing(evaluation))
-    for warning in evaluation.warnings:
-        terminal.print_remark(warning)
+    terminal.print_remark(*evaluation.warnings, *_undelivered(evaluation))
+
+
+def _undelivered(evaluation: Evaluation) -> Iterator[str]:
+    """What did not get where it belongs, and the command that delivers it."""
     later = f"`{evaluation.delivery}` delivers the record"
     if evaluation.unsaved:
-        terminal.print_remark(f"not kept: {evaluation.unsaved}; {later}")
+        yield f"not kept: {evaluation.unsaved}; {later}"
     if evaluation.untracked:
-        terminal.print_remark(f"not in MLflow: {evaluation.untracked}; {later}")
+        yield f"not in MLflow: {evaluation.untracked}; {later}"
+    for reason in evaluation.unsent:
+        yield f"alert not sent: {reason}; `{evaluation.delivery}` sends it"
