@@ -430,6 +430,8 @@ def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
             summary=os.environ.get("GITHUB_STEP_SUMMARY"),
         )
         _print_evaluation(evaluation, as_json=run.as_json, quiet=run.quiet)
+        for reason in evaluation.unsent:
+            terminal.print_remark(f"alert not sent: {reason}; `{evaluation.delivery}` sends it")
         delivered = evaluation.store or evaluation.untracked or evaluation.unsaved
         if run.require_tracking and evaluation.record and not delivered:
             terminal.print_remark("not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off")
@@ -460,15 +462,10 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
         if evaluation.verdicts:
             terminal.print_text("\n" + table(evaluation.verdicts, width=terminal.width(), colour=terminal.colour()))
         terminal.print_lines(*closing(evaluation))
-    terminal.print_remark(*evaluation.warnings, *_undelivered(evaluation))
-
-
-def _undelivered(evaluation: Evaluation) -> Iterator[str]:
-    """What did not get where it belongs, and the command that delivers it."""
+    for warning in evaluation.warnings:
+        terminal.print_remark(warning)
     later = f"`{evaluation.delivery}` delivers the record"
     if evaluation.unsaved:
-        yield f"not kept: {evaluation.unsaved}; {later}"
+        terminal.print_remark(f"not kept: {evaluation.unsaved}; {later}")
     if evaluation.untracked:
-        yield f"not in MLflow: {evaluation.untracked}; {later}"
-    for reason in evaluation.unsent:
-        yield f"alert not sent: {reason}; `{evaluation.delivery}` sends it"
+        terminal.print_remark(f"not in MLflow: {evaluation.untracked}; {later}")

@@ -25,7 +25,6 @@ from rankledger.pipeline.support.errors import InputError, LockedError, Tracking
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Evaluation, Record
-from rankledger.pipeline.workflow.alerts import sync_alerts
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 
@@ -408,6 +407,8 @@ def sync(
         InputError: the records location is invalid.
         OSError: the records location cannot be reached.
     """
+    from rankledger.pipeline.workflow.alerts import sync_alerts  # here, because its HTTP and TLS take time to import
+
     workspace = Workspace.open(runs_dir, records, tracking_uri)
     clear_left_behind(workspace.records, workspace.runs_dir)
     with Stores(open_store, workspace) as stores:

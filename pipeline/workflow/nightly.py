@@ -31,7 +31,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
 from rankledger.pipeline.support.progress import aside, say, stage
 from rankledger.pipeline.types.joined import OutputKey
-from rankledger.pipeline.workflow.alerts import send_due
 from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging, run_page, sync_command
 from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, workers_of
 from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
@@ -254,6 +253,10 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
 
 def _alerted(evaluation: Evaluation, loaded: Loaded, workspace: Workspace) -> Evaluation:
     """The evaluation with the reasons why alerts were not sent, if there are any; what is due is sent."""
+    if not loaded.config.notify:
+        return evaluation
+    from rankledger.pipeline.workflow.alerts import send_due  # here, because few configs have targets
+
     result = send_due(loaded, workspace.records, workspace.runs_dir, run_page)
     return replace(evaluation, unsent=result.unsent)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -274,6 +275,18 @@ def test_a_record_that_nobody_looked_at_gives_rise_to_its_alert(hook):
 
     assert [marked for _, marked in hook.ids] == [False, False]
     assert len({alert_id for alert_id, _ in hook.ids}) == 1
+
+
+def test_an_alert_whose_record_was_deleted_is_dropped(hook):
+    """It may have arrived, and its night is pruned while the state stays: there is nothing to tell; nothing fails."""
+    write_config()
+    hook.answers = [503, 503]
+    evaluation = night(11, BAD)
+    shutil.rmtree(evaluation.record)
+    assert night(12, BAD).unsent == ()
+
+    assert len(hook.posts) == 2
+    assert [target.pending for target in log().targets.values()] == [None]
 
 
 # Commands and files
