@@ -207,7 +207,8 @@ def _run(text: str, **style: str) -> dict[str, Any]:
 
 
 def _json(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {**message, "title": _title(message)}
+    data = message["data"]
+    return {name: value for name, value in message.items() if name != "data"} | {"title": _title(message), "data": data}
 
 
 _FORMS: Mapping[AlertForm, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {

@@ -74,9 +74,9 @@ def receiver(port: int = 0) -> Iterator[Receiver]:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             found.posts.append(Post(self.path, {name.lower(): text for name, text in self.headers.items()}, body))
             meanwhile, found.meanwhile = found.meanwhile, int
-            meanwhile()
+            meanwhile()  # after which whoever posted may be gone
             status = found.answers.pop(0) if found.answers else 200
-            if status == SILENT or meanwhile is not int:  # who posted may be gone
+            if status == SILENT:
                 self.close_connection = True
                 return
             self.send_response(status)

@@ -114,7 +114,7 @@ def test_a_night_that_is_killed_between_post_and_answer(tmp_path, hook, loaded):
     """The receiver has the alert and the job is gone: `sync` sends it once more, with its id, marked."""
     job = Job(tmp_path, hook, loaded)
     running = job.start(11, LOST)
-    hook.meanwhile = running.kill
+    hook.meanwhile, hook.answers = running.kill, [SILENT]
     assert running.wait().code == -9
     synced = job.command("sync")
 

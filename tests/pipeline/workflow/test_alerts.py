@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -275,6 +276,21 @@ def test_a_record_that_nobody_looked_at_gives_rise_to_its_alert(hook):
 
     assert [marked for _, marked in hook.ids] == [False, False]
     assert len({alert_id for alert_id, _ in hook.ids}) == 1
+
+
+def test_two_processes_at_once_send_an_alert_once(hook):
+    """While the first waits for an answer another `sync` begins: it waits for the first, and finds nothing due."""
+    write_config()
+    hook.answers = [404]
+    night(11, BAD)
+    second: list[list[str]] = []
+    other = threading.Thread(target=lambda: second.append(synced()))
+    hook.meanwhile = other.start
+    first = synced()
+    other.join()
+
+    assert (first, second) == ([""], [[]])
+    assert len(hook.posts) == 2
 
 
 def test_an_alert_whose_record_was_deleted_is_dropped(hook):
