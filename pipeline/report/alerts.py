@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from rankledger.pipeline.report.messages import completeness
+from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.text_table import counted, short_text
-from rankledger.pipeline.report.verdicts import headline
 from rankledger.pipeline.types.alerts import Alert
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import Manifest
@@ -77,16 +76,11 @@ def _data(alert: Alert, evaluation: Evaluation, manifest: Manifest, links: Links
         "state": night.state,
         "before": before and {"state": before.state, "date": before.date, "evaluation_id": before.evaluation_id},
         "evaluation_id": night.evaluation_id,
-        "headline": _headline(evaluation),
+        "headline": headline_of(evaluation),
         "models": models,
         "n_more_reasons": n_left,
         "links": {name: link for name, link in vars(links).items() if link},
     }
-
-
-def _headline(evaluation: Evaluation) -> str:
-    """The evaluation in a sentence."""
-    return headline(evaluation.verdicts) if evaluation.verdicts else f"{': '.join(completeness(evaluation))}."
 
 
 def _models(evaluation: Evaluation, manifest: Manifest) -> tuple[list[dict[str, Any]], int]:
@@ -94,8 +88,8 @@ def _models(evaluation: Evaluation, manifest: Manifest) -> tuple[list[dict[str, 
     found = [*_reasons(evaluation)]
     models: dict[str, dict[str, Any]] = {}
     for model, reason in found[:_REASONS]:
-        owner = manifest.models[model].owner if model in manifest.models else None
-        models.setdefault(model, {"model": model, "owner": owner, "reasons": []})["reasons"].append(reason)
+        entry = {"model": model, "owner": manifest.owners.get(model), "reasons": []}
+        models.setdefault(model, entry)["reasons"].append(reason)
     return [*models.values()], max(0, len(found) - _REASONS)
 
 

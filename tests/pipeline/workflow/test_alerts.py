@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 import threading
@@ -22,6 +23,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.alerts import AlertLog
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.nightly import nightly
+from tests.pipeline.workflow import test_since as planted
 from tests.support.servers import free_port
 from tests.support.webhook_receiver import SILENT, Receiver, receiver
 
@@ -126,6 +128,30 @@ def test_a_message_says_what_broke_and_whose_it_is(hook):
     ]
     assert "0.25" in model["reasons"][0]["reason"]
     assert post.message["title"] == "nightly failed on 2026-11-12 (passed on 2026-11-11)"
+
+
+def test_an_alert_names_the_broken_slice(hook, tmp_path):
+    """The planted case of twelve nights, of which the tenth and the eleventh: the headline has the slice of 59 queries
+    that bm25 lost, the day and the owner, as JSON, in Slack and in Teams.
+    """
+    targets = [{"webhook": "${ALERTS_URL}", "form": form} for form in ("json", "slack", "teams")]
+    config = planted.write_config(tmp_path, notify=targets, report=False)
+    for number in (planted.BROKEN - 1, planted.BROKEN):
+        for model in ("bm25", "dense"):
+            planted.write_output(tmp_path / planted.night(number) / f"{model}.txt", planted.ranks(model, number))
+        evaluation = nightly(config, date=planted.night(number))
+        rankledger.accept("last", name=NAME, reason="the first", config=str(config))
+    told = [post.message for post in hook.posts[-3:]]
+    bm25 = told[0]["data"]["models"][0]
+
+    assert told[0]["data"]["headline"] == evaluation.headline
+    assert re.fullmatch(
+        r"bm25 fell 0\.\d{3} since last night\. family=internet \(59 queries, 0\.\d{3} → 0\.\d{3}\) explains .*\. "
+        r"First seen 20 Nov\. Owner: search-team\.",
+        evaluation.headline,
+    )
+    assert (bm25["model"], bm25["owner"]) == ("bm25", "search-team")
+    assert all(evaluation.headline in json.dumps(message, ensure_ascii=False) for message in told)
 
 
 def test_a_first_night_is_told_unless_it_passed(hook):
