@@ -78,7 +78,7 @@ def new_nights(records: Records, name: str, latest: NightState | None) -> tuple[
         (nights if alerts else others).append(night)
     nights.sort(key=lambda night: night.order)
     earlier = [night for night in others if nights and night.order < nights[0].order]
-    return nights, latest or max(earlier, key=lambda night: night.order, default=None)
+    return nights, max(earlier, key=lambda night: night.order, default=None)
 
 
 def _nights(records: Records, name: str) -> Iterator[tuple[bool, NightState]]:

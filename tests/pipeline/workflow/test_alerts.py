@@ -16,6 +16,7 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.cli import app
+from rankledger.pipeline.notify import Delivery, Webhook
 from rankledger.pipeline.record.alerts import read_log
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import Records, forget_own
@@ -174,6 +175,18 @@ def test_the_first_night_with_targets_is_held_against_the_night_before(hook):
     assert states(hook) == [("2026-11-13", "passed")]
 
 
+def test_a_record_that_was_evaluated_again_is_no_night(hook):
+    """Nobody asked for alerts yet, the night passed, and its record was evaluated again with a gate that fails."""
+    write_config(notify=[])
+    record = night(11, GOOD).record
+    gates = "gates=[{name: ceiling, measure: rr, at_most: 0.5}]"
+    assert rankledger.evaluate(str(record), overrides=[gates]).verdicts[0].effect == "fail"
+    write_config()
+    night(12, GOOD)
+
+    assert hook.posts == []
+
+
 def test_an_output_that_is_missing_is_a_state_of_its_own(hook):
     """A night without output is incomplete, and the alert names the file that is missing."""
     write_config()
@@ -221,6 +234,25 @@ def test_an_answer_that_is_lost_gives_two_posts_with_one_id_the_second_marked(ho
     assert (first.message["repeat"], second.message["repeat"]) == (False, True)
     assert {**first.message, "repeat": True} == second.message
     assert log().targets.popitem()[1].sent.attempts == 2
+
+
+def test_an_attempt_that_is_interrupted_may_have_arrived(hook, monkeypatch):
+    """Ctrl-C while the receiver has the post: the next one has its id, and is marked."""
+    write_config()
+
+    def interrupted(webhook: Webhook, delivery: Delivery) -> None:
+        send(webhook, delivery)
+        raise KeyboardInterrupt
+
+    send = Webhook.send
+    with monkeypatch.context() as patched:
+        patched.setattr(Webhook, "send", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            night(11, BAD)
+    assert synced() == [""]
+
+    assert [marked for _, marked in hook.ids] == [False, True]
+    assert len({alert_id for alert_id, _ in hook.ids}) == 1
 
 
 def test_a_receiver_that_is_away_gets_it_by_sync_with_the_same_id(hook):
