@@ -88,7 +88,7 @@ def _models(evaluation: Evaluation, manifest: Manifest) -> tuple[list[dict[str, 
     found = [*_reasons(evaluation)]
     models: dict[str, dict[str, Any]] = {}
     for model, reason in found[:_REASONS]:
-        entry = {"model": model, "owner": manifest.owners.get(model), "reasons": []}
+        entry: dict[str, Any] = {"model": model, "owner": manifest.owners.get(model), "reasons": []}
         models.setdefault(model, entry)["reasons"].append(reason)
     return [*models.values()], max(0, len(found) - _REASONS)
 

@@ -80,21 +80,27 @@ class _PlannedTarget:
     page: str | None = None
 
     @property
+    def is_on(self) -> bool:
+        """Whether this machine can send to it; what it is due waits for another that can."""
+        return not (isinstance(self.target, Webhook) and not self.target.url)
+
+    @property
     def marks_repeats(self) -> bool:
         """Whether it may get an alert twice: a file has it once, however often it is written."""
         return not isinstance(self.target, OutputFile)
 
 
 def _targets_of(loaded: Loaded, runs_dir: Path) -> list[_PlannedTarget]:
-    """The targets of a config; a webhook whose variable is empty is none."""
+    """The targets of a config; if all are webhooks whose variable is empty, there is none."""
     written = loaded.document.raw.get("notify")
     raw = written if isinstance(written, list) else []
     targets = zip(loaded.config.notify, raw, strict=True)
-    return [
-        _planned(target, dict(entry), position, runs_dir)
+    planned = [
+        _planned(target, entry, position, runs_dir)
         for position, (target, entry) in enumerate(targets)
-        if target.webhook != "" and isinstance(entry, dict)
+        if isinstance(entry, dict)
     ]
+    return planned if any(target.is_on for target in planned) else []
 
 
 def _planned(target: Notify, raw: Mapping[str, object], position: int, runs_dir: Path) -> _PlannedTarget:
@@ -137,9 +143,7 @@ class _Night:
         return alert_message(target.form, alert, evaluation, manifest, links, repeat=repeat)
 
 
-def send_due(
-    loaded: Loaded, records: Records, runs_dir: Path, run_page: RunPage, *, pause: Callable[[float], None] = time.sleep
-) -> AlertResult:
+def send_due(loaded: Loaded, records: Records, runs_dir: Path, run_page: RunPage) -> AlertResult:
     """Look at the nights that nobody looked at yet, and send what is due to each target of a config.
 
     Args:
@@ -147,7 +151,6 @@ def send_due(
         records: where its records are kept.
         runs_dir: the runs folder, in which relative paths of files start.
         run_page: gives the page of an evaluation in MLflow.
-        pause: lets time pass.
     """
     name, targets = loaded.config.name, _targets_of(loaded, runs_dir)
     if not targets:
@@ -155,8 +158,8 @@ def send_due(
     try:
         with stage("Sending alerts"), one_at_a_time(records, f"{name}.alerts", _WAIT):
             log = _looked_at(records, name, targets)
-            sender = _Sender(name, records, run_page, pause)
-            due = [target for target in targets if (own := log.targets.get(target.key)) and own.pending]
+            sender = _Sender(name, records, run_page)
+            due = [t for t in targets if t.is_on and (own := log.targets.get(t.key)) and own.pending]
             reasons = {target.label: sender.send(target, log.targets[target.key]) for target in due}
     except (InputError, LockedError, OSError) as error:
         reason = records.describe_error(error) if isinstance(error, OSError) else str(error)
@@ -190,7 +193,6 @@ class _Sender:
     name: str
     records: Records
     run_page: RunPage
-    pause: Callable[[float], None]
     _nights: dict[str, _Night | None] = field(default_factory=dict)
 
     def send(self, target: _PlannedTarget, log: TargetLog) -> str:
@@ -198,7 +200,7 @@ class _Sender:
         reason, transient = self._attempt(target, log)
         if not transient:
             return reason
-        self.pause(_PAUSE)
+        time.sleep(_PAUSE)
         found = read_log(self.records, self.name)
         again = found.targets.get(target.key) if found else None
         return self._attempt(target, again)[0] if again else ""
@@ -233,15 +235,16 @@ class _Sender:
         return after.targets.get(target.key) == log
 
     def _night(self, evaluation_id: str) -> _Night | None:
+        """The record that an alert tells of; None if there is none any more."""
         if evaluation_id not in self._nights:
             path = self.records.fetch(evaluation_id)
-            receipt = None if path is None else read_receipt(self.records, evaluation_id)
-            place = (
-                f"{self.records.remote.url}/{evaluation_id}" if self.records.remote else str(path and path.resolve())
-            )
-            page = None if receipt is None else self.run_page(receipt)
-            self._nights[evaluation_id] = None if path is None else _Night(path, place, page)
+            self._nights[evaluation_id] = None if path is None else self._opened(path)
         return self._nights[evaluation_id]
+
+    def _opened(self, path: Path) -> _Night:
+        remote, receipt = self.records.remote, read_receipt(self.records, path.name)
+        place = str(path.resolve()) if remote is None else f"{remote.url}/{path.name}"
+        return _Night(path, place, None if receipt is None else self.run_page(receipt))
 
 
 def sync_alerts(

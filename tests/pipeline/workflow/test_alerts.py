@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -491,11 +492,21 @@ def test_a_record_with_targets_is_evaluated_again_without_their_variables(hook, 
 
 
 def test_a_webhook_whose_variable_is_not_set_is_no_target(hook, monkeypatch):
-    """`${NAME:-}` lets one config serve a machine that sends and one that does not."""
+    """`${NAME:-}` lets one config serve a machine that sends and one that does not: what the one cannot send, the other
+    does.
+    """
+    address = os.environ["ALERTS_URL"]
     monkeypatch.delenv("ALERTS_URL")
     write_config({"webhook": "${ALERTS_URL:-}", "form": "slack"})
-
     assert night(11, BAD).unsent == ()
+    assert not Path(f"runs/records/{NAME}.alerts.json").exists()
+
+    write_config({"webhook": "${ALERTS_URL:-}"}, {"file": "last.json"})
+    assert night(12, BAD).unsent == ()
+    assert Path("runs/last.json").exists()
+    monkeypatch.setenv("ALERTS_URL", address)
+    night(13, BAD)
+    assert states(hook) == [("2026-11-13", "failed")]
 
 
 def test_a_log_that_is_no_log_is_named_and_the_night_is_whole(hook):
