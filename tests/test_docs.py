@@ -239,7 +239,8 @@ def test_configs_load_and_plan(page, scratch):
             name = re.search(r"^name: (\S+)", code, re.MULTILINE)
             file = scratch / f"{name[1] if name else 'config'}.yaml"
             file.write_text(code, encoding="utf-8")
-            variables = dict.fromkeys(re.findall(r"\$\{(\w+)\}", code), "word")
+            names = re.findall(r"\$\{(\w+)\}", code)
+            variables = {name: "https://word" if name.endswith("_URL") else "word" for name in names}
             loaded = load(file, environ=variables)
             make_up_outputs(loaded, scratch)
 

@@ -16,7 +16,7 @@ from tests.support.each import each
 ROOT = Path(__file__).parents[1]
 PACKAGE = "rankledger"
 BELOW = {"support", "types"}  # what every stage may import
-STAGES = {*("config", "data", "explain", "inference", "record", "report", "scoring", "tracking", "trec_eval")}
+STAGES = {*("config", "data", "explain", "inference", "notify", "record", "report", "scoring", "tracking", "trec_eval")}
 MAY_IMPORT = {
     **dict.fromkeys(BELOW, BELOW),
     **{stage: BELOW | {stage} for stage in STAGES},

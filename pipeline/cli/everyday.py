@@ -493,6 +493,8 @@ def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
             summary=os.environ.get("GITHUB_STEP_SUMMARY"),
         )
         _print_evaluation(evaluation, as_json=run.as_json, quiet=run.quiet)
+        for reason in evaluation.unsent:
+            terminal.print_remark(f"alert not sent: {reason}; `{evaluation.delivery}` sends it")
         delivered = evaluation.store or evaluation.untracked or evaluation.unsaved
         if run.require_tracking and evaluation.record and not delivered:
             terminal.print_remark("not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off")

@@ -52,7 +52,7 @@ def accept(
     terminal.print_lines(*acceptance(accepted))
 
 
-@click.command(short_help="Retry pending uploads and MLflow deliveries.")
+@click.command(short_help="Retry pending uploads, MLflow deliveries and alerts.")
 @options.runs_dir
 @options.records
 @options.tracking_uri
@@ -60,10 +60,11 @@ def accept(
 @click.option("--again", is_flag=True, help="Log again what MLflow had before, as after `mlflow gc`.")
 @options.quiet
 def sync(runs_dir: str, records: str | None, tracking_uri: str | None, allow_env: tuple[str, ...], again: bool) -> None:
-    """Retry pending uploads and MLflow deliveries, oldest first.
+    """Retry pending uploads and MLflow deliveries, oldest first, then alerts that did not arrive.
 
-    Your own records go to the store that their config names. A record of somebody else goes to --tracking-uri, or to
-    MLFLOW_TRACKING_URI if its config names no other store, or nowhere. Exits with 5 if a delivery failed.
+    Your own records go to the store and the targets that their config names. A record of somebody else goes to
+    --tracking-uri, or to MLFLOW_TRACKING_URI if its config names no other store, or nowhere. Exits with 5 if a delivery
+    failed.
 
     \b
     Example:
@@ -75,6 +76,7 @@ def sync(runs_dir: str, records: str | None, tracking_uri: str | None, allow_env
     ):
         done = ["uploaded"] if synced.uploaded else []
         done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
+        done += [f"alert sent to {target}" for target in synced.alerted]
         done += [f"not delivered: {synced.reason}"] if synced.reason else []
         terminal.print_lines(f"{synced.evaluation_id}: {', '.join(done)}")
         failed |= bool(synced.reason)

@@ -48,7 +48,7 @@ _ALWAYS = "MLFLOW_"  # those of MLflow, which are meant for its server
 
 @dataclass(frozen=True)
 class TrackingVariables:
-    """What `${NAME}` may name under `tracking`.
+    """What `${NAME}` may name under `tracking` and `notify`.
 
     Attributes:
         values: the variables by name.
@@ -93,7 +93,7 @@ _MOST_BYTES = 10_000_000  # of a file
 _MOST_FILES = 100  # that `extends` names, each as often as it is named
 _MOST_TEXT = 10_000_000  # characters that variables put into the texts
 _DEEPEST = 100  # keys of a path
-_SECRET = "tracking"  # the section whose variables may be secrets and are never kept
+_SECRET = ("tracking", "notify")  # the sections whose variables may be secrets and are never kept
 _VARIABLE = re.compile(
     r"\$(?:(?P<dollar>\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}|(?P<bad>\{))"
 )
@@ -118,10 +118,11 @@ class Document:
     """The values of `data` that a default filled in: each one's path, and its path in `defaults`."""
 
     expansions: Mapping[str, str]
-    """The environment variables used outside `tracking` that were set; with these alone `raw` expands to `data`."""
+    """The environment variables used outside `tracking` and `notify` that were set; with these alone `raw` expands to
+    `data`."""
 
     tracking_variables: Collection[str]
-    """The names of those used under `tracking`."""
+    """The names of those used under `tracking` and `notify`."""
 
     def origin(self, path: KeyPath) -> Origin:
         """Where the value at `path` was written, or the innermost one around it."""
@@ -184,7 +185,7 @@ def load(
         path: the file; errors spell it as given.
         overrides: `key.path=value` texts, later ones on top.
         environ: the variables that `${NAME}` may name.
-        tracking: those that it may name under `tracking`; the same by default.
+        tracking: those that it may name under `tracking` and `notify`; the same by default.
 
     Raises:
         InputError: what is wrong with the files; or, once they can be read, with overrides and variables. All findings
@@ -441,7 +442,7 @@ class _Expander:
             return "$"
         if match["bad"]:
             return self._refuse(path, "invalid `${`; write ${NAME} or ${NAME:-default}, or $${ for the text itself")
-        is_secret = path[0] == _SECRET
+        is_secret = path[0] in _SECRET
         if is_secret and name in self._tracking.withheld:
             return self._refuse(path, self._tracking.refusal(name))
         value = (self._tracking.values if is_secret else self._environ).get(name)

@@ -24,6 +24,7 @@ from rankledger.pipeline.config import loader
 from rankledger.pipeline.config.gates import Gate, Looks, Waive
 from rankledger.pipeline.config.inputs import Dataset, DatasetDefaults, File, Model, OutputFile, Score
 from rankledger.pipeline.config.loader import Document, TrackingVariables
+from rankledger.pipeline.config.notify import Notify, recorded_secrets
 from rankledger.pipeline.config.paths import paths_of
 from rankledger.pipeline.config.values import (
     MOST_LINES,
@@ -174,6 +175,7 @@ def _secrets_in(document: Document, models: Mapping[KeyPath, Model]) -> Iterator
     written = re.sub(r"\$\{\w+(:-)?\}?", "", uri) if isinstance(uri, str) else ""  # a default is written in the config
     if has_credentials(written):
         yield ("tracking", "uri"), _OF_TRACKING
+    yield from recorded_secrets(document.raw.get("notify"))
     for path, value in paths_of(document.data):
         if has_credentials(value):
             yield path, _OF_AN_INPUT
@@ -364,6 +366,9 @@ class Config(Section):
     tracking: Tracking = Field(default_factory=Tracking)
     """How evaluations are logged to MLflow."""
 
+    notify: tuple[Notify, ...] = Field((), max_length=20)
+    """Where `rankledger nightly` sends changes of state: webhooks, commands and files."""
+
     report: bool = True
     """Whether to write the page `report.html`; `rankledger report` makes one at any time."""
 
@@ -534,6 +539,8 @@ def _section_at(path: KeyPath) -> type[Section]:
     }
     if path[:1] == ("gates",):
         return Gate if len(path) == 2 else Looks if path[2] == "looks" else Waive
+    if path[:1] == ("notify",):
+        return Notify
     if len(path) == 2 and path[0] in ("datasets", "models"):
         return Dataset if path[0] == "datasets" else Model
     if path[-2:-1] == ("scores",):

@@ -97,6 +97,7 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "measures": ("metrics",),
     "models": ("predictions", "rankings", "results", "run", "runs", "systems"),
     "name": ("experiment",),
+    "notify": ("alerts", "notifications"),
     "outputs": ("files", "output", "predictions", "rankings", "results", "run", "runs"),
     "params": ("hyperparameters",),
     "path": ("file",),
@@ -154,7 +155,7 @@ def explain_errors(
 
     Args:
         errors: of one validation of `data`.
-        data: the values; what `tracking` holds is never shown, for it may be a secret.
+        data: the values; what `tracking` and `notify` hold is never shown, for it may be a secret.
         section_at: which section stands at a key path, for the keys it knows.
     """
     for error in errors:
@@ -171,7 +172,7 @@ def explain_errors(
         elif _split(data, path):
             yield explain_line(data, path, "")
         else:
-            yield path, _message(error, secret=path[:1] == ("tracking",))
+            yield path, _message(error, secret=path[:1] in (("tracking",), ("notify",)))
 
 
 def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tuple[KeyPath, str]:

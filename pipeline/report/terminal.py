@@ -111,6 +111,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "record": None if evaluation.record is None else str(evaluation.record),
         "store": evaluation.store,
         "untracked": evaluation.untracked,
+        "unsent": list(evaluation.unsent),
         "lead": dict(evaluation.leading),
         "estimates": [asdict(line) for line in evaluation.estimates],
         "agreement": [asdict(line) for line in evaluation.agreement],

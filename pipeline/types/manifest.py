@@ -488,6 +488,9 @@ class Description(_Part):
     external_metrics: dict[str, RecordedExternalMetrics]
     records: str | None
     tracking: TrackingWish
+    alerts: bool = False
+    """Whether a change of state was to be sent to the targets of `notify`."""
+
     config: PathText
     command: Annotated[str, AfterValidator(_command)]
     repeats: EvaluationId | None

@@ -441,6 +441,7 @@ class Evaluation:
         untracked: why it was not tracked though it should have been.
         unsaved: why the record is not where records are kept, but in the runs folder alone.
         delivery: the command that delivers it later.
+        unsent: why alerts were not sent, a line each; the same command sends them later.
         warnings: what is worth knowing and stopped nothing, a line each.
         data_warnings: what is likely wrong with the inputs.
         comparison_lines: the paired comparisons.
@@ -469,6 +470,7 @@ class Evaluation:
     untracked: str | None = None
     unsaved: str | None = None
     delivery: str = "rankledger sync"
+    unsent: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     data_warnings: tuple[DataWarning, ...] = ()
     comparison_lines: tuple[Comparison, ...] = ()

@@ -372,12 +372,14 @@ class SyncResult:
         evaluation_id: the evaluation.
         uploaded: whether it was copied to where records are kept.
         tracked: the MLflow store that it was logged to; None if it was logged to none.
+        alerted: the targets of `notify` that got an alert.
         reason: why it is not delivered; empty if it is.
     """
 
     evaluation_id: str
     uploaded: bool = False
     tracked: str | None = None
+    alerted: tuple[str, ...] = ()
     reason: str = ""
 
 
@@ -389,7 +391,7 @@ def sync(
     tracking_uri: str | None = None,
     allow_env: Sequence[str] = (),
 ) -> Iterator[SyncResult]:
-    """Retry pending uploads and MLflow deliveries, oldest first; skip evaluations that need nothing.
+    """Retry pending uploads and MLflow deliveries, oldest first, then alerts; skip evaluations that need nothing.
 
     Args:
         runs_dir: where records are, and the default MLflow store.
@@ -398,12 +400,15 @@ def sync(
         again: whether to log again what MLflow had before, as after `mlflow gc`.
         tracking_uri: the store for all of them. By default a record of the user goes where its config says, and one of
             somebody else to the store of MLFLOW_TRACKING_URI if its config names no other, or nowhere.
-        allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
+        allow_env: the environment variables that `tracking` and `notify` of a record's config may read, beside those of
+            MLflow.
 
     Raises:
         InputError: the records location is invalid.
         OSError: the records location cannot be reached.
     """
+    from rankledger.pipeline.workflow.alerts import sync_alerts  # here, because its HTTP and TLS take time to import
+
     workspace = Workspace.open(runs_dir, records, tracking_uri)
     clear_left_behind(workspace.records, workspace.runs_dir)
     with Stores(open_store, workspace) as stores:
@@ -413,6 +418,8 @@ def sync(
             result = syncer.deliver(evaluation_id)
             if result != SyncResult(evaluation_id):
                 yield result
+        for alerts in sync_alerts(workspace, allow_env, syncer.place_of, run_page):
+            yield SyncResult(alerts.evaluation_id, alerted=alerts.sent, reason="; ".join(alerts.unsent))
 
 
 class _Syncer:
@@ -439,7 +446,7 @@ class _Syncer:
             if path is None:
                 return done
             record = read_record(path)
-            records = self._place_of(record)
+            records = self.place_of(record)
             done = replace(done, uploaded=records.keep(path))
             if record.manifest.tracking.wanted and not self._is_delivered(records, evaluation_id):
                 done = replace(done, tracked=self._track(record, records))
@@ -456,7 +463,7 @@ class _Syncer:
         """Whether it was logged before, and is not to be logged again."""
         return not self._again and read_receipt(records, evaluation_id) is not None
 
-    def _place_of(self, record: Record) -> Records:
+    def place_of(self, record: Record) -> Records:
         """Where the record says that it is kept, if it is the user's; where records are, otherwise."""
         place = (record.manifest.records if is_own(record.path) else None) or self._records.place
         if place not in self._places:

@@ -397,6 +397,7 @@ def evaluate_opened(
     evaluation_id: str | None = None,
     even_of_nothing: bool = False,
     recorded: bool = True,
+    alerts: bool = False,
 ) -> Evaluation:
     """The same of a config that was read and planned.
 
@@ -409,6 +410,7 @@ def evaluate_opened(
         evaluation_id: what the record is to be called; by default a new id.
         even_of_nothing: whether there is to be a record if no model output was evaluated.
         recorded: whether there is to be one at all; without, nothing is written.
+        alerts: whether a change of state is to be sent, which the record says.
 
     Raises:
         InputError: judgments, queries or documents are wrong.
@@ -437,6 +439,7 @@ def evaluate_opened(
             workspace,
             started=started,
             command=command,
+            alerts=alerts,
             tracking=TrackingWish(
                 wanted=tracked is not None, from_environment=tracked is not None and is_from_environment(tracked)
             ),
@@ -465,6 +468,7 @@ def _manifest(
     started: datetime,
     command: str,
     tracking: TrackingWish,
+    alerts: bool = False,
 ) -> Description:
     records = workspace.records
     return build_manifest(
@@ -476,6 +480,7 @@ def _manifest(
         config="" if opened.is_in_memory else str(config_of(opened)),
         records=records.remote.url if records.remote else None,
         tracking=tracking,
+        alerts=alerts,
         baselines=computed.inferred.baselines,
         external_metrics=computed.inferred.external_metrics,
     )

@@ -63,6 +63,7 @@ def build_manifest(
     config: str = "",
     records: str | None = None,
     tracking: TrackingWish = _NOT_TRACKED,
+    alerts: bool = False,
     baselines: Mapping[str, Mapping[str, RecordedBaseline]] = MappingProxyType({}),
     external_metrics: Mapping[str, RecordedExternalMetrics] = MappingProxyType({}),
 ) -> Description:
@@ -77,6 +78,7 @@ def build_manifest(
         config: the config's path.
         records: the URL of the place where records are kept; None if that is a folder.
         tracking: whether it is to be logged to MLflow.
+        alerts: whether a change of state is to be sent.
         baselines: by gate and model, what the model is compared with.
         external_metrics: the external metrics, by model.
     """
@@ -91,6 +93,7 @@ def build_manifest(
         external_metrics=dict(external_metrics),
         records=records,
         tracking=tracking,
+        alerts=alerts,
         config=config,
         command=command,
         repeats=opened.record.manifest.evaluation_id if opened.record else None,

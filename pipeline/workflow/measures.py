@@ -45,7 +45,7 @@ def _own(config: str | Path | None) -> tuple[dict[str, Metric], list[str]]:
         else:
             broken.append(f"{name}  cannot be used: {metric}")
     if config is not None:
-        planning = Planning(load(config, ["tracking="]), None)
+        planning = Planning(load(config, ["tracking=", "notify="]), None)
         found |= load_metrics(planning, ())
         planning.refuse()
     return found, broken

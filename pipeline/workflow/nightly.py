@@ -206,11 +206,11 @@ def nightly(
                 print(one_line(line), file=sys.stderr, flush=True)
         for earlier in () if again else reversed(claim.evaluations):
             if path := claim.records.fetch(earlier):
-                return _delivered(path, loaded, workspace, tracking=tracking)
+                return _alerted(_delivered(path, loaded, workspace, tracking=tracking), loaded, workspace)
         opened = _ready(Path(config), loaded, night, clock)
         evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
         claim.begin(evaluation_id)
-        return evaluate_opened(
+        evaluation = evaluate_opened(
             opened,
             workers,
             workspace,
@@ -218,7 +218,9 @@ def nightly(
             command=shlex.join(map(without_credentials, command)) or f"rankledger.pipeline.nightly({str(config)!r})",
             evaluation_id=evaluation_id,
             even_of_nothing=True,  # of a night in which everything failed history knows, and gates count it
+            alerts=bool(loaded.config.notify),
         )
+        return _alerted(evaluation, loaded, workspace)
 
 
 def _date_of(text: str | None, now: datetime) -> str:
@@ -247,6 +249,16 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
     with open_for_logging(config if wanted and not lost else None, workspace) as store:
         delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.metric_name)
     return replace(delivered, untracked=lost) if lost else delivered
+
+
+def _alerted(evaluation: Evaluation, loaded: Loaded, workspace: Workspace) -> Evaluation:
+    """The evaluation with the reasons why alerts were not sent, if there are any; what is due is sent."""
+    if not loaded.config.notify:
+        return evaluation
+    from rankledger.pipeline.workflow.alerts import send_due  # here, because few configs have targets
+
+    result = send_due(loaded, workspace.records, workspace.runs_dir, run_page)
+    return replace(evaluation, unsent=result.unsent)
 
 
 def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:

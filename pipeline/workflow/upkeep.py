@@ -68,14 +68,14 @@ def accept(
     workspace = Workspace.open(runs_dir, records)
     path = workspace.records.find(record)
     if name is None and config and not path:
-        name = load(config, ["tracking="]).config.name
+        name = load(config, ["tracking=", "notify="]).config.name
     found = record_of(record, name, workspace)
     if changed := damage(found):
         raise InputError(changed)
     named = None if path else parse_reference(record, ()).model
     accepted_models = _choose(found, [*models, *([named] if named else [])])
     beside = _config_of(found, config).parent
-    if config and (own := load(config, ["tracking="]).config.name) != found.manifest.name:
+    if config and (own := load(config, ["tracking=", "notify="]).config.name) != found.manifest.name:
         raise InputError(
             f"{config}: evaluates {own!r}, and the record is of {found.manifest.name!r}; name the config of that one"
         )
@@ -258,7 +258,7 @@ def _sorted_out(
     lists = [read_accepted(folder / ACCEPTED) for folder in sorted(beside)]
     accepted = {entry.record for entries in lists for models in entries.values() for entry in models.values()}
     reasons = reasons_to_stay(stored, records, before=before, accepted=accepted)
-    named = {load(config, ["tracking="]).config.name for config in configs}
+    named = {load(config, ["tracking=", "notify="]).config.name for config in configs}
     going = []
     for found in reversed(stored):
         if begun(found.evaluation_id) >= before or found.evaluation_id in reasons:

@@ -192,7 +192,8 @@ def open_record(
             can read.
     """
     record, config, own = read_record(path), path / "config.yaml", is_own(path)
-    read_file(path, record.manifest, config.name)
+    text = read_file(path, record.manifest, config.name) or b""
+    overrides = [*overrides, "notify="] if b"notify" in text else overrides  # only `sync_alerts` sends, and reads it
     overrides = overrides if tracking else [*overrides, "tracking="]
     overrides = overrides if own else ["execution.scheduler=", *overrides]  # what it sends back is run here
     manifest = record.manifest

@@ -46,6 +46,10 @@ seed: 17
 nightly: {wait: 2h, ready: _SUCCESS}
 execution: {jobs: 2, backend: processes}
 tracking: {uri: "${FUZZ:-sqlite:///x.db}", enabled: true}
+notify:
+  - {webhook: "${FUZZ:-}", form: slack, page: "https://x/{evaluation_id}"}
+  - {command: [pager, "${FUZZ:-a}"], timeout: 5s}
+  - {metrics: nightly.prom}
 report: false
 records: ../kept
 """

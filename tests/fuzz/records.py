@@ -15,10 +15,12 @@ from typing import Any
 
 import yaml
 
+from rankledger.pipeline.record.alerts import change_log, read_log
 from rankledger.pipeline.record.nights import Holder, Night, read_night
 from rankledger.pipeline.record.receipts import Receipt, read_receipt
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.alerts import NightState
 from rankledger.pipeline.workflow.browse import find, list_evaluations, show
 from rankledger.pipeline.workflow.compare import compare
 from rankledger.pipeline.workflow.evaluate import evaluate_opened
@@ -41,6 +43,7 @@ _MANIFEST, _ACCEPTED = _RECORD / "manifest.json", Path("accepted.yaml")
 _BESIDE = {
     "accepted.yaml": _ACCEPTED,
     "receipt.json": _RUNS / "records" / f"{_IDS[1]}.receipt.json",
+    "alerts.json": _RUNS / "records" / "generated.alerts.json",
     "night.json": _RUNS / "records" / "nights" / "generated-2026-11-20.json",
 }
 _FILES = (
@@ -83,6 +86,8 @@ def _beside() -> None:
     records = open_records(_RUNS)
     read_receipt(records, _IDS[1])
     read_night(records, "nights/generated-2026-11-20.json")
+    if log := read_log(records, "generated"):
+        log.advanced("generated", NightState(_IDS[1], "2026-11-20", _TIME, "passed"), ["key"], [])
     list_evaluations("generated", runs_dir=_RUNS)
 
 
@@ -186,6 +191,8 @@ def _write_beside() -> None:
     runs = ({"dataset": "web", "model": "bm25", "run_id": "2"},)
     receipt = Receipt(_IDS[1], digest, "sqlite:///mlflow.db", "1", "1", runs, _TIME)
     _BESIDE["receipt.json"].write_text(json.dumps(asdict(receipt), indent=2))
+    failed = NightState(_IDS[0], "2026-11-19", _TIME, "failed")
+    change_log(open_records(_RUNS), "generated", lambda log: log.advanced("generated", failed, ["key"], []))
     night = Night(Holder("k", "h", 1, _TIME, _TIME), _IDS)
     _BESIDE["night.json"].parent.mkdir()
     _BESIDE["night.json"].write_bytes(night.written())

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ import pytest
 import yaml
 
 from tests.support.servers import S3, free_port, mlflow_server
+from tests.support.webhook_receiver import Receiver, receiver
 from tests.system.books import runs_in
 
 ROOT = Path(__file__).parents[2]
@@ -163,8 +164,17 @@ def sync(folder: Path, records: str, server: str) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
 
 
-def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, empty_store):
-    """The job fails for its gates, with a summary; nothing is lost with the disk; the morning delivers it once."""
+@pytest.fixture
+def hook() -> Iterator[Receiver]:
+    """Who is told of changes of state."""
+    with receiver() as found:
+        yield found
+
+
+def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, empty_store, hook):
+    """The job fails for its gates, with a summary and an alert; nothing is lost with the disk; the morning delivers it
+    once.
+    """
     records, port = f"{bucket}/records", free_port()
     server = f"http://127.0.0.1:{port}"  # where nobody listens yet
     settings = {
@@ -172,6 +182,7 @@ def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, e
         "OUTPUTS": f"{bucket}/outputs",
         "RANKLEDGER_RECORDS": records,
         "MLFLOW_TRACKING_URI": server,
+        "ALERTS_URL": f"{hook.address}/services/xyzzy",
         "MLFLOW_DISABLE_TELEMETRY": "true",
     }
     write_outputs(settings["OUTPUTS"], DATE)
@@ -184,11 +195,14 @@ def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, e
     assert "complete" in job.files["gates.xml"]
     assert {f"{job.record}/manifest.json", f"{job.record}/scores.parquet"} <= files_of(records)
 
-    # Somebody starts the job again: a new runner finds the night, and fails as it did.
+    # Somebody starts the job again: a new runner finds the night, fails as it did, and tells nobody once more.
     again = repository.run(tmp_path / "runner")
 
     assert (again.code, again.record, again.summary) == (1, job.record, job.summary)
-    assert {name.partition("/")[0] for name in files_of(records)} == {job.record, "nights"}
+    assert {name.partition("/")[0] for name in files_of(records)} == {job.record, "nights", "nightly.alerts.json"}
+    (alert,) = [post.message["data"] for post in hook.posts]
+    assert (alert["state"], alert["evaluation_id"]) == ("failed", job.record)
+    assert "bm25" in {model["model"] for model in alert["models"]}
 
     # The next morning the server is there, and another machine delivers what it lacks; once.
     (tmp_path / "server").mkdir()
@@ -204,3 +218,4 @@ def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, e
     assert f"{job.record}.receipt.json" in files_of(records)
     assert set(runs) == {"", *(f"stdlib-search/{model}" for model in MODELS)}
     assert runs[""].data.tags["rankledger.gates"] == "fail"
+    assert len(hook.posts) == 1  # the records are not those of the other machine, and nothing is due

@@ -1,0 +1,107 @@
+"""Where changes of state are sent: the targets under `notify`, and which of their texts may be recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from string import Formatter
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field, model_validator
+
+from rankledger.pipeline.config.values import Interval, Section, is_printable
+from rankledger.pipeline.config.yaml import KeyPath, Value
+from rankledger.pipeline.support.credentials import has_credentials
+
+__all__ = ["Notify", "recorded_secrets"]
+
+_KINDS = ("webhook", "command", "file", "metrics")
+_OF_WEBHOOKS = ("form", "secret")
+_VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-)?\}")  # whose default is empty
+_IN_THE_URL = "contains credentials, which would be recorded; write the address as ${NAME}"
+_IS_SECRET = "is a secret, which would be recorded; write it as ${NAME}"
+
+
+def _webhook(url: str) -> str:
+    return url and _address(url)  # empty as its variable is: no target
+
+
+def _address(url: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s]+\S*", url) or not is_printable(url):
+        raise ValueError("found no address of a server; write one that begins with https:// or http://")
+    return url
+
+
+def _page(template: str) -> str:
+    _address(template)
+    try:
+        words = {name for _, name, spec, conversion in Formatter().parse(template) if name is not None}
+    except ValueError:
+        words = {""}
+    if not words <= {"evaluation_id"}:
+        raise ValueError("has another placeholder than {evaluation_id}; write a literal brace as {{ or }}")
+    return template
+
+
+Address: TypeAlias = Annotated[str, AfterValidator(_webhook)]
+Word: TypeAlias = Annotated[str, Field(min_length=1)]
+
+
+class Notify(Section):
+    """A target that `rankledger nightly` sends to when the state of the evaluation changes: one of `webhook`,
+    `command`, `file` and `metrics`."""
+
+    webhook: Address | None = None
+    """Address that the alert is posted to. If it is a secret, as those of Slack and Teams are, write `${NAME}`;
+    `${NAME:-}` is no target where the variable is not set."""
+
+    form: Literal["json", "slack", "teams"] = "json"
+    """What a webhook is sent: the alert as JSON, or a message for Slack's incoming webhooks or Teams' Workflows."""
+
+    secret: Word | None = None
+    """Secret that signs what a webhook is sent, as `${NAME}`; with `whsec_` before it, it is base64."""
+
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
+    """Program and its arguments, as a list; it gets the alert as JSON on stdin. No shell reads it."""
+
+    file: Word | None = None
+    """File that holds the last alert as JSON. A relative path starts at the runs folder."""
+
+    metrics: Word | None = None
+    """Text file for Prometheus that each night replaces: estimates, intervals, states and times. A relative path
+    starts at the runs folder."""
+
+    page: Annotated[str, AfterValidator(_page)] | None = None
+    """Address of the page of a record for the link in alerts, with `{evaluation_id}`."""
+
+    timeout: Interval = Field(timedelta(seconds=15), json_schema_extra={"default": "15s"})
+    """Time limit for a webhook's answer, and for a command."""
+
+    @model_validator(mode="after")
+    def _is_one_target(self) -> Notify:
+        named = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        if len(named) != 1:
+            found = f"has {' and '.join(named)}" if named else "has no target"
+            raise ValueError(f"{found}; write one of {', '.join(_KINDS)} for each target")
+        if self.webhook is None and (other := [key for key in _OF_WEBHOOKS if key in self.model_fields_set]):
+            raise ValueError(f"`{other[0]}` is for a webhook, and this is a {named[0]}; remove it")
+        return self
+
+
+def recorded_secrets(raw: Value) -> Iterator[tuple[KeyPath, str]]:
+    """Where `notify` as written would put a secret into the record, and what to do instead.
+
+    Args:
+        raw: the section, with `${NAME}` kept.
+    """
+    for position, target in enumerate(raw if isinstance(raw, list) else ()):
+        written = target if isinstance(target, dict) else {}
+        url, secret = written.get("webhook"), written.get("secret")
+        if isinstance(url, str) and not _VARIABLE.fullmatch(url):
+            if has_credentials(_VARIABLE.sub("", url)):
+                yield ("notify", position, "webhook"), _IN_THE_URL
+            elif written.get("form") in ("slack", "teams"):
+                yield ("notify", position, "webhook"), _IS_SECRET
+        if isinstance(secret, str) and not _VARIABLE.fullmatch(secret):
+            yield ("notify", position, "secret"), _IS_SECRET

@@ -1,0 +1,109 @@
+"""The targets of alerts in a config: what each may be, and what would put a secret into a record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from rankledger.pipeline.config.notify import Notify
+from rankledger.pipeline.config.schema import Loaded, load
+from rankledger.pipeline.support.errors import InputError
+
+SMALL = "name: n\ndatasets: {web: {judgments: q}}\nsuites: {s: [ap]}\nmodels: {bm25: {outputs: o}}\n"
+ENVIRON = {"URL": "https://hooks.example.com/T0/xyzzy", "KEY": "hush"}
+
+
+@pytest.fixture(autouse=True)
+def _in_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def loaded(*targets: str, environ: Mapping[str, str] = ENVIRON) -> Loaded:
+    Path("a.yaml").write_text(f"{SMALL}notify: [{', '.join(targets)}]\n", encoding="utf-8")
+    return load("a.yaml", (), environ)
+
+
+ONE = "write one of webhook, command, file, metrics for each target"
+ADDRESS = "found no address of a server; write one that begins with https:// or http://"
+NO_TEXT = "found a wrong value; write a text of at least one character"
+PAGE = "has another placeholder than {evaluation_id}; write a literal brace as {{ or }}"
+
+
+def refusal(target: str, environ: Mapping[str, str] = ENVIRON) -> str:
+    with pytest.raises(InputError) as refused:
+        loaded(target, environ=environ)
+    return str(refused.value).removeprefix("a.yaml:5: notify[0]")
+
+
+def test_targets_are_read_with_their_variables():
+    """A target of each kind; none by default."""
+    config = loaded("{webhook: '${URL}', form: slack}", "{command: [pager, --now]}", "{file: a}", "{metrics: b}").config
+    assert [target.webhook or target.command or target.file or target.metrics for target in config.notify] == [
+        *(ENVIRON["URL"], ("pager", "--now"), "a", "b")
+    ]
+    Path("b.yaml").write_text(SMALL, encoding="utf-8")
+    assert load("b.yaml").config.notify == ()
+
+
+def test_variables_of_targets_are_not_kept():
+    """As under `tracking`, what they hold is not among what a record keeps, and their names are known to `sync`."""
+    document = loaded("{webhook: '${URL}', secret: '${KEY}'}").document
+
+    assert document.expansions == {}
+    assert {*document.tracking_variables} == {"URL", "KEY"}
+    assert document.raw["notify"] == [{"webhook": "${URL}", "secret": "${KEY}"}]
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("{}", f": has no target; {ONE}"),
+        ("{file: a, metrics: b}", f": has file and metrics; {ONE}"),
+        ("{file: a, form: slack}", ": `form` is for a webhook, and this is a file; remove it"),
+        ("{command: [a], secret: '${KEY}'}", ": `secret` is for a webhook, and this is a command; remove it"),
+        ("{url: x}", ".url: unknown key 'url'; known: webhook, form, secret, command, file, metrics, page, timeout"),
+        ("{command: ls}", ".command: found a wrong value; write a list"),
+        ("{command: []}", ".command: found a wrong value; write at least one"),
+        ("{webhook: ftp://x}", f".webhook: {ADDRESS}"),
+        ("{webhook: 'http://'}", f".webhook: {ADDRESS}"),
+        ("{file: a, timeout: 0}", ".timeout: found 0; write a duration above 0, such as 30s"),
+        ("{file: a, page: 'https://x/{date}'}", f".page: {PAGE}"),
+        ("{webhook: 'https://x', form: html}", ".form: found a wrong value; write 'json', 'slack' or 'teams'"),
+        ("{webhook: 'https://x', secret: '${EMPTY}'}", f".secret: {NO_TEXT}"),
+    ],
+)  # fmt: skip
+def test_what_is_no_target_is_refused(target, message):
+    """One target each, and nothing of its values in the message: it may be a secret."""
+    assert refusal(target, ENVIRON | {"EMPTY": ""}) == message
+
+
+@pytest.mark.parametrize(
+    ("target", "key"),
+    [
+        ("{webhook: 'https://hooks.slack.com/services/T0/B0/xyzzy', form: slack}", ".webhook: is a secret"),
+        ("{webhook: 'https://x/${URL:-xyzzy}', form: teams}", ".webhook: is a secret"),
+        ("{webhook: 'https://ann:xyzzy@x'}", ".webhook: contains credentials"),
+        ("{webhook: 'https://x?token=xyzzy'}", ".webhook: contains credentials"),
+        ("{webhook: 'https://x', secret: xyzzy}", ".secret: is a secret"),
+        ("{webhook: 'https://x', secret: 'whsec_${KEY}'}", ".secret: is a secret"),
+    ],
+)
+def test_a_secret_that_would_be_recorded_is_refused(target, key):
+    """What a config says stays in every record: addresses of Slack and Teams, credentials and keys are variables."""
+    message = refusal(target)
+
+    assert message.startswith(key)
+    assert "${NAME}" in message
+    assert "xyzzy" not in message
+
+
+def test_a_plain_address_may_be_written():
+    """A receiver of one's own has nothing secret; and a variable that is not set may stand for no target."""
+    (target, off) = loaded(
+        "{webhook: 'https://eval.example.com/alerts'}", "{webhook: '${NONE:-}', form: teams}"
+    ).config.notify
+
+    assert target == Notify(webhook="https://eval.example.com/alerts")
+    assert off.webhook == ""

@@ -1,0 +1,290 @@
+"""The action of .github/actions/evaluate, acted out step by step, with a server that speaks GitHub's API."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.github_server import TOKEN, GitHub, github
+
+ROOT = Path(__file__).parents[1]
+ACTION = ROOT / ".github/actions/evaluate"
+SCRIPT = runpy.run_path(str(ACTION / "report.py"))
+QUERIES = [f"q{number:02}" for number in range(40)]
+
+
+@pytest.fixture
+def hub() -> Iterator[GitHub]:
+    with github() as found:
+        yield found
+
+
+@dataclass
+class Runner:
+    """Runs the action's steps in a folder, as a job on a pull request does.
+
+    Attributes:
+        folder: the workspace.
+        environment: the variables that GitHub sets.
+        out: what the steps printed.
+        outputs: what each step set, by its id.
+    """
+
+    folder: Path
+    environment: dict[str, str]
+    out: str = ""
+    outputs: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def run(self, **given: str) -> int:
+        """Run all steps; gives the exit code of the first that fails."""
+        action = yaml.safe_load((ACTION / "action.yml").read_text())
+        defaults = {name: str(entry.get("default", "")) for name, entry in action["inputs"].items()}
+        self._inputs = {name: self._filled(text) for name, text in (defaults | given).items()}
+        self.out, failed = "", 0
+        for step in action["runs"]["steps"]:
+            if self._holds(step.get("if", ""), failed=bool(failed)):
+                failed = self._step(step) or failed
+        return failed
+
+    def _step(self, step: Mapping[str, Any]) -> int:
+        output = self.folder / "output.txt"
+        output.write_text("")
+        variables = {name: self._filled(text) for name, text in step.get("env", {}).items()}
+        assert "${{" not in step["run"], "an expression in a script would run what a pull request writes"
+        ended = subprocess.run(
+            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+            cwd=self.folder,
+            env=self.environment | variables | {"GITHUB_OUTPUT": str(output)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        self.out += ended.stdout
+        pairs = [line.partition("=") for line in output.read_text().splitlines()]
+        self.outputs[step.get("id", "")] = {name: value for name, _, value in pairs}
+        return ended.returncode
+
+    def _filled(self, text: str) -> str:
+        return re.sub(r"\$\{\{ (.+?) \}\}", lambda found: self._value(found[1]), str(text))
+
+    def _value(self, name: str) -> str:
+        kind, *keys = name.split(".")
+        if kind == "inputs":
+            return self._inputs[keys[0]]
+        return TOKEN if kind == "github" else self.outputs.get(keys[0], {}).get(keys[2], "")
+
+    def _holds(self, condition: str, *, failed: bool) -> bool:
+        """Whether a step runs; a condition without `always()` asks that none failed before."""
+        always, _, rest = condition.rpartition("always() && ")
+        name, _, value = rest.partition(" != ")
+        is_met = not name or self._value(name) != value.strip("'")
+        return is_met and (bool(always) or "always()" in condition or not failed)
+
+
+@pytest.fixture
+def runner(tmp_path: Path, hub: GitHub) -> Runner:
+    """A job of run 41 on pull request 7, with a config whose gate asks for 0.5."""
+    work, temp = tmp_path / "work", tmp_path / "temp"
+    work.mkdir()
+    temp.mkdir()
+    (tmp_path / "event.json").write_text(json.dumps({"pull_request": {"number": 7}}))
+    (work / "qrels.txt").write_text("".join(f"{query_id} 0 d0 1\n" for query_id in QUERIES))
+    config = {
+        "name": "search",
+        "datasets": {"web": {"judgments": "qrels.txt"}},
+        "models": {"bm25": {"outputs": "bm25.txt"}},
+        "suites": {"search": ["rr"]},
+        "gates": [{"name": "floor", "measure": "rr", "at_least": 0.5}],
+        "bootstrap": {"resamples": 200},
+        "tracking": {"enabled": False},
+        "report": False,
+    }
+    (work / "config.yaml").write_text(yaml.safe_dump(config))
+    path = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+    environment = {
+        "PATH": path,
+        "HOME": str(tmp_path),
+        "RUNNER_TEMP": str(temp),
+        "GITHUB_ACTION_PATH": str(ACTION),
+        "GITHUB_ACTIONS": "true",
+        "GITHUB_API_URL": hub.api,
+        "GITHUB_EVENT_PATH": str(tmp_path / "event.json"),
+        "GITHUB_REPOSITORY": "team/search",
+        "GITHUB_RUN_ATTEMPT": "1",
+        "GITHUB_RUN_ID": "9041",
+        "GITHUB_RUN_NUMBER": "41",
+        "GITHUB_SERVER_URL": "https://github.example",
+        "GITHUB_SHA": "0123456789abcdef0123456789abcdef01234567",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+    }
+    if "PYTHONPATH" in os.environ:
+        environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    return Runner(work, environment)
+
+
+def write_output(runner: Runner, rank: int) -> None:
+    lines = []
+    for query_id in QUERIES:
+        ranking = ["d1", "d2", "d3"]
+        ranking.insert(rank - 1, "d0")
+        lines += [f"{query_id} Q0 {doc} 0 {-place} x\n" for place, doc in enumerate(ranking)]
+    (runner.folder / "bm25.txt").write_text("".join(lines))
+
+
+def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(runner, hub):
+    """A gate fails: the job fails, with an annotation and a comment. The next commit mends it: the comment is replaced.
+
+    A comment of a person, and of another config, stay as they are.
+    """
+    hub.say("looks good", "ann")
+    other = hub.say("<!-- rankledger other.yaml run=40.1 -->\nall good")
+    write_output(runner, 4)
+    assert runner.run(config="config.yaml", install="") == 1
+
+    (*_, comment) = hub.comments
+    assert len(hub.comments) == 3
+    assert comment["body"].startswith("<!-- rankledger config.yaml run=41.1 -->\n")
+    assert "Gates failed: 1 failed" in comment["body"].replace("\\", "")
+    assert "[Run 41](https://github.example/team/search/actions/runs/9041) of 0123456789ab" in comment["body"]
+    (line,) = re.findall("^::error .*$", runner.out, re.MULTILINE)
+    assert line.startswith("::error title=floor%3A web / bm25 / rr,file=config.yaml::rr of bm25 is 0.25")
+    assert Path(runner.outputs["evaluate"]["record"]).parts[:2] == ("runs", "records")
+    assert "Gates failed" in Path(runner.environment["GITHUB_STEP_SUMMARY"]).read_text()
+
+    write_output(runner, 1)
+    runner.environment["GITHUB_RUN_NUMBER"] = "42"
+    assert runner.run(config="config.yaml", install="", arguments="--set=seed=7\n\n--jobs=1\n") == 0
+    assert len(hub.comments) == 3
+    assert "run=42.1" in comment["body"]
+    assert "all gates passed" in comment["body"]
+    assert "::error" not in runner.out
+    assert other["body"].endswith("all good")
+
+
+def test_a_config_that_is_wrong_is_said_so(runner, hub):
+    """No record and no gates: the job fails with 2, the comment says that nothing was evaluated."""
+    assert runner.run(config="config.yaml", install="", arguments="--set=suites.search=[nope]") == 2
+
+    assert "**Not evaluated:**" in hub.comments[0]["body"]
+    assert "exit code 2, the config, the judgments or the queries are wrong" in hub.comments[0]["body"]
+    assert "::error title=rankledger,file=config.yaml::exit code 2" in runner.out
+
+
+def test_a_token_that_may_not_write_changes_no_exit_code(runner, hub):
+    """As on a pull request from a fork: a warning, and the job passes or fails as its gates do."""
+    hub.denied = True
+    write_output(runner, 1)
+
+    assert runner.run(config="config.yaml", install="") == 0
+    assert (
+        "::warning title=rankledger,file=config.yaml::the pull request has no comment: GitHub answered 403"
+        in runner.out
+    )
+    assert hub.comments == []
+
+
+def test_the_evaluated_code_does_not_see_the_token(runner):
+    """A metric of the pull request's own runs in the step that evaluates: no variable of that step has the token."""
+    action = yaml.safe_load((ACTION / "action.yml").read_text())
+    with_token = [step["name"] for step in action["runs"]["steps"] if "inputs.token" in str(step)]
+
+    assert with_token == ["Comment and annotate"]
+    assert "rankledger " not in next(step["run"] for step in action["runs"]["steps"] if step["name"] in with_token)
+
+
+# The script alone
+
+
+def put(hub: GitHub, run: tuple[int, int], body: str = "text", *, marker: str = "<!-- rankledger a.yaml") -> None:
+    environ = {
+        "GITHUB_API_URL": hub.api,
+        "GITHUB_REPOSITORY": "team/search",
+        "TOKEN": TOKEN,
+        "AUTHOR": "github-actions[bot]",
+    }
+    SCRIPT["Comments"](environ, 7).put(marker, run, body)
+
+
+def test_an_answer_that_is_lost_makes_no_second_comment(hub):
+    """GitHub wrote it and the connection broke: it is found before another is written."""
+    hub.lost = 1
+    put(hub, (41, 1))
+
+    assert [comment["body"] for comment in hub.comments] == ["<!-- rankledger a.yaml run=41.1 -->\ntext"]
+    assert [asked.partition(" ")[0] for asked in hub.asked] == ["GET", "POST", "GET", "PATCH"]
+
+
+def test_an_older_run_does_not_replace_a_newer_comment(hub):
+    """Run 41 is slower than run 42: what 42 said stays; a second attempt of 42 replaces it."""
+    put(hub, (42, 1), "newer")
+    put(hub, (41, 2), "older")
+    assert hub.comments[0]["body"].endswith("newer")
+    put(hub, (42, 2), "again")
+
+    assert hub.comments[0]["body"].endswith("again")
+    assert len(hub.comments) == 1
+
+
+def test_it_is_found_among_hundreds_of_comments(hub):
+    """The comment is on the third page; somebody else's that begins alike is not taken for it."""
+    hub.say("<!-- rankledger a.yaml run=1.1 -->\nmine now", "mallory")
+    for number in range(220):
+        hub.say(f"comment {number}")
+    put(hub, (41, 1), "first")
+    put(hub, (42, 1), "second")
+
+    assert len(hub.comments) == 222
+    assert hub.comments[-1]["body"].endswith("second")
+    assert hub.comments[0]["body"].endswith("mine now")
+
+
+def test_annotations_cannot_be_steered(tmp_path):
+    """Line ends, colons and commas of names are escaped, so that no text begins another command; ten are shown."""
+    failure = '<failure message="100%&#13;&#10;::error::no"/>'
+    case = f'<testcase classname="a,b:c" name="x&#10;::set-env name=A::b">{failure}</testcase>'
+    (tmp_path / "gates.xml").write_text(f"<testsuites>{case * 30}</testsuites>")
+    lines = [*SCRIPT["annotations"](tmp_path / "gates.xml", "a.yaml", "1")]
+
+    assert lines[0] == (
+        "::error title=a%2Cb%3Ac%3A x%0A%3A%3Aset-env name=A%3A%3Ab,file=a.yaml::100%25%0D%0A::error::no"
+    )
+    assert len(lines) == 10
+    assert lines[-1].endswith("::and 21 more in the summary")
+    assert not any("\n" in line or "\r" in line for line in lines)
+
+
+def test_a_path_cannot_end_the_first_line():
+    """A config whose name would close the HTML comment is quoted, and names alike keep comments of their own."""
+    marker = SCRIPT["_marker"]
+
+    assert "--" not in marker("a-->b.yaml").removeprefix("<!--")
+    assert ">" not in marker("a-->b.yaml")
+    assert len({marker(name) for name in ("a--b", "a-b", "a b", "a%2Db")}) == 4
+
+
+def test_a_long_report_fits_into_a_comment(hub, tmp_path):
+    """GitHub takes 65,536 characters: the report is cut, the run and its end stay."""
+    (tmp_path / "comment.md").write_text("x" * 100_000)
+    environ = {
+        "GITHUB_SERVER_URL": "https://github.example",
+        "GITHUB_REPOSITORY": "team/search",
+        "GITHUB_RUN_ID": "9",
+        "GITHUB_RUN_NUMBER": "41",
+        "GITHUB_SHA": "0" * 40,
+        "CODE": "3",
+    }
+    put(hub, (41, 1), SCRIPT["comment_body"](tmp_path, environ))
+
+    assert hub.comments[0]["body"].endswith("exit code 3, a gate is inconclusive.\n")
