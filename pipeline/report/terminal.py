@@ -111,6 +111,8 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "record": None if evaluation.record is None else str(evaluation.record),
         "store": evaluation.store,
         "untracked": evaluation.untracked,
+        "promotions": list(evaluation.promotions),
+        "unpromoted": evaluation.unpromoted,
         "lead": dict(evaluation.leading),
         "estimates": [asdict(line) for line in evaluation.estimates],
         "agreement": [asdict(line) for line in evaluation.agreement],
@@ -171,6 +173,7 @@ def closing(evaluation: Evaluation) -> list[str]:
         return [*lines, NO_RECORD]
     if evaluation.store:
         lines.append(f"MLflow: {_opened(evaluation.store)}")
+    lines += evaluation.promotions
     if (evaluation.record / _PAGE).is_file():
         lines.append(f"report: {evaluation.record / _PAGE}")
     return [*lines, f"record: {evaluation.record}"]
