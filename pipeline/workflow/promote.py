@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from rankledger.pipeline.record.lookup import RecordEntry, created_at, scan_records
@@ -170,21 +170,20 @@ def _promotion_of(record: Record, model: str) -> Promotion:
 
 def _is_superseded(record: Record, records: Records) -> bool:
     """Whether a later night of the evaluation is known; a record that cannot be read counts by the time in its id."""
-    name, own = record.manifest.name, _night_of(RecordEntry(records, record.path.name))
-    scan = scan_records(records, name, _night_of)
+    own = _night_of(record)
+
+    def is_later(entry: RecordEntry) -> bool:
+        return not entry.manifest.repeats and _night_of(entry.record) > own
+
+    scan = scan_records(records, record.manifest.name, is_later)
     began = record.path.name.partition("-")[0]
-    return any(found is not None and own is not None and found > own for found in scan.found) or any(
-        unreadable.partition("-")[0] > began for unreadable in scan.unreadable
-    )
+    return any(scan.found) or any(evaluation_id.partition("-")[0] > began for evaluation_id in scan.unreadable)
 
 
-def _night_of(entry: RecordEntry) -> tuple[str, datetime, str] | None:
-    """The night of a record, by which it comes after others; None if it repeats another, which is no new night."""
-    manifest = entry.manifest
-    if manifest.repeats:
-        return None
-    created = datetime.fromisoformat(manifest.created)
-    return str(night_of(manifest.date, created)), created, entry.evaluation_id
+def _night_of(record: Record) -> tuple[date, datetime, str]:
+    """The night of a record, by which it comes after others."""
+    created = created_at(record)
+    return night_of(record.manifest.date, created), created, record.manifest.evaluation_id
 
 
 def _line(settled: SettledPromotion) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from rankledger.pipeline.record.nights import Holder, Night, read_night
+from rankledger.pipeline.record.promotions import PromotionReceipt, SettledPromotion, read_promotions
 from rankledger.pipeline.record.receipts import Receipt, read_receipt
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.parallel import Workers
@@ -40,6 +41,7 @@ _MANIFEST, _ACCEPTED = _RECORD / "manifest.json", Path("accepted.yaml")
 _BESIDE = {
     "accepted.yaml": _ACCEPTED,
     "receipt.json": _RUNS / "records" / f"{_IDS[1]}.receipt.json",
+    "promotion.json": _RUNS / "records" / f"{_IDS[1]}.promotion.json",
     "night.json": _RUNS / "records" / "nights" / "generated-2026-11-20.json",
 }
 _FILES = (
@@ -80,6 +82,7 @@ _TOKENS = (
 def _beside() -> None:
     records = open_records(_RUNS)
     read_receipt(records, _IDS[1])
+    read_promotions(records, _IDS[1])
     read_night(records, "nights/generated-2026-11-20.json")
     list_evaluations("generated", runs_dir=_RUNS)
 
@@ -183,6 +186,9 @@ def _write_beside() -> None:
     runs = ({"dataset": "web", "model": "bm25", "run_id": "2"},)
     receipt = Receipt(_IDS[1], digest, "sqlite:///mlflow.db", "1", "1", runs, _TIME)
     _BESIDE["receipt.json"].write_text(json.dumps(asdict(receipt), indent=2))
+    settled = SettledPromotion("bm25", "ranker", 3, "champion", "promoted", 3, f"2026-11-20 {_IDS[1]}", _TIME)
+    promotions = PromotionReceipt(_IDS[1], digest, "sqlite:///mlflow.db", (settled,))
+    _BESIDE["promotion.json"].write_text(json.dumps(asdict(promotions), indent=2))
     night = Night(Holder("k", "h", 1, _TIME, _TIME), _IDS)
     _BESIDE["night.json"].parent.mkdir()
     _BESIDE["night.json"].write_bytes(night.written())
