@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.plan import plan
     from rankledger.pipeline.workflow.report import report
     from rankledger.pipeline.workflow.reproduce import reproduce
+    from rankledger.pipeline.workflow.tag_outputs import TaggedOutputs, tag_outputs
     from rankledger.pipeline.workflow.upkeep import Verification, accept, prune, verify
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "Reproduction",
     "SyncResult",
     "TableStyle",
+    "TaggedOutputs",
     "Terms",
     "Validation",
     "Verification",
@@ -75,6 +77,7 @@ __all__ = [
     "report",
     "reproduce",
     "sync",
+    "tag_outputs",
     "validate",
     "verify",
 ]
@@ -105,6 +108,7 @@ _MODULES = {
     "pipeline.workflow.plan": ("plan",),
     "pipeline.workflow.report": ("report",),
     "pipeline.workflow.reproduce": ("reproduce",),
+    "pipeline.workflow.tag_outputs": ("TaggedOutputs", "tag_outputs"),
     "pipeline.workflow.upkeep": ("Verification", "accept", "prune", "verify"),
 }
 

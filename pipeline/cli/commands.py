@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import click
 
 from rankledger.pipeline.cli.everyday import compare, evaluate, history, nightly, report, show, site
-from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, verify
+from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, tag_outputs, verify
 from rankledger.pipeline.cli.reference import export, formats, schema, trec_eval
 from rankledger.pipeline.cli.start import demo, init
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
@@ -22,14 +22,14 @@ GROUPS: Mapping[str, tuple[click.Command, ...]] = {
     "Start": (demo, init),
     "Everyday": (evaluate, nightly, show, compare, history, report, site),
     "Understand": (explain, plan, validate, measures, find),
-    "Keep": (accept, sync, prune, verify, reproduce, list_evaluations),
+    "Keep": (accept, tag_outputs, sync, prune, verify, reproduce, list_evaluations),
     "More": (export, trec_eval, formats, schema),
 }
 """The commands, in the order of the help."""
 
 
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
-    "accept": ("approve", "bless", "promote"),
+    "accept": ("approve", "bless"),
     "compare": ("diff",),
     "demo": ("example", "examples", "quickstart", "tutorial"),
     "evaluate": ("bench", "benchmark", "eval", "run", "score", "test"),
@@ -47,6 +47,7 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "show": ("leaderboard", "print", "result", "results", "summary", "view"),
     "site": ("dashboard", "feed", "publish", "website"),
     "sync": ("push", "upload"),
+    "tag-outputs": ("promote", "tag"),
     "validate": ("check", "lint"),
 }
 """Our commands, and what they are called elsewhere."""

@@ -539,8 +539,15 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
         terminal.print_lines(*last)
     for warning in evaluation.warnings:
         terminal.print_remark(warning)
+    _print_undelivered(evaluation)
+
+
+def _print_undelivered(evaluation: Evaluation) -> None:
+    """Say on stderr what is not where it should be, and which command delivers it."""
     later = f"`{evaluation.delivery}` delivers the record"
     if evaluation.unsaved:
         terminal.print_remark(f"not kept: {evaluation.unsaved}; {later}")
     if evaluation.untracked:
         terminal.print_remark(f"not in MLflow: {evaluation.untracked}; {later}")
+    if evaluation.unpromoted:
+        terminal.print_remark(f"not promoted: {evaluation.unpromoted}; `{evaluation.delivery}` tries it again")

@@ -1,4 +1,4 @@
-"""Commands that keep records: accept, sync, prune, verify, reproduce, list."""
+"""Commands that keep records: accept, tag-outputs, sync, prune, verify, reproduce, list."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 import rankledger
 from rankledger.pipeline.cli import options, terminal
 
-__all__ = ["accept", "list_evaluations", "prune", "reproduce", "sync", "verify"]
+__all__ = ["accept", "list_evaluations", "prune", "reproduce", "sync", "tag_outputs", "verify"]
 
 
 @click.command(short_help="Accept a record as the baseline of gates.")
@@ -52,7 +52,28 @@ def accept(
     terminal.print_lines(*acceptance(accepted))
 
 
-@click.command(short_help="Retry pending uploads, MLflow deliveries and alerts.")
+@click.command(short_help="Tag a model version in MLflow with its outputs.")
+@click.argument("config", type=click.Path())
+@click.option("--model", required=True, metavar="MODEL", help="Model whose `promote` and `model_uri` name the version.")
+@options.date
+@options.overrides
+@options.runs_dir
+@options.quiet
+def tag_outputs(config: str, model: str, date: str | None, overrides: tuple[str, ...], runs_dir: str) -> None:
+    """Tag the version in MLflow that made the outputs of a model in CONFIG with the digest of these outputs.
+
+    Run it in the job that writes the outputs. Without the tag, or if the evaluated outputs are others, the version is
+    not promoted.
+
+    \b
+    Example:
+        rankledger tag-outputs configs/nightly.yaml --model dense
+    """
+    tagged = rankledger.tag_outputs(config, model=model, date=date, overrides=overrides, runs_dir=runs_dir)
+    terminal.print_lines(str(tagged))
+
+
+@click.command(short_help="Retry pending uploads, MLflow deliveries, promotions and alerts.")
 @options.runs_dir
 @options.records
 @options.tracking_uri
@@ -60,7 +81,7 @@ def accept(
 @click.option("--again", is_flag=True, help="Log again what MLflow had before, as after `mlflow gc`.")
 @options.quiet
 def sync(runs_dir: str, records: str | None, tracking_uri: str | None, allow_env: tuple[str, ...], again: bool) -> None:
-    """Retry pending uploads and MLflow deliveries, oldest first, then alerts that did not arrive.
+    """Retry pending uploads, MLflow deliveries and promotions, oldest first, then alerts that did not arrive.
 
     Your own records go to the store and the targets that their config names. A record of somebody else goes to
     --tracking-uri, or to MLFLOW_TRACKING_URI if its config names no other store, or nowhere. Exits with 5 if a delivery
@@ -77,9 +98,11 @@ def sync(runs_dir: str, records: str | None, tracking_uri: str | None, allow_env
         done = ["uploaded"] if synced.uploaded else []
         done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
         done += [f"alert sent to {target}" for target in synced.alerted]
+        done += synced.promotions
         done += [f"not delivered: {synced.reason}"] if synced.reason else []
+        done += [f"not promoted: {synced.unpromoted}"] if synced.unpromoted else []
         terminal.print_lines(f"{synced.evaluation_id}: {', '.join(done)}")
-        failed |= bool(synced.reason)
+        failed |= bool(synced.reason or synced.unpromoted)
     terminal.leave(terminal.NOT_RECORDED if failed else terminal.DONE)
 
 

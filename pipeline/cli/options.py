@@ -132,7 +132,7 @@ _OF_AN_EVALUATION = (
     runs_dir,
     records,
     no_tracking,
-    click.option("--require-tracking", is_flag=True, help="Exit with 5 if logging to MLflow failed."),
+    click.option("--require-tracking", is_flag=True, help="Exit with 5 if logging to MLflow or a promotion failed."),
     file("--junit", "junit_file", help="Write the gate verdicts as JUnit XML."),
     file("--markdown", "markdown_file", help="Write the gate verdicts as Markdown."),
     as_json,

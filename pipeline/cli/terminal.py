@@ -68,7 +68,8 @@ def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
     verdict = overall_outcome(evaluation.verdicts)
     if verdict == "fail":
         return FAILED_GATE
-    if evaluation.unsaved or (require_tracking and evaluation.record and evaluation.store is None):
+    lacks_tracking = evaluation.record and (evaluation.store is None or evaluation.unpromoted)
+    if evaluation.unsaved or (require_tracking and lacks_tracking):
         return NOT_RECORDED
     if evaluation.failures or evaluation.failed_measures:
         return INCOMPLETE

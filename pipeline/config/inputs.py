@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
@@ -26,7 +27,7 @@ from rankledger.pipeline.config.values import (
 from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP, InMemory
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
-__all__ = ["Dataset", "DatasetDefaults", "File", "HeldFile", "Model", "OutputFile", "Outputs", "Score"]
+__all__ = ["Dataset", "DatasetDefaults", "File", "HeldFile", "Model", "OutputFile", "Outputs", "Promote", "Score"]
 
 
 class _Formats:
@@ -221,6 +222,31 @@ Outputs: TypeAlias = Annotated[
 ]
 
 
+class Promote(Section):
+    """Which alias of MLflow's model registry moves to the version that made the model's outputs, and when."""
+
+    model: str = Field(pattern=r"^models:/[^/:@\x00-\x1f]+$")
+    """The registered model, such as `models:/ranker`. The model's `model_uri` names its version by number, such as
+    `models:/ranker/3`."""
+
+    alias: str = Field(pattern=r"^[\w-]+$", max_length=200)
+    """The alias to move, such as `champion`."""
+
+    when: Literal["gates_pass"] = "gates_pass"
+    """`gates_pass`: if everything was evaluated, no gate stops the release, and every gate passes this model."""
+
+    @property
+    def registered(self) -> str:
+        """The name of the registered model."""
+        return self.model.removeprefix("models:/")
+
+    @model_validator(mode="after")
+    def _has_free_alias(self) -> Promote:
+        if self.alias.lower() == "latest" or re.fullmatch("[vV][0-9]+", self.alias):
+            raise ValueError(f"MLflow reserves the alias {self.alias!r}; choose another")
+        return self
+
+
 class Model(Section):
     """A model to evaluate."""
 
@@ -259,6 +285,9 @@ class Model(Section):
 
     model_uri: str | None = None
     """The same by URI, also of a registered model: `models:/ranker/3`, `models:/ranker@champion` or `models:/m-…`."""
+
+    promote: Promote | None = None
+    """Which alias in MLflow moves to the version named by `model_uri` if the gates pass; by default none."""
 
     extra: File | None = None
     """External metrics for gates, such as cost: a JSON file with an object of numbers by name."""

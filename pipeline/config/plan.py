@@ -15,7 +15,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
 from rankledger.pipeline.config.paths import absolute, fill, has_placeholder, search
-from rankledger.pipeline.config.plan_tracking import plan_tracking
+from rankledger.pipeline.config.plan_tracking import plan_promotions, plan_tracking
 from rankledger.pipeline.config.planned import (
     EVERYTHING,
     Kind,
@@ -611,6 +611,7 @@ def plan(
         gates = plan_gates(planning, datasets, models, tasks, external_metrics)
     lead = _plan_lead(planning, datasets, comparison)
     plan_tracking(planning, datasets, models, comparison, lead)
+    plan_promotions(planning, tasks, gates)
     planning.refuse()
     return Plan(
         date,

@@ -1,16 +1,18 @@
-"""Names, params and tags that MLflow could not take, or could not tell apart.
+"""Names, params and tags that MLflow could not take, or could not tell apart; and promotions that cannot be.
 
-They are refused with tracking disabled, too: a record may be logged years later.
+The former are refused with tracking disabled, too: a record may be logged years later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import Model
-from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, PlannedDataset, Planning
+from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, PlannedDataset, Planning, Task
 from rankledger.pipeline.config.yaml import KeyPath
+from rankledger.pipeline.types.gates import PlannedGate
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
     EXTRA,
@@ -29,7 +31,7 @@ from rankledger.pipeline.types.mlflow_names import (
     text_of,
 )
 
-__all__ = ["plan_tracking"]
+__all__ = ["plan_promotions", "plan_tracking"]
 
 
 def plan_tracking(
@@ -141,3 +143,37 @@ def _check_tags(planning: Planning, entry: str, model: Model) -> None:
             planning.find((*path, key), _too_long("the tag", value, TAG_LIMIT))
     if model.owner is not None and len(model.owner) > TAG_LIMIT:
         planning.find(("models", entry, "owner"), _too_long("it", model.owner, TAG_LIMIT))
+
+
+def plan_promotions(planning: Planning, tasks: Sequence[Task], gates: Sequence[PlannedGate]) -> None:
+    """Find promotions of what is no version of a registered model, or that no gate decides."""
+    judged = {model for gate in gates for _, model in gate.tasks}
+    families = {task.model for task in tasks if task.replicate}
+    targets: dict[tuple[str, str], str] = {}
+    for name, model in planning.config.models.items():
+        if model.promote is None:
+            continue
+        path = ("models", name, "promote")
+        _find(planning, path, _without_version(name, model, families))
+        if name not in judged:
+            planning.find(path, f"no gate judges {name!r}, and what is not judged is not promoted; add a gate")
+        if not planning.config.tracking.enabled:
+            planning.find(path, "the alias is MLflow's, and `tracking` is off; enable it, or remove `promote`")
+        first = targets.setdefault((model.promote.registered, model.promote.alias), name)
+        if first != name:
+            planning.find(path, f"{first!r} is promoted to the alias {model.promote.alias!r}, too; remove one")
+
+
+def _without_version(name: str, model: Model, families: Collection[str]) -> Iterator[str]:
+    """Why a model's outputs are not those of one version of the registered model."""
+    assert model.promote is not None, "asked of models that are promoted alone"
+    example = f"{model.promote.model}/3"
+    if name == EVERYTHING:
+        yield f"{EVERYTHING!r} stands for several models, and an alias for one version; write the model by its name"
+    elif name in families:
+        yield f"the replicates of {name!r} are several models, and an alias stands for one version; remove `promote`"
+    elif model.model_uri is None:
+        yield f"`model_uri` must name the version that made the outputs; add it, as in {example}"
+    elif not re.fullmatch(re.escape(model.promote.model) + "/[1-9][0-9]*", model.model_uri):
+        found = f"model_uri is {model.model_uri}, which is no version of {model.promote.model} by number"
+        yield f"{found}; write it as {example}"

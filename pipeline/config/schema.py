@@ -22,7 +22,7 @@ from pydantic_core import PydanticKnownError
 import rankledger.metrics.conventions
 from rankledger.pipeline.config import loader
 from rankledger.pipeline.config.gates import Gate, Looks, Waive
-from rankledger.pipeline.config.inputs import Dataset, DatasetDefaults, File, Model, OutputFile, Score
+from rankledger.pipeline.config.inputs import Dataset, DatasetDefaults, File, Model, OutputFile, Promote, Score
 from rankledger.pipeline.config.loader import Document, TrackingVariables
 from rankledger.pipeline.config.notify import Notify, recorded_secrets
 from rankledger.pipeline.config.paths import paths_of
@@ -545,6 +545,8 @@ def _section_at(path: KeyPath) -> type[Section]:
         return Dataset if path[0] == "datasets" else Model
     if path[-2:-1] == ("scores",):
         return Score
+    if len(path) == 3 and path[2] == "promote":
+        return Promote
     return sections.get(path, OutputFile if "outputs" in path else File)
 
 

@@ -1,5 +1,7 @@
 """Claims on nightly evaluations: one file per name and date says who evaluates it and what came of it.
 
+Promotions are claimed in the same way, by a file of their own.
+
 Whoever begins a night claims it, so that of two at once one does the work. On this machine a file lock decides, which
 the system releases with the process however it ends. Where records are kept elsewhere a conditional write decides
 between machines; such a claim is a lease, renewed while its holder lives, which another may take over once it expired.
@@ -17,7 +19,7 @@ import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -27,7 +29,7 @@ from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.types.manifest import finding, read_typed
 
-__all__ = ["LEASE", "Claim", "Holder", "Night", "claim_night", "read_night"]
+__all__ = ["LEASE", "Claim", "Holder", "Night", "claim_file", "claim_night", "read_night"]
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,7 @@ _RENEWALS = 5  # in the time of a lease: four may fail
 _SOMEBODY = "another process"
 
 
-@contextmanager
-def claim_night(records: Records, name: str, date: str) -> Iterator[Claim]:
+def claim_night(records: Records, name: str, date: str) -> AbstractContextManager[Claim]:
     """Hold a night for as long as the block runs.
 
     Args:
@@ -125,18 +126,35 @@ def claim_night(records: Records, name: str, date: str) -> Iterator[Claim]:
         LockedError: another process holds it.
         OSError: the folder of the records cannot be written.
     """
+    return claim_file(records, f"nights/{name}-{date}.json", f"{name} of {date}")
+
+
+@contextmanager
+def claim_file(records: Records, file: str, work: str, *, seconds: float = 0) -> Iterator[Claim]:
+    """Hold what a file beside the records stands for, as long as the block runs.
+
+    Args:
+        records: where records are kept.
+        file: the file's name.
+        work: what is done meanwhile, as messages say it.
+        seconds: how long to wait for another process of this machine.
+
+    Raises:
+        InputError: the file is not what was written.
+        LockedError: another process holds it.
+        OSError: the folder of the records cannot be written.
+    """
     from filelock import FileLock, Timeout
 
-    file = f"nights/{name}-{date}.json"
     path = records.folder / file
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path.with_suffix(".lock"), timeout=0)
+    lock = FileLock(path.with_suffix(".lock"), timeout=seconds)
     try:
         lock.acquire()
     except Timeout:
-        raise _locked(name, date, _holder_of(records, file)) from None
+        raise _locked(work, _holder_of(records, file)) from None
     try:
-        claim = _claim_anywhere(records, file, name, date)
+        claim = _claim_anywhere(records, file, work)
         with claim.renewed():
             yield claim
     finally:
@@ -219,19 +237,19 @@ def _renewed(night: Night) -> Night:
     return replace(night, holder=night.holder and replace(night.holder, renewed=_now()))
 
 
-def _claim_anywhere(records: Records, file: str, name: str, date: str) -> Claim:
+def _claim_anywhere(records: Records, file: str, work: str) -> Claim:
     """The night where records are kept, or on this machine alone where that is away."""
     try:
-        return _claim(records, file, name, date)
+        return _claim(records, file, work)
     except OSError as error:
         if records.remote is None:
             raise
-        claim = _claim(Records(records.folder), file, name, date)
+        claim = _claim(Records(records.folder), file, work)
         claim.away = records.describe_error(error)
         return claim
 
 
-def _claim(records: Records, file: str, name: str, date: str) -> Claim:
+def _claim(records: Records, file: str, work: str) -> Claim:
     """The night, if it is nobody's: of a holder on this machine the lock has shown that it is gone."""
     here = read_night(Records(records.folder), file)
     known = Night(None) if here is None else here[1]
@@ -240,7 +258,7 @@ def _claim(records: Records, file: str, name: str, date: str) -> Claim:
     if not records.create(file, night.written()):
         taken = _taken(records, file, night, known.holder)
         if taken is None:
-            raise _locked(name, date, _holder_of(records, file))
+            raise _locked(work, _holder_of(records, file))
         night = taken
     _note(records, file, night)
     return Claim(records, file, night)
@@ -299,8 +317,8 @@ def _holder_of(records: Records, file: str) -> Holder | None:
     return None
 
 
-def _locked(name: str, date: str, holder: Holder | None) -> LockedError:
-    return LockedError(f"{name} of {date} is already running: {holder or _SOMEBODY}; wait until it is done")
+def _locked(work: str, holder: Holder | None) -> LockedError:
+    return LockedError(f"{work} is already running: {holder or _SOMEBODY}; wait until it is done")
 
 
 def _now() -> str:

@@ -120,7 +120,7 @@ def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> Itera
 
 
 def clear_left_behind(records: Records, runs_dir: Path) -> None:
-    """Delete the temporary files and folders whose process is gone: of records, nights, copies, and the output cache.
+    """Delete the temporary files and folders whose process is gone: of records, claims, copies, and the output cache.
 
     What cannot be deleted stays: it is in nobody's way.
 
@@ -129,7 +129,8 @@ def clear_left_behind(records: Records, runs_dir: Path) -> None:
         runs_dir: the runs folder.
     """
     cached = [folder for folder in (runs_dir / "cache").rglob("*") if folder.is_dir()]
-    clear_abandoned(records.folder, records.folder / "nights", runs_dir / "mlflow-records", *cached)
+    claims = (records.folder / "nights", records.folder / "promotions")
+    clear_abandoned(records.folder, *claims, runs_dir / "mlflow-records", *cached)
     _clear_locks(records)
 
 

@@ -367,6 +367,8 @@ def _marks(night: Night, step: LevelChange | None, commit_before: str | None) ->
     """What to know of a night beside its figures."""
     if night.failure:
         yield "not evaluated"
+    if night.promoted:
+        yield f"promoted {night.promoted}"
     if step is not None:
         yield f"{step.tier} {signed(step.after - step.before)}{' for 1 night' if step.n_nights == 1 else ''}"
     for change in night.breaks:

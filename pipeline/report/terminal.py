@@ -112,6 +112,8 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "store": evaluation.store,
         "untracked": evaluation.untracked,
         "unsent": list(evaluation.unsent),
+        "promotions": list(evaluation.promotions),
+        "unpromoted": evaluation.unpromoted,
         "lead": dict(evaluation.leading),
         "estimates": [asdict(line) for line in evaluation.estimates],
         "agreement": [asdict(line) for line in evaluation.agreement],
@@ -172,6 +174,7 @@ def closing(evaluation: Evaluation) -> list[str]:
         return [*lines, NO_RECORD]
     if evaluation.store:
         lines.append(f"MLflow: {_opened(evaluation.store)}")
+    lines += evaluation.promotions
     if (evaluation.record / _PAGE).is_file():
         lines.append(f"report: {evaluation.record / _PAGE}")
     return [*lines, f"record: {evaluation.record}"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
     from mlflow.entities import Run as FoundRun
 
-__all__ = ["Delivered", "deliver", "logged_model_id", "open_experiments"]
+__all__ = ["NO_REGISTRY", "Delivered", "deliver", "logged_model_id", "open_experiments", "without_retries"]
 
 Result = TypeVar("Result")
 
@@ -131,7 +131,10 @@ def _location(name: str, artifacts: Path | None) -> str | None:
     return (artifacts.absolute() / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}").as_uri()
 
 
-_REFUSED = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # the second of an alias, or of a name it never takes
+NO_REGISTRY = ("FEATURE_DISABLED", "ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
+"""How MLflow, or a server that speaks as it does, says that it has no registered models."""
+
+_UNKNOWN = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # the second of an alias, or of a name it never takes
 
 
 def logged_model_id(client: MlflowClient, text: str) -> str:
@@ -159,7 +162,7 @@ def logged_model_id(client: MlflowClient, text: str) -> str:
             return str(model_id)
         return str(client.get_logged_model(text.removeprefix("models:/")).model_id)
     except MlflowException as error:
-        if error.error_code not in _REFUSED:
+        if error.error_code not in (*_UNKNOWN, *NO_REGISTRY):
             raise
         raise TrackingError(f"unknown model {text} in MLflow; fix model_id or model_uri in the config") from None
 
@@ -246,7 +249,7 @@ class _Sender:
         found = self._found(evaluation_id)
         missing = [run for run in runs if run.task not in found]
         if missing:
-            with _without_retries():
+            with without_retries():
                 self._each(self._create, missing)
             found = self._found(evaluation_id)
         return {run.task: self._one(found[run.task]) for run in runs}
@@ -427,7 +430,7 @@ def _metrics(run: Run, model_id: str | None) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _without_retries() -> Iterator[None]:
+def without_retries() -> Iterator[None]:
     """MLflow's own retries off for a while: it reads its settings at every request."""
     before = os.environ.get(_RETRIES)
     os.environ[_RETRIES] = "0"

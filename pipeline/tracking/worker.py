@@ -24,6 +24,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from rankledger.pipeline.support.credentials import public_uri, without_credenti
 from rankledger.pipeline.support.errors import TrackingError, shorten
 from rankledger.pipeline.tracking.delivery import deliver
 from rankledger.pipeline.tracking.payload import EVALUATION, MANIFEST, Run, RunInput
+from rankledger.pipeline.tracking.promotion import Promotion, promote, tag_outputs
 from rankledger.pipeline.types.manifest import is_evaluation_id
 
 if TYPE_CHECKING:
@@ -186,6 +188,8 @@ def main() -> None:
         "copy_record": lambda run_id, folder: str(copy_record(client.opened, run_id, Path(folder))),
         "logged_digests": lambda evaluation_id, name: logged_digests(client.opened, evaluation_id, name),
         "delete_runs": lambda run_ids: delete_runs(client.opened, run_ids),
+        "promote": lambda wanted, **known: _promote(client, wanted, known, uri),
+        "tag_outputs": lambda **version: _tag_outputs(client, version, uri),
     }
     for line in lines:
         asked = json.loads(line)
@@ -218,6 +222,16 @@ def _deliver(client: _Client, runs: list[dict[str, Any]], uri: str, artifacts: P
         "run_id": delivered.run_id,
         "runs": [[*task, run_id] for task, run_id in delivered.runs.items()],
     }
+
+
+def _promote(client: _Client, wanted: dict[str, Any], known: dict[str, Any], uri: str) -> dict[str, Any]:
+    with _one_writer(uri):
+        return asdict(promote(client.opened, Promotion(**wanted), **known))
+
+
+def _tag_outputs(client: _Client, version: dict[str, Any], uri: str) -> str | None:
+    with _one_writer(uri):
+        return tag_outputs(client.opened, **version)
 
 
 def _run_of(plain: Mapping[str, Any]) -> Run:

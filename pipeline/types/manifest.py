@@ -58,6 +58,7 @@ __all__ = [
     "RecordedFile",
     "RecordedMetric",
     "RecordedParameter",
+    "RecordedPromotion",
     "TrackingWish",
     "evaluation_name",
     "finding",
@@ -316,6 +317,19 @@ class Dataset(_Part):
         return {role: self.files(role) for role in dict.fromkeys(file.role for file in self.inputs)}
 
 
+class RecordedPromotion(_Part):
+    """Which alias of MLflow's registry was to move to the version that made a model's outputs."""
+
+    model: Annotated[str, Field(pattern=r"^models:/[^/:@\x00-\x1f]+$")]
+    alias: Annotated[str, Field(pattern=r"^[\w-]+$")]
+    when: Literal["gates_pass"]
+
+    @property
+    def registered(self) -> str:
+        """The name of the registered model."""
+        return self.model.removeprefix("models:/")
+
+
 class Model(_Part):
     """A model that was to be evaluated."""
 
@@ -326,6 +340,21 @@ class Model(_Part):
     model_uri: str | None
     shared_seeds: bool = False
     """Whether its replicates have the seeds of those of other models of the same names."""
+
+    promote: RecordedPromotion | None = None
+    """Where it was to be promoted if its gates pass."""
+
+    @property
+    def version(self) -> int | None:
+        """The version of a registered model that `model_uri` names by number; None if it names none."""
+        number = (self.model_uri or "").rpartition("/")[2]
+        return int(number) if re.fullmatch("[0-9]{1,9}", number) else None
+
+    @model_validator(mode="after")
+    def _names_its_version(self) -> Self:
+        if self.promote is not None and self.model_uri != f"{self.promote.model}/{self.version}":
+            raise ValueError("expected a model_uri that is a version of the model to promote")
+        return self
 
 
 class Output(_Part):

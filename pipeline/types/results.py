@@ -440,6 +440,8 @@ class Evaluation:
         store: the MLflow store that holds it too; None where it was not tracked.
         untracked: why it was not tracked though it should have been.
         unsaved: why the record is not where records are kept, but in the runs folder alone.
+        promotions: what became of the promotions that were settled just now, a line each.
+        unpromoted: why a model was not promoted though it should have been.
         delivery: the command that delivers it later.
         unsent: why alerts were not sent, a line each; the same command sends them later.
         warnings: what is worth knowing and stopped nothing, a line each.
@@ -469,6 +471,8 @@ class Evaluation:
     store: str | None = None
     untracked: str | None = None
     unsaved: str | None = None
+    promotions: tuple[str, ...] = ()
+    unpromoted: str | None = None
     delivery: str = "rankledger sync"
     unsent: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

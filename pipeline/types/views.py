@@ -80,6 +80,7 @@ class Night:
         commit: the commit of the config's repository; None outside one.
         breaks: what changed since the night before.
         failure: why the output was not evaluated; empty where it was.
+        promoted: the version that it promoted in MLflow and the alias, `models:/ranker/3 @champion`; empty if none.
     """
 
     date: str
@@ -95,6 +96,7 @@ class Night:
     commit: str | None
     breaks: tuple[SeriesBreak, ...] = ()
     failure: str = ""
+    promoted: str = ""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Evaluation, Record
 from rankledger.pipeline.workflow.evaluation import evaluation_of
+from rankledger.pipeline.workflow.promote import PromotionResult, pending_promotions, promote
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 
 if TYPE_CHECKING:
@@ -303,7 +304,8 @@ def deliver(
             evaluation = replace(evaluation, unsaved=workspace.records.describe_error(error))
         if store is None:
             return evaluation
-        return replace(evaluation, store=run_page(_log(record, evaluation, workspace.records, store, metric_name)))
+        logged = replace(evaluation, store=run_page(_log(record, evaluation, workspace.records, store, metric_name)))
+        return logged if logged.unsaved else _promoted(logged, promote(record, workspace.records, store))
     except TrackingError as error:
         return replace(evaluation, untracked=str(error))
     except OSError as error:
@@ -312,6 +314,10 @@ def deliver(
     except BaseException as error:
         error.add_note(f"the record is complete: {record.path}")  # for whoever says why it ended
         raise
+
+
+def _promoted(evaluation: _Evaluation, result: PromotionResult) -> _Evaluation:
+    return replace(evaluation, promotions=result.lines, unpromoted=result.reason or None)
 
 
 def _log(
@@ -373,14 +379,18 @@ class SyncResult:
         uploaded: whether it was copied to where records are kept.
         tracked: the MLflow store that it was logged to; None if it was logged to none.
         alerted: the targets of `notify` that got an alert.
+        promotions: what became of its promotions, a line each.
         reason: why it is not delivered; empty if it is.
+        unpromoted: why a model was not promoted though it should have been; empty if none was to be.
     """
 
     evaluation_id: str
     uploaded: bool = False
     tracked: str | None = None
     alerted: tuple[str, ...] = ()
+    promotions: tuple[str, ...] = ()
     reason: str = ""
+    unpromoted: str = ""
 
 
 def sync(
@@ -391,7 +401,7 @@ def sync(
     tracking_uri: str | None = None,
     allow_env: Sequence[str] = (),
 ) -> Iterator[SyncResult]:
-    """Retry pending uploads and MLflow deliveries, oldest first, then alerts; skip evaluations that need nothing.
+    """Retry pending uploads, MLflow deliveries and promotions, oldest first, then alerts; skip evaluations that need nothing.
 
     Args:
         runs_dir: where records are, and the default MLflow store.
@@ -450,7 +460,7 @@ class _Syncer:
             done = replace(done, uploaded=records.keep(path))
             if record.manifest.tracking.wanted and not self._is_delivered(records, evaluation_id):
                 done = replace(done, tracked=self._track(record, records))
-            return done
+            return self._promote(done, record, records)
         except InputError as error:
             return replace(done, reason="; ".join(error.lines))
         except TrackingError as error:
@@ -485,6 +495,21 @@ class _Syncer:
             records.ids()
         except OSError as away:
             self._away[records.place] = away
+
+    def _promote(self, done: SyncResult, record: Record, records: Records) -> SyncResult:
+        """Promote what is pending of a record that is delivered."""
+        if not pending_promotions(record, records):
+            return done
+        tracking = tracking_of(record.path, self._workspace, allow_env=self._allow_env, by_default=False)
+        try:
+            with self._stores.at(tracking) as store:
+                result = promote(record, records, store)
+                done = replace(done, promotions=result.lines, unpromoted=result.reason)
+                if result.away:
+                    raise TrackingError(result.reason, unreachable=True)
+        except TrackingError as error:
+            done = replace(done, unpromoted=str(error))
+        return done
 
     def _track(self, record: Record, records: Records) -> str:
         """Log a record to MLflow; gives the store."""

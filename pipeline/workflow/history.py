@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -12,6 +13,7 @@ from typing import Protocol, TypeVar
 
 from rankledger.pipeline.inference.changepoints import Changepoint, find_changepoints
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
+from rankledger.pipeline.record.promotions import read_promotions
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.gates import Verdict, night_of, overall_effect
@@ -63,6 +65,7 @@ class HistoryEntry:
         commit: of the config's repository; None outside one.
         own_fingerprints: by dataset, what the measure means there, where that is not what it means on others.
         exclusions: by dataset, the digest of what is left out of rankings; `none` where that is nothing.
+        promoted: by model, the version that it promoted in MLflow, and the alias.
     """
 
     evaluation_id: str
@@ -80,6 +83,7 @@ class HistoryEntry:
     commit: str | None
     own_fingerprints: Mapping[str, str] = field(default_factory=dict)
     exclusions: Mapping[str, str] = field(default_factory=dict)
+    promoted: Mapping[str, str] = field(default_factory=dict)
 
 
 @work()
@@ -190,7 +194,21 @@ def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
         exclusions={name: dataset.exclusions_digest or "none" for name, dataset in manifest.datasets.items()},
         version=manifest.environment.packages.get("rankledger"),
         commit=git.commit if git else None,
+        promoted=_promoted(entry),
     )
+
+
+def _promoted(entry: RecordEntry) -> dict[str, str]:
+    """What the evaluation promoted, by model; nothing if its receipt cannot be read."""
+    receipt = None
+    if any(model.promote for model in entry.manifest.models.values()):
+        with suppress(InputError):
+            receipt = read_promotions(entry.records, entry.evaluation_id)
+    return {
+        settled.model: f"models:/{settled.registered}/{settled.version} @{settled.alias}"
+        for settled in (receipt.promotions if receipt else ())
+        if settled.outcome == "promoted"
+    }
 
 
 def nights_of(evaluations: Sequence[Entry]) -> tuple[list[Entry], tuple[str, ...]]:
@@ -273,6 +291,7 @@ def _night(evaluated: HistoryEntry, task: Task, line: Estimate | None, breaks: t
         commit=evaluated.commit,
         breaks=breaks,
         failure="" if line else evaluated.failures[task],
+        promoted=evaluated.promoted.get(model, ""),
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from rankledger.metrics.conventional_scores import sampled
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.inputs import Model as PlannedModel
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput, content_of
@@ -39,6 +40,7 @@ from rankledger.pipeline.types.manifest import (
     RecordedExternalMetrics,
     RecordedFile,
     RecordedMetric,
+    RecordedPromotion,
     TrackingWish,
 )
 from rankledger.pipeline.workflow.inputs import Inputs
@@ -129,11 +131,19 @@ def _plan(planned: Plan) -> dict[str, Any]:
                 owner=model.owner,
                 model_id=model.model_id,
                 model_uri=model.model_uri,
-                **({"shared_seeds": True} if model.shared_seeds else {}),
+                **_optional(model),
             )
             for name, model in planned.models.items()
         },
     }
+
+
+def _optional(model: PlannedModel) -> dict[str, Any]:
+    """What a manifest says of few models."""
+    found: dict[str, Any] = {"shared_seeds": True} if model.shared_seeds else {}
+    if model.promote:
+        found["promote"] = RecordedPromotion(**model.promote.model_dump())
+    return found
 
 
 def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:

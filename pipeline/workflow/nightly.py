@@ -35,6 +35,7 @@ from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_l
 from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, workers_of
 from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.outputs import source_of
+from rankledger.pipeline.workflow.promote import pending_promotions
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
 __all__ = ["AwaitedInput", "Clock", "nightly", "wait_for"]
@@ -239,12 +240,13 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
     evaluation = evaluation_of(record)
     try:
         receipt = read_receipt(workspace.records, path.name)
+        is_left = receipt is None or bool(pending_promotions(record, workspace.records))
     except OSError as error:  # whether MLflow has it cannot be known: what it has is not sent again
         return replace(evaluation, unsaved=workspace.records.describe_error(error))
     store_page = None if receipt is None else run_page(receipt)
     evaluation = replace(evaluation, store=store_page, delivery=sync_command(loaded))
     config = loaded.config.tracking
-    wanted = tracking and config.enabled and record.manifest.tracking.wanted and receipt is None
+    wanted = tracking and config.enabled and record.manifest.tracking.wanted and is_left
     lost = lost_store(record, config) if wanted else None
     with open_for_logging(config if wanted and not lost else None, workspace) as store:
         delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.metric_name)

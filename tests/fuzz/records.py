@@ -17,6 +17,7 @@ import yaml
 
 from rankledger.pipeline.record.alerts import change_log, read_log
 from rankledger.pipeline.record.nights import Holder, Night, read_night
+from rankledger.pipeline.record.promotions import PromotionReceipt, SettledPromotion, read_promotions
 from rankledger.pipeline.record.receipts import Receipt, read_receipt
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.parallel import Workers
@@ -44,6 +45,7 @@ _BESIDE = {
     "accepted.yaml": _ACCEPTED,
     "receipt.json": _RUNS / "records" / f"{_IDS[1]}.receipt.json",
     "alerts.json": _RUNS / "records" / "generated.alerts.json",
+    "promotion.json": _RUNS / "records" / f"{_IDS[1]}.promotion.json",
     "night.json": _RUNS / "records" / "nights" / "generated-2026-11-20.json",
 }
 _FILES = (
@@ -85,6 +87,7 @@ _TOKENS = (
 def _beside() -> None:
     records = open_records(_RUNS)
     read_receipt(records, _IDS[1])
+    read_promotions(records, _IDS[1])
     read_night(records, "nights/generated-2026-11-20.json")
     if log := read_log(records, "generated"):
         log.advanced("generated", NightState(_IDS[1], "2026-11-20", _TIME, "passed"), ["key"], [])
@@ -193,6 +196,9 @@ def _write_beside() -> None:
     _BESIDE["receipt.json"].write_text(json.dumps(asdict(receipt), indent=2))
     failed = NightState(_IDS[0], "2026-11-19", _TIME, "failed")
     change_log(open_records(_RUNS), "generated", lambda log: log.advanced("generated", failed, ["key"], []))
+    settled = SettledPromotion("bm25", "ranker", 3, "champion", "promoted", 3, f"2026-11-20 {_IDS[1]}", _TIME)
+    promotions = PromotionReceipt(_IDS[1], digest, "sqlite:///mlflow.db", (settled,))
+    _BESIDE["promotion.json"].write_text(json.dumps(asdict(promotions), indent=2))
     night = Night(Holder("k", "h", 1, _TIME, _TIME), _IDS)
     _BESIDE["night.json"].parent.mkdir()
     _BESIDE["night.json"].write_bytes(night.written())

@@ -24,6 +24,7 @@ _FIRST = (  # the files that take longest, so that several processes end togethe
     *("test_faults", "test_page_looks", "test_kills", "test_screens", "test_outage", "test_github_night", "test_night"),
     *("test_races", "test_reproduce", "test_large_page", "test_dask", "test_delivery", "test_database", "test_page"),
     "test_wheel",
+    "test_promotion",
 )
 
 

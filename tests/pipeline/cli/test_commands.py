@@ -35,7 +35,7 @@ RUN = "from rankledger.pipeline.cli.app import main; main()"
 WEB = search_collection(40, n_queries=15)
 COMMANDS = [
     *("demo", "init", "evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
-    *("formats", "export"),
+    *("formats", "export", "tag-outputs"),
     *("history", "list", "show", "report", "find", "nightly", "sync", "reproduce", "verify", "prune", "plan"),
     "site",
 ]

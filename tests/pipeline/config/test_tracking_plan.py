@@ -184,3 +184,96 @@ def test_all_that_is_wrong_is_said_at_once():
     lines = findings(of_b(f"    params: {{p: {'x' * 6_001}}}\n    tags: {{mlflow.user: me}}"))
 
     assert [line.partition(": ")[0] for line in lines] == ["a.yaml:7", "a.yaml:8"]
+
+
+PROMOTE = "promote: {model: 'models:/ranker', alias: champion, when: gates_pass}"
+GATES = ("suites:\n", "gates:\n- {name: g, measure: ap, at_least: 0.1}\nsuites:\n")
+
+
+def promoted(uri: str = "models:/ranker/3", promote: str = PROMOTE) -> tuple[str, str]:
+    return of_b(f"    model_uri: {uri}\n    {promote}")
+
+
+def test_a_promotion_is_planned():
+    """Its words are those of the issue tracker's example; `when` may be left out, for there is no other."""
+    (promote,) = [model.promote for model in planned(promoted(), GATES).models.values() if model.promote]
+
+    assert (promote.registered, promote.alias, promote.when) == ("ranker", "champion", "gates_pass")
+    assert planned(promoted(promote=PROMOTE.replace(", when: gates_pass", "")), GATES).models["b"].promote == promote
+
+
+@pytest.mark.parametrize(
+    ("uri", "found"),
+    [
+        ("models:/ranker@champion", "model_uri is models:/ranker@champion, which is no version of models:/ranker"),
+        ("models:/m-0a1b", "model_uri is models:/m-0a1b, which is no version of models:/ranker by number"),
+        ("models:/other/3", "model_uri is models:/other/3, which is no version of models:/ranker by number"),
+        ("models:/ranker/03", "model_uri is models:/ranker/03, which is no version of models:/ranker by number"),
+        ("null", "`model_uri` must name the version that made the outputs; add it, as in models:/ranker/3"),
+    ],
+)
+def test_what_is_promoted_is_a_version_by_its_number(uri, found):
+    """An alias may have moved since the outputs were made, and a logged model is in no registry."""
+    (line,) = findings(promoted(uri), GATES)
+
+    assert line.startswith(f"a.yaml:8: models.b.promote: {found}")
+
+
+def test_what_no_gate_judges_is_not_promoted():
+    """Neither without gates, nor where they are for other models."""
+    nobody = "a.yaml:8: models.b.promote: no gate judges 'b', and what is not judged is not promoted; add a gate"
+
+    assert findings(promoted()) == [nobody]
+    assert findings(promoted(), (GATES[0], GATES[1].replace("name: g", "name: g, models: [a]"))) == [nobody]
+
+
+def test_a_promotion_needs_mlflow():
+    """Where tracking is disabled nobody would ever be asked to promote."""
+    disabled = ("name: n\n", "name: n\ntracking: {enabled: false}\n")
+
+    assert findings(promoted(), GATES, disabled) == [
+        "a.yaml:9: models.b.promote: the alias is MLflow's, and `tracking` is off; enable it, or remove `promote`"
+    ]
+
+
+def test_an_alias_is_of_one_model():
+    """Two models that are promoted to it would take it from each other, every night."""
+    both = ("  a: {outputs: a}\n", f"  a: {{outputs: a, model_uri: 'models:/ranker/2', {PROMOTE}}}\n")
+
+    assert findings(both, promoted(), GATES) == [
+        "a.yaml:8: models.b.promote: 'a' is promoted to the alias 'champion', too; remove one"
+    ]
+    planned(both, promoted(promote=PROMOTE.replace("champion", "challenger")), GATES)
+
+
+def test_families_and_searches_are_no_version():
+    """Replicates are several models, and so is whatever `*` stands for."""
+    for number in (1, 2):
+        Path(f"b{number}").touch()
+    family = ("    outputs: b\n", f"    outputs: b{{replicate}}\n    model_uri: models:/ranker/3\n    {PROMOTE}\n")
+    assert findings(family, GATES) == [
+        "a.yaml:8: models.b.promote: the replicates of 'b' are several models, and an alias stands for one version; "
+        "remove `promote`"
+    ]
+    Path("x.tsv").touch()
+    every = (
+        "  b:\n    outputs: b\n",
+        f"  '*': {{outputs: '{{model}}.tsv', model_uri: 'models:/ranker/3', {PROMOTE}}}\n",
+    )
+    assert any("'*' stands for several models, and an alias for one version" in line for line in findings(every, GATES))
+
+
+@pytest.mark.parametrize(
+    ("promote", "found"),
+    [
+        (PROMOTE.replace("champion", "latest"), "models.b.promote: MLflow reserves the alias 'latest'; choose another"),
+        (PROMOTE.replace("champion", "V3"), "models.b.promote: MLflow reserves the alias 'V3'; choose another"),
+        (PROMOTE.replace("champion", "a b"), "models.b.promote.alias: "),
+        (PROMOTE.replace("models:/ranker", "models:/ranker/3"), "models.b.promote.model: "),
+        (PROMOTE.replace("gates_pass", "always"), "models.b.promote.when: "),
+        (PROMOTE.replace("when", "wen"), "models.b.promote.wen: unknown key 'wen'; did you mean 'when'?"),
+    ],
+)
+def test_a_promotion_that_cannot_be_is_refused_at_its_key(promote, found):
+    """MLflow's own words, what it would refuse, an unknown rule and an unknown key."""
+    assert any(line.startswith("a.yaml:8: ") and found in line for line in findings(promoted(promote=promote), GATES))
