@@ -401,7 +401,7 @@ def sync(
     tracking_uri: str | None = None,
     allow_env: Sequence[str] = (),
 ) -> Iterator[SyncResult]:
-    """Retry pending uploads, MLflow deliveries and promotions, oldest first, then alerts; skip evaluations that need nothing.
+    """Retry pending uploads, deliveries and promotions, oldest first, then alerts; skip what needs nothing.
 
     Args:
         runs_dir: where records are, and the default MLflow store.
