@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, matrix
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Scores, Validation
 from rankledger.pipeline.types.views import OrderAgreement
@@ -444,6 +445,25 @@ def test_the_note_has_the_first_measures_of_each_dataset():
     assert "| bm25 | 0.9000 \\[0.8000,\u00a00.9500\\] |" in lines
     assert text.index("| bm25 |") < text.index("| dense |")
     assert lines[0] == "**Complete:** 2 models on 2 datasets."
+
+
+@pytest.mark.parametrize(
+    ("effects", "said"),
+    [
+        (["pass"] * 5 + ["fail", "stop", "fail"], "✗ 2 of 8 checks failed"),
+        (["pass", "warn", "stop"], "? 1 of 3 checks undecided"),
+        (["pass", "warn"], "✓ 1 of 2 checks passed"),
+        (["pass"], "✓ 1 of 1 check passed"),
+    ],
+    ids=str,
+)
+def test_the_note_begins_with_what_the_gates_came_to(effects, said):
+    """Failures before what is undecided; a slice that is too small to be judged is no check."""
+    verdicts = [Verdict("floor", "web", "bm25", "ap", "all", "fail", effect, "why") for effect in effects]
+    small = replace(verdicts[0], outcome="not judged", effect="pass")
+    text = note(replace(evaluation({"web": board(["bm25"], ["ap"])}), verdicts=(*verdicts, small)))
+
+    assert text.splitlines()[:3] == [said, "", "**Complete:** 1 model on 1 dataset."]
 
 
 # ---- the data
