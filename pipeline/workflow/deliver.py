@@ -285,7 +285,7 @@ _Evaluation = TypeVar("_Evaluation", bound=Evaluation)
 
 
 def deliver(
-    evaluation: _Evaluation, record: Record, workspace: Workspace, *, store: TrackingStore | None, metric_name: str
+    evaluation: _Evaluation, record: Record, workspace: Workspace, *, store: TrackingStore | None, tracking: Tracking
 ) -> _Evaluation:
     """The evaluation with where it is now, or with the reasons why it is not; the record is whole anyhow.
 
@@ -294,7 +294,7 @@ def deliver(
         record: its record, in the runs folder.
         workspace: where records are kept.
         store: the tracking store, which is open; None if nothing is to be logged.
-        metric_name: the template of metric names.
+        tracking: which metrics are logged, and how they are called.
     """
     try:
         try:
@@ -303,7 +303,7 @@ def deliver(
             evaluation = replace(evaluation, unsaved=workspace.records.describe_error(error))
         if store is None:
             return evaluation
-        return replace(evaluation, store=run_page(_log(record, evaluation, workspace.records, store, metric_name)))
+        return replace(evaluation, store=run_page(_log(record, evaluation, workspace.records, store, tracking)))
     except TrackingError as error:
         return replace(evaluation, untracked=str(error))
     except OSError as error:
@@ -319,7 +319,7 @@ def _log(
     evaluation: Evaluation,
     records: Records,
     store: TrackingStore,
-    metric_name: str,
+    tracking: Tracking,
     *,
     again: bool = False,
 ) -> Receipt:
@@ -331,18 +331,19 @@ def _log(
                 with suppress(OSError):  # if it cannot be read, logging once more does no harm
                     receipt = read_receipt(records, record.path.name)
             if receipt is None:
-                receipt = _logged(record, evaluation, store, metric_name)
+                receipt = _logged(record, evaluation, store, tracking)
                 write_receipt(records, receipt)
             return receipt
     except LockedError as error:
         raise TrackingError(str(error)) from None
 
 
-def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, metric_name: str) -> Receipt:
+def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, tracking: Tracking) -> Receipt:
     from rankledger.pipeline.report.markdown import note
     from rankledger.pipeline.tracking.payload import runs_of
 
-    delivered = store.deliver(runs_of(record, metric_name=metric_name, note=note(evaluation)))
+    runs = runs_of(record, metric_name=tracking.metric_name, max_metrics=tracking.max_metrics, note=note(evaluation))
+    delivered = store.deliver(runs)
     return Receipt(
         evaluation_id=record.path.name,
         manifest_sha256=digest_of(record.path),
@@ -358,10 +359,14 @@ def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, metric
 
 
 def run_page(receipt: Receipt) -> str:
-    """The page of the evaluation's own run; the store if that is a database and no server."""
+    """The page of the evaluation's own run, among those for model training; the store if it is no server.
+
+    MLflow opens on its pages for generative AI, unless the address or an earlier visit says otherwise.
+    """
     if not receipt.server.startswith(("http://", "https://")):
         return receipt.server
-    return f"{receipt.server.rstrip('/')}/#/experiments/{receipt.experiment_id}/runs/{receipt.run_id}"
+    run = f"{receipt.server.rstrip('/')}/#/experiments/{receipt.experiment_id}/runs/{receipt.run_id}"
+    return f"{run}?workflowType=machine_learning"
 
 
 @dataclass(frozen=True)
@@ -371,7 +376,7 @@ class SyncResult:
     Attributes:
         evaluation_id: the evaluation.
         uploaded: whether it was copied to where records are kept.
-        tracked: the MLflow store that it was logged to; None if it was logged to none.
+        tracked: its page in MLflow, or the store if that is no server; None if it was not logged.
         reason: why it is not delivered; empty if it is.
     """
 
@@ -480,8 +485,8 @@ class _Syncer:
             self._away[records.place] = away
 
     def _track(self, record: Record, records: Records) -> str:
-        """Log a record to MLflow; gives the store."""
+        """Log a record to MLflow; gives its page."""
         tracking = tracking_of(record.path, self._workspace, allow_env=self._allow_env, by_default=False)
         with self._stores.at(tracking) as store:
             evaluation = evaluation_of(record)
-            return _log(record, evaluation, records, store, tracking.metric_name, again=self._again).server
+            return run_page(_log(record, evaluation, records, store, tracking, again=self._again))

@@ -407,7 +407,7 @@ def evaluate_opened(
         record = _write(evaluation, opened, computed, rendered, manifest, workspace)
         if opened.is_in_memory:
             evaluation = replace(evaluation, _session=_Session(opened, computed, started, command))
-        delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.tracking.metric_name)
+        delivered = deliver(evaluation, record, workspace, store=store, tracking=config.tracking)
         if rendered.error is not None:
             raise rendered.error
         return delivered
