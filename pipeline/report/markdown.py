@@ -69,8 +69,9 @@ def markdown(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
 
 
 def note(evaluation: Evaluation) -> str:
-    """What the gates came to, what was evaluated, the leaderboard by the first measures, and notes on the data."""
+    """What the checks came to, the headline, the leaderboard by the first measures, and notes on the data."""
     lines = [f"{_checks(evaluation.verdicts)}\n"] if evaluation.verdicts else []
+    lines += [f"**{plain(text)}**\n"] if (text := headline_of(evaluation)) else []
     lines += [_completeness(evaluation), ""]
     for board in leaderboards(evaluation):
         lines += [f"### {plain(display_name(board.dataset))}", "", *_leaderboard(board, _MEASURES).in_markdown(), ""]

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from rankledger.pipeline.support.errors import TrackingError, shorten
 from rankledger.pipeline.types.gates import Verdict, night_of, overall_outcome
@@ -43,6 +43,7 @@ from rankledger.pipeline.types.mlflow_names import (
     text_of,
 )
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Record
+from rankledger.pipeline.types.views import ChangeSince
 
 __all__ = [
     "DATASET",
@@ -52,7 +53,6 @@ __all__ = [
     "MANIFEST",
     "MODEL",
     "REPLICATE",
-    "Change",
     "History",
     "Logged",
     "MetricSelection",
@@ -151,38 +151,6 @@ _FIELDS = {
 }
 
 
-class Change(Protocol):
-    """How a figure changed since an earlier evaluation, oriented: positive is better."""
-
-    @property
-    def dataset(self) -> str:
-        """The dataset's name."""
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-
-    @property
-    def measure(self) -> str:
-        """The measure as it is written."""
-
-    @property
-    def since(self) -> str:
-        """Since which evaluation: `previous` or `accepted`."""
-
-    @property
-    def difference(self) -> float | None:
-        """The paired difference; None where there is none."""
-
-    @property
-    def ci_low(self) -> float | None:
-        """Lower end of its interval."""
-
-    @property
-    def ci_high(self) -> float | None:
-        """Upper end."""
-
-
 @dataclass(frozen=True)
 class Logged:
     """What a run says of figures.
@@ -207,14 +175,13 @@ class _MetricGroup:
 class MetricSelection:
     """The figures of a record, by dataset and model."""
 
-    def __init__(self, record: Record, template: str, limit: int, changes: Iterable[Change] = ()) -> None:
+    def __init__(self, record: Record, template: str, limit: int) -> None:
         """Index a record.
 
         Args:
             record: what was evaluated.
             template: that of metric names, with `{measure}` and, if wanted, `{suite}`.
             limit: metrics of a run, at most.
-            changes: since earlier evaluations.
         """
         manifest = record.manifest
         self._limit = limit
@@ -231,8 +198,8 @@ class MetricSelection:
         for compared in record.comparisons:
             if compared.slice == ALL:
                 self._compared[compared.dataset, compared.model][compared.measure].append(compared)
-        self._changes: dict[tuple[str, str], dict[str, list[Change]]] = defaultdict(lambda: defaultdict(list))
-        for change in changes:
+        self._changes: dict[tuple[str, str], dict[str, list[ChangeSince]]] = defaultdict(lambda: defaultdict(list))
+        for change in record.changes:
             self._changes[change.dataset, change.model][change.measure].append(change)
 
     def of_model(self, task: tuple[str, str]) -> Logged:
@@ -490,9 +457,7 @@ class Run:
     history: History | None = None
 
 
-def runs_of(
-    record: Record, *, metric_name: str, max_metrics: int, note: str, changes: Iterable[Change] = ()
-) -> tuple[Run, ...]:
+def runs_of(record: Record, *, metric_name: str, max_metrics: int, note: str) -> tuple[Run, ...]:
     """The runs of an evaluation: one per dataset and model in the config's order, and last the evaluation's own.
 
     A model with replicates has a run for each of them after its own.
@@ -505,7 +470,6 @@ def runs_of(
         metric_name: the template of metric names, with `{measure}` and, if wanted, `{suite}`.
         max_metrics: metrics of a run, at most.
         note: Markdown that describes the evaluation; none where empty.
-        changes: since earlier evaluations.
 
     Raises:
         TrackingError: a name is too long for MLflow, or two names are one to it.
@@ -520,7 +484,7 @@ def runs_of(
         for replicate in ((), *replicates.get(task, ()))
     ]
     last = _milliseconds(manifest.created) + len(tasks)
-    figures = MetricSelection(record, metric_name, max_metrics, changes)
+    figures = MetricSelection(record, metric_name, max_metrics)
     models = [
         _replicate_run(record, task, last - 1 - i, figures)
         if len(task) > 2

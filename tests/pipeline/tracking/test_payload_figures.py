@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.tracking.payload import Logged, MetricSelection
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
-from rankledger.pipeline.types.views import SliceChange
+from rankledger.pipeline.types.views import ChangeSince, SliceChange
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import whole
 
@@ -30,23 +30,16 @@ DIFFERENCE = Comparison(
 )
 
 
-@dataclass(frozen=True)
-class Change:
-    """How a figure changed since an earlier evaluation."""
-
-    dataset: str
-    model: str
-    measure: str
-    since: str
-    difference: float | None
-    ci_low: float | None
-    ci_high: float | None
+def change(**fields: Any) -> ChangeSince:
+    known = {"dataset": "web", "model": "dense", "measure": "ndcg@10", "since": "previous"}
+    return ChangeSince(**known | {"reference": "", "date": "2026-11-19"} | fields)
 
 
 CHANGES = [
-    Change("web", "dense", "ndcg@10", "previous", -0.067, -0.09, -0.04),
-    Change("web", "dense", "ndcg@10", "accepted", 0.01, math.nan, None),
-    Change("web", "bm25", "ndcg@10", "previous", 0.5, 0.4, 0.6),
+    change(difference=-0.067, ci_low=-0.09, ci_high=-0.04),
+    change(since="accepted", difference=0.01, ci_low=math.nan),
+    change(model="bm25", difference=0.5, ci_low=0.4, ci_high=0.6),
+    change(measure="ap", reason="another definition"),
 ]
 
 
@@ -75,9 +68,10 @@ def logged(
     task: tuple[str, str] = ("web", "dense"),
     *,
     limit: int = LIMIT,
-    changes: Sequence[Change] = (),
+    changes: Sequence[ChangeSince] = (),
 ) -> Logged:
-    return MetricSelection(found, template, limit, changes).of_model(task)
+    whole = Record(found.path, found.manifest, summary=lambda: found.summary, changes=lambda: tuple(changes))
+    return MetricSelection(whole if changes else found, template, limit).of_model(task)
 
 
 def selection(found: Record) -> MetricSelection:
