@@ -429,7 +429,8 @@ def test_a_name_in_the_note_is_shown_as_it_is(name):
     html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
 
     assert "<script" not in html
-    assert rendered(text.partition("**Complete")[2]).count(name) == 5  # the heading, the row, `name on name` and `bm25 on name`
+    below = rendered(text.partition("**Complete")[2])
+    assert below.count(name) == 5  # the heading, the row, `name on name` and `bm25 on name`
     assert html.count("<tr>") == 3
     assert html.count("<td") == 2 * 3
 
