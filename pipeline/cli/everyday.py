@@ -111,7 +111,9 @@ def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOption
 @click.command(short_help="Evaluate a night once, when its outputs are there.")
 @click.argument("config", type=click.Path())
 @click.option("--date", metavar="YYYY-MM-DD", help="Night to evaluate, the value of {date} in paths; by default today.")
-@click.option("--again", is_flag=True, help="Evaluate the night again if it was evaluated before.")
+@click.option(
+    "--again", is_flag=True, help="Evaluate an evaluated night again; histories in MLflow get a second point."
+)
 @options.evaluation
 def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) -> None:
     """Evaluate a night of CONFIG once, when its model outputs are there.

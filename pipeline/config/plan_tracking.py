@@ -20,12 +20,13 @@ from rankledger.pipeline.types.mlflow_names import (
     NAME_LIMIT,
     PARAM_LIMIT,
     RESERVED,
+    SINCE,
     TAG_LIMIT,
     WORST_SLICE,
     Naming,
     allowed,
     clashes,
-    experiment_of,
+    history_of,
     overall,
     overview,
     text_of,
@@ -66,7 +67,7 @@ def _too_long(what: str, text: str, limit: int) -> str:
 
 
 def _check_experiment(planning: Planning, dataset: str) -> None:
-    name = experiment_of(planning.config.name, dataset)
+    name = history_of(planning.config.name, dataset)  # the longer one of a dataset's two
     if len(name) > EXPERIMENT_LIMIT:
         message = _too_long("the experiment of this name and dataset", name, EXPERIMENT_LIMIT)
         planning.find(("datasets", dataset), message)
@@ -96,6 +97,9 @@ def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[st
             for baseline in baselines:
                 for field, found in naming.difference(name, baseline).items():
                     yield found, f"{field} of {measure} to {baseline}"
+            for since in SINCE:
+                for field, found in naming.change(name, since).items():
+                    yield found, f"{field} of {measure} since {since}"
 
 
 def _overview_clashes(

@@ -290,6 +290,9 @@ class Tracking(Section):
     metric_name: MetricName = "{suite}/{measure}"
     """Template of the names of figures in MLflow, with `{measure}` and optionally `{suite}`."""
 
+    max_metrics: Whole = Field(40, ge=1, le=1000)
+    """Metrics of a run, at most; the rest is in the record, which the evaluation's run has as its files."""
+
     timeout: Duration = Field(timedelta(seconds=60), json_schema_extra={"default": "1m"})
     """Time limit for logging an evaluation; after that, `rankledger sync` delivers it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -32,6 +33,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, TextTable, counted, n_bytes, plain, short_text
 from rankledger.pipeline.report.verdicts import REASON, add_verdicts
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.views import History, Page, PairedScores
 
@@ -67,12 +69,23 @@ def markdown(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
 
 
 def note(evaluation: Evaluation) -> str:
-    """What was evaluated, the leaderboard with the first measures of each dataset, and notes on the data."""
-    lines = [_completeness(evaluation), ""]
+    """What the checks came to, the headline, the leaderboard by the first measures, and notes on the data."""
+    lines = [f"{_checks(evaluation.verdicts)}\n"] if evaluation.verdicts else []
+    lines += [f"**{plain(text)}**\n"] if (text := headline_of(evaluation)) else []
+    lines += [_completeness(evaluation), ""]
     for board in leaderboards(evaluation):
         lines += [f"### {plain(display_name(board.dataset))}", "", *_leaderboard(board, _MEASURES).in_markdown(), ""]
     lines += [f"- {plain(line)}" for line in (*notes(evaluation), *failures(evaluation.failures))]
     return "\n".join(lines) + "\n"
+
+
+def _checks(verdicts: Sequence[Verdict]) -> str:
+    """What the checks came to, such as `✗ 2 of 8 checks failed`; slices that are too small to be judged are none."""
+    effects = Counter(verdict.effect for verdict in verdicts if verdict.outcome != "not judged")
+    of = f"of {counted(effects.total(), 'check')}"
+    if effects["fail"]:
+        return f"✗ {effects['fail']} {of} failed"
+    return f"? {effects['stop']} {of} undecided" if effects["stop"] else f"✓ {effects['pass']} {of} passed"
 
 
 def _overview(pages: Sequence[Page]) -> list[str]:

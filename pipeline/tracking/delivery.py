@@ -12,13 +12,9 @@ one of the least id is it; the others, ghosts, are marked, ended and deleted. A 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import random
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -27,7 +23,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import TrackingError
-from rankledger.pipeline.tracking.payload import EVALUATION, REPLICATE, Run, RunInput, Task
+from rankledger.pipeline.tracking.conflicts import (
+    DELETED,
+    GHOST,
+    SAME_ROW,
+    ConflictError,
+    delete_ghosts,
+    retry_conflicts,
+    without_retries,
+)
+from rankledger.pipeline.tracking.history import log_histories
+from rankledger.pipeline.tracking.payload import DATASET, EVALUATION, MODEL, REPLICATE, History, Run, RunInput, Task
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 if TYPE_CHECKING:
@@ -35,43 +41,10 @@ if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
     from mlflow.entities import Run as FoundRun
 
-__all__ = ["NO_REGISTRY", "Delivered", "deliver", "logged_model_id", "open_experiments", "without_retries"]
+__all__ = ["NO_REGISTRY", "Delivered", "deliver", "logged_model_id", "open_experiments"]
 
+Item = TypeVar("Item", Run, History)
 Result = TypeVar("Result")
-
-_SAME_ROW = "unique"  # "UNIQUE constraint failed", "violates unique constraint": SQLite and PostgreSQL
-_DELETED = "must be in the 'active' state"  # a run
-_ATTEMPTS = 8
-_PAUSE = 0.2  # seconds, by which those that met once are kept from meeting again
-
-
-class _ConflictError(Exception):
-    """Another delivery of the same evaluation has chosen another run."""
-
-
-def _retry_conflicts(step: Callable[[], Result], *conflicts: str) -> Result:
-    """What a step gives, which may be done again: it is where the server said that another came between.
-
-    Args:
-        step: requests of MLflow's client.
-        conflicts: what the server then says: `_SAME_ROW`, `_DELETED`.
-
-    Raises:
-        Exception: whatever else it raises, or that there is no end of others.
-    """
-    from mlflow.exceptions import MlflowException
-
-    for attempt in range(1, _ATTEMPTS):
-        try:
-            return step()
-        except _ConflictError:
-            pass
-        except MlflowException as error:
-            if not any(conflict in str(error).lower() for conflict in conflicts):
-                raise
-        time.sleep(random.uniform(0, attempt * _PAUSE))
-    return step()
-
 
 _PRIMARY = "mlflow.experiment.primaryMetric"
 
@@ -87,8 +60,12 @@ def open_experiments(client: MlflowClient, runs: Iterable[Run], artifacts: Path 
     Raises:
         TrackingError: one was deleted.
     """
-    primary = {run.experiment: run.primary for run in runs}
+    primary = {name: run.primary for run in runs for name in _experiments_of(run)}
     return {name: _opened(client, name, primary[name], artifacts) for name in primary}
+
+
+def _experiments_of(run: Run) -> list[str]:
+    return [run.experiment, *([run.history.experiment] if run.history else [])]
 
 
 def _opened(client: MlflowClient, name: str, primary: tuple[str, bool] | None, artifacts: Path | None) -> str:
@@ -169,11 +146,9 @@ def logged_model_id(client: MlflowClient, text: str) -> str:
 
 SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselves, and take several requests at a time
 
-_GHOST = "rankledger.ghost"
 _UNLINKED = "rankledger.unlinked"
 _PARENT = "mlflow.parentRunId"
-_IDENTITY = (EVALUATION, "rankledger.dataset", "rankledger.model", REPLICATE, "mlflow.user")  # from a run's beginning
-_RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
+_IDENTITY = (EVALUATION, DATASET, MODEL, REPLICATE, "mlflow.user")  # from a run's beginning
 _THREADS = 4
 _BATCH_LIMITS = {"metrics": 1_000, "params": 100, "tags": 100}
 _BATCH_LENGTH = 1_000
@@ -216,7 +191,7 @@ def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: P
         experiments = open_experiments(client, public, None if is_server else artifacts)
         return _Sender(client, experiments, n_threads=_THREADS if is_server else 1).send(public)
 
-    return _retry_conflicts(attempt, _SAME_ROW, _DELETED)  # another machine may deliver the same
+    return retry_conflicts(attempt, SAME_ROW, DELETED)  # another machine may deliver the same
 
 
 class _Sender:
@@ -231,6 +206,8 @@ class _Sender:
     def send(self, runs: Sequence[Run]) -> Delivered:
         """Have each run once, whole and ended."""
         ids = self.create(runs)
+        histories = [run.history for run in runs if run.history is not None]
+        log_histories(self._client, histories, self._experiments, each=self._each)
         self.fill(runs, ids)
         self.sweep(runs, ids)
         return Delivered(
@@ -263,7 +240,7 @@ class _Sender:
         def fill(run: Run) -> None:
             model_id, missing = models.get(run.logged_model, (None, {}))
             whole = replace(run, tags={**run.tags, **missing, **_parent(run, ids)})
-            _retry_conflicts(lambda: self._fill(whole, ids[run.task], model_id), _SAME_ROW)
+            retry_conflicts(lambda: self._fill(whole, ids[run.task], model_id), SAME_ROW)
 
         self._each(fill, [run for run in waiting if run.task is not None])
         for run in waiting:
@@ -295,8 +272,8 @@ class _Sender:
         """
         for task, found in self._found(runs[-1].tags[EVALUATION], "attributes.status = 'RUNNING'").items():
             if any(str(run.info.run_id) < ids[task] for run in found):
-                raise _ConflictError(ids[task])
-            self._mark([run for run in found if run.info.run_id != ids[task]], ids[task])
+                raise ConflictError(ids[task])
+            delete_ghosts(self._client, [run for run in found if run.info.run_id != ids[task]], ids[task])
 
     def _found(self, evaluation_id: str, further: str = "") -> dict[Task, list[FoundRun]]:
         """The runs of the evaluation that are there, by dataset and model; deleted ones, too, but no marked ghosts."""
@@ -309,8 +286,8 @@ class _Sender:
             ids = list(self._experiments.values())
             page = self._client.search_runs(ids, wanted, ViewType.ALL, _PAGE, page_token=token)
             for run in page:
-                if _GHOST in run.data.tags:
-                    self._mark([run], run.data.tags[_GHOST])  # which may have been broken off
+                if GHOST in run.data.tags:
+                    delete_ghosts(self._client, [run], run.data.tags[GHOST])  # which may have been broken off
                 else:
                     found.setdefault(_task_of(run.data.tags), []).append(run)
             token = page.token or ""
@@ -320,17 +297,10 @@ class _Sender:
         """Which of several runs of one dataset and model counts: that of the least id, whoever looks."""
         first, *others = sorted(found, key=lambda run: str(run.info.run_id))
         run_id = str(first.info.run_id)
-        self._mark(others, run_id)
+        delete_ghosts(self._client, others, run_id)
         if _has_ended(first):
             self._ended[run_id] = first
         return run_id
-
-    def _mark(self, ghosts: Iterable[FoundRun], kept: str) -> None:
-        for ghost in ghosts:
-            if ghost.info.lifecycle_stage != "deleted":
-                self._client.set_tag(ghost.info.run_id, _GHOST, kept)
-                self._client.set_terminated(ghost.info.run_id, "KILLED")
-                self._client.delete_run(ghost.info.run_id)
 
     def _create(self, run: Run) -> None:
         identity = {key: run.tags[key] for key in _IDENTITY if key in run.tags}
@@ -350,11 +320,11 @@ class _Sender:
         models = [LoggedModelInput(model_id)] if model_id else None
         self._client.log_inputs(run_id, [_dataset_input(found) for found in run.inputs], models)
 
-    def _each(self, step: Callable[[Run], Result], runs: Sequence[Run]) -> list[Result]:
-        """The step for every run, a few at a time; none begins once one has failed."""
+    def _each(self, step: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """The step for every run or history, a few at a time; none begins once one has failed."""
         pool = ThreadPoolExecutor(self._n_threads)
         try:
-            return list(pool.map(step, runs))
+            return list(pool.map(step, items))
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -375,9 +345,9 @@ def _has_ended(run: FoundRun) -> bool:
 
 
 def _task_of(tags: Mapping[str, str]) -> Task:
-    if "rankledger.dataset" not in tags:
+    if DATASET not in tags:
         return None
-    task = tags["rankledger.dataset"], tags["rankledger.model"]
+    task = tags[DATASET], tags[MODEL]
     return (*task, tags[REPLICATE]) if REPLICATE in tags else task
 
 
@@ -427,17 +397,3 @@ def _metrics(run: Run, model_id: str | None) -> Iterator[Any]:
             of_model |= {"dataset_name": run.inputs[0].name, "dataset_digest": run.inputs[0].digest}
     for key, value in run.metrics.items():
         yield Metric(key, value, run.end, 0, **of_model)
-
-
-@contextlib.contextmanager
-def without_retries() -> Iterator[None]:
-    """MLflow's own retries off for a while: it reads its settings at every request."""
-    before = os.environ.get(_RETRIES)
-    os.environ[_RETRIES] = "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_RETRIES]
-        else:
-            os.environ[_RETRIES] = before

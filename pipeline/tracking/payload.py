@@ -1,9 +1,9 @@
 """A record as MLflow runs: names, metrics and tags to log, worked out from the record alone.
 
 Conventions: a figure that is not finite is never logged, for one NaN breaks the page of a run; `.n_undefined` says that
-it is undefined. A run has at most 200 metrics. Beyond, they are taken in the order of `_Order`, what belongs together
-wholly or not at all, and within one order as the config lists its suites and measures. Of each suite one measure is
-primary: the one that leads on the dataset, or the first of a suite without it.
+it is undefined. A run has so many metrics at most. Beyond, they are taken in the order of `_Order`, what belongs
+together wholly or not at all, and within one order as the config lists its suites and measures. Of each suite one
+measure is primary: the one that leads on the dataset, or the first of a suite without it.
 
 Names are those of `types.mlflow_names`. A value that is too long ends in `…`; the record has the whole.
 """
@@ -17,13 +17,13 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from rankledger.pipeline.support.errors import TrackingError, shorten
-from rankledger.pipeline.types.gates import Verdict, overall_outcome
+from rankledger.pipeline.types.gates import Verdict, night_of, overall_outcome
 from rankledger.pipeline.types.manifest import Dataset, Description
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
@@ -37,17 +37,23 @@ from rankledger.pipeline.types.mlflow_names import (
     allowed,
     clashes,
     experiment_of,
+    history_of,
     overall,
     overview,
     text_of,
 )
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Record
+from rankledger.pipeline.types.views import ChangeSince
 
 __all__ = [
+    "DATASET",
     "EVALUATION",
+    "FAILED",
+    "HISTORY",
     "MANIFEST",
-    "METRIC_LIMIT",
+    "MODEL",
     "REPLICATE",
+    "History",
     "Logged",
     "MetricSelection",
     "Run",
@@ -60,11 +66,21 @@ __all__ = [
 EVALUATION = "rankledger.evaluation"
 """The tag by which every run of an evaluation is found again."""
 
+DATASET = "rankledger.dataset"
+MODEL = "rankledger.model"
+"""The tags that say of what a model's run or history is."""
+
+FAILED = "rankledger.failed"
+"""The tag of a FAILED run that says what failed: `gates` of the evaluation, or the `output` of a model."""
+
 MANIFEST = "rankledger.manifest_sha256"
 """The tag that the evaluation's own run alone has: the hash of its record's manifest."""
 
 REPLICATE = "rankledger.replicate"
 """The tag that the run of a replicate alone has: the replicate's name."""
+
+HISTORY = "rankledger.history"
+"""The tag that the histories of models have: the name of the evaluation."""
 
 Task: TypeAlias = tuple[str, ...] | None
 """What a run is of: a dataset and a model, a replicate after them, or the whole evaluation."""
@@ -93,10 +109,6 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-METRIC_LIMIT = 200
-"""Metrics of one run: pages and charts of MLflow stay quick, and its database small."""
-
-
 class _Order(IntEnum):
     """What is logged first where not all can be."""
 
@@ -106,25 +118,28 @@ class _Order(IntEnum):
     WORST_SLICE = 1
     """Their worst slices."""
 
-    UNDEFINED = 2
+    CHANGE = 2
+    """How figures changed since the previous and since the accepted evaluation."""
+
+    UNDEFINED = 3
     """How many queries are undefined, by measures where there are any."""
 
-    EXTRA = 3
+    EXTRA = 4
     """External metrics."""
 
-    ESTIMATE = 4
+    ESTIMATE = 5
     """The figures of the other measures."""
 
-    PRIMARY_DIFFERENCE = 5
+    PRIMARY_DIFFERENCE = 6
     """How the primary measures differ from other models."""
 
-    INTERVAL = 6
+    INTERVAL = 7
     """The intervals of the other measures."""
 
-    DIFFERENCE = 7
+    DIFFERENCE = 8
     """How these differ from other models."""
 
-    DETAIL = 8
+    DETAIL = 9
     """Their standard errors, bounds over ties, and that no query is undefined."""
 
 
@@ -160,9 +175,16 @@ class _MetricGroup:
 class MetricSelection:
     """The figures of a record, by dataset and model."""
 
-    def __init__(self, record: Record, template: str) -> None:
-        """Index a record; the template is that of metric names, with `{measure}` and, if wanted, `{suite}`."""
+    def __init__(self, record: Record, template: str, limit: int) -> None:
+        """Index a record.
+
+        Args:
+            record: what was evaluated.
+            template: that of metric names, with `{measure}` and, if wanted, `{suite}`.
+            limit: metrics of a run, at most.
+        """
         manifest = record.manifest
+        self._limit = limit
         self._manifest = manifest
         self._naming = Naming(template, manifest.bootstrap.confidence)
         self._lines: dict[tuple[str, str], dict[str, list[Estimate]]] = defaultdict(lambda: defaultdict(list))
@@ -176,6 +198,9 @@ class MetricSelection:
         for compared in record.comparisons:
             if compared.slice == ALL:
                 self._compared[compared.dataset, compared.model][compared.measure].append(compared)
+        self._changes: dict[tuple[str, str], dict[str, list[ChangeSince]]] = defaultdict(lambda: defaultdict(list))
+        for change in record.changes:
+            self._changes[change.dataset, change.model][change.measure].append(change)
 
     def of_model(self, task: tuple[str, str]) -> Logged:
         """What the run of a model on a dataset says: every suite's figures, differences, and its own numbers."""
@@ -188,12 +213,13 @@ class MetricSelection:
             whole = next(line for line in lines if line.slice == ALL)
             parts += _own(self._naming.own(name), measure, whole, [*_FIELDS] if measure in primary else ())
             parts += self._differences(task, measure, name, measure in primary)
+            parts += self._changed(task, measure, name)
             worst = self._worst_slice(task, measure) if measure in primary else None
             if worst is not None:
                 found = ((self._naming.worst_slice(name), f"the worst slice of {measure}", worst[1]),)
                 parts.append(_part(_Order.WORST_SLICE, found))
                 tags[WORST_SLICE + name] = worst[0]
-        return _logged([*parts, *self._external_metrics(model)], tags)
+        return self._logged([*parts, *self._external_metrics(model)], tags)
 
     def of_replicate(self, dataset: str, model: str, replicate: str) -> Logged:
         """What the run of a replicate says: every suite's figures."""
@@ -203,7 +229,7 @@ class MetricSelection:
             figure = self._replicates.get((dataset, model, replicate, measure))
             order = _Order.PRIMARY if measure in primary else _Order.ESTIMATE
             parts.append(_part(order, [(self._name(suite, measure), measure, figure)]))
-        return _logged(parts, {})
+        return self._logged(parts, {})
 
     def of_evaluation(self) -> Logged:
         """What the evaluation's own run says: how its models did, so that its nights can be seen side by side.
@@ -220,7 +246,7 @@ class MetricSelection:
                 names = self._naming.own(overall(model, self._key(measure)))
                 first = [_Order.ESTIMATE] if measure in primary else ()
                 parts += _own(names, f"{measure} of {model}", lines[0], first)
-        return _logged(parts, {})
+        return self._logged(parts, {})
 
     def _overview(self, dataset: str, model: str) -> _MetricGroup:
         measure = self._manifest.lead[dataset]
@@ -263,10 +289,27 @@ class MetricSelection:
             names, owner = self._naming.difference(name, line.baseline), f"{measure} of {line.baseline}"
             yield _part(order, ((names[key], _owner(key, owner), getattr(line, key)) for key in names))
 
+    def _changed(self, task: tuple[str, str], measure: str, name: str) -> Iterator[_MetricGroup]:
+        for line in self._changes[task][measure]:
+            names, owner = self._naming.change(name, line.since), f"{measure} since {line.since}"
+            yield _part(_Order.CHANGE, ((names[key], _owner(key, owner), getattr(line, key)) for key in names))
+
     def _external_metrics(self, model: str) -> Iterator[_MetricGroup]:
         external = self._manifest.external_metrics.get(model)
         for number, figure in external.numbers.items() if external else ():
             yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
+
+    def _logged(self, parts: Sequence[_MetricGroup], tags: Mapping[str, str]) -> Logged:
+        """As many of the parts as a run takes, in the order of importance, under names that MLflow allows."""
+        every = by_name("measures", (metric for part in parts for metric in part.metrics))
+        chosen: dict[str, float] = {}
+        for part in sorted(parts, key=lambda part: part.order):
+            further = {allowed(name): figure for name, _, figure in part.metrics if allowed(name) not in chosen}
+            if len(chosen) + len(further) <= self._limit:
+                chosen |= further
+        n_left_out = len(every) - len(chosen)
+        left_out = {"rankledger.n_metrics_left_out": str(n_left_out)} if n_left_out else {}
+        return Logged({name: figure for name, figure in every.items() if name in chosen}, {**tags, **left_out})
 
 
 def _measures_of(manifest: Description, dataset: str) -> list[tuple[str, str]]:
@@ -320,19 +363,7 @@ def _worst(lines: Sequence[Estimate], direction: str) -> Estimate | None:
     return worst if whole is None or not sign * figure > sign * whole else None
 
 
-def _logged(parts: Sequence[_MetricGroup], tags: Mapping[str, str]) -> Logged:
-    """As many of the parts as a run takes, in the order of importance, under names that MLflow allows."""
-    every = by_name("measures", (metric for part in parts for metric in part.metrics))
-    chosen: dict[str, float] = {}
-    for part in sorted(parts, key=lambda part: part.order):
-        further = {allowed(name): figure for name, _, figure in part.metrics if allowed(name) not in chosen}
-        if len(chosen) + len(further) <= METRIC_LIMIT:
-            chosen |= further
-    n_left_out = len(every) - len(chosen)
-    left_out = {"rankledger.n_metrics_left_out": str(n_left_out)} if n_left_out else {}
-    return Logged({name: figure for name, figure in every.items() if name in chosen}, {**tags, **left_out})
-
-
+_EPOCH = date(1970, 1, 1)
 _DAY_LIMIT = 40  # letters of a `--date` that is none
 
 
@@ -360,6 +391,34 @@ class RunInput:
 
 
 @dataclass(frozen=True)
+class History:
+    """The long-lived run of a model on a dataset, and the points that an evaluation adds to it.
+
+    Attributes:
+        experiment: the experiment's name.
+        name: what tables and charts call it.
+        tags: those that it has from its beginning: whose it is, and what its points are.
+        start: milliseconds since 1970, UTC, at which it began if this is its first evaluation.
+        step: days from 1970-01-01 to the night's date.
+        time: milliseconds since 1970, UTC, at which the evaluation ended.
+        metrics: the figures, one point each.
+    """
+
+    experiment: str
+    name: str
+    tags: Mapping[str, str]
+    start: int
+    step: int
+    time: int
+    metrics: Mapping[str, float]
+
+    @property
+    def task(self) -> tuple[str, str]:
+        """The dataset and the model."""
+        return self.tags[DATASET], self.tags[MODEL]
+
+
+@dataclass(frozen=True)
 class Run:
     """One run as it is to be logged.
 
@@ -375,10 +434,11 @@ class Run:
         artifacts: a folder whose files are kept with it.
         task: the dataset and the model, and the replicate for the run of one, whose parent is the model's run; None for
             the evaluation's own run.
-        failed: whether the model's output was missing or refused.
+        failed: whether the model's output was missing or refused, or a gate failed, of the evaluation's own run.
         primary: the metric that the experiment's runs are distinguished by, and whether more of it is better; the tags
             `mlflow.experiment.primaryMetric.name` and `.greaterIsBetter` of the experiment. None if there is none.
         logged_model: `models:/…`, the logged or registered model that the metrics are of, too; None where none is.
+        history: the long-lived run of the same model that gets the metrics as points; None where none does.
     """
 
     experiment: str
@@ -394,9 +454,10 @@ class Run:
     failed: bool = False
     primary: tuple[str, bool] | None = None
     logged_model: str | None = None
+    history: History | None = None
 
 
-def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
+def runs_of(record: Record, *, metric_name: str, max_metrics: int, note: str) -> tuple[Run, ...]:
     """The runs of an evaluation: one per dataset and model in the config's order, and last the evaluation's own.
 
     A model with replicates has a run for each of them after its own.
@@ -407,6 +468,7 @@ def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
     Args:
         record: what was evaluated.
         metric_name: the template of metric names, with `{measure}` and, if wanted, `{suite}`.
+        max_metrics: metrics of a run, at most.
         note: Markdown that describes the evaluation; none where empty.
 
     Raises:
@@ -422,7 +484,7 @@ def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
         for replicate in ((), *replicates.get(task, ()))
     ]
     last = _milliseconds(manifest.created) + len(tasks)
-    figures = MetricSelection(record, metric_name)
+    figures = MetricSelection(record, metric_name, max_metrics)
     models = [
         _replicate_run(record, task, last - 1 - i, figures)
         if len(task) > 2
@@ -465,6 +527,9 @@ def _evaluation_run(record: Record, start: int, figures: MetricSelection, note: 
     settings |= {f"bootstrap.{name}": value for name, value in manifest.bootstrap}
     tags = {MANIFEST: hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
     tags |= {**logged.tags, **_gates(record.verdicts)}
+    failed = overall_outcome(record.verdicts) == "fail"
+    if failed:
+        tags[FAILED] = "gates"
     if note:
         tags["mlflow.note.content"] = _shortened(note)
     return Run(
@@ -477,6 +542,7 @@ def _evaluation_run(record: Record, start: int, figures: MetricSelection, note: 
         metrics=logged.metrics,
         inputs=_inputs(manifest.datasets),
         artifacts=record.path,
+        failed=failed,
     )
 
 
@@ -491,13 +557,34 @@ def _model_run(record: Record, task: tuple[str, str], start: int, figures: Metri
     ]
     tags |= {"rankledger.warnings": "\n".join(warnings)} if warnings else {}
     run = _task_run(record, task, start, figures, {**logged.tags, **tags})
-    return replace(run, metrics=logged.metrics)
+    run = replace(run, metrics=logged.metrics)
+    return replace(run, history=_history(manifest, run)) if logged.metrics else run
+
+
+_NOTE = """\
+One point per record and metric. The step is the night's date in days since 1970-01-01, the time that of the record: \
+choose *Time (wall)* as the x-axis to see dates. A night that was evaluated again has a point for each record."""
+
+
+def _history(manifest: Description, run: Run) -> History:
+    """The history of the model that a run is of, and its points."""
+    night = night_of(manifest.date, datetime.fromisoformat(manifest.created))
+    tags = {HISTORY: manifest.name, "mlflow.note.content": _NOTE}
+    return History(
+        experiment=_experiment(history_of(manifest.name, run.tags[DATASET])),
+        name=shorten(run.tags[MODEL], NAME_LIMIT),
+        tags=tags | {key: run.tags[key] for key in (DATASET, MODEL, "mlflow.user") if key in run.tags},
+        start=run.start,
+        step=(night - _EPOCH).days,
+        time=run.end,
+        metrics=run.metrics,
+    )
 
 
 def _failed_run(record: Record, task: tuple[str, str], start: int, figures: MetricSelection, reason: str) -> Run:
     verbatim = reason.replace("\n", "\n    ")  # Markdown would take `_` and `*` in a path for emphasis
     note = _shortened(f"Not evaluated:\n\n    {verbatim}")
-    tags = {"rankledger.failure": reason, "mlflow.note.content": note}
+    tags = {FAILED: "output", "rankledger.failure": reason, "mlflow.note.content": note}
     return replace(_task_run(record, task, start, figures, tags), failed=True)
 
 
@@ -508,7 +595,7 @@ def _task_run(
     manifest = record.manifest
     dataset, model = task
     described = manifest.models[model]
-    found_by = {"rankledger.dataset": dataset, "rankledger.model": model}
+    found_by = {DATASET: dataset, MODEL: model}
     found_by |= _gates([verdict for verdict in record.verdicts if verdict.model == model])
     named = {"owner": described.owner, "model_id": described.model_id, "model_uri": described.model_uri}
     found_by |= {f"rankledger.{key}": value for key, value in named.items() if value is not None}

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rankledger.pipeline.support.errors import TrackingError
-from rankledger.pipeline.tracking.delivery import NO_REGISTRY, without_retries
+from rankledger.pipeline.tracking.conflicts import without_retries
+from rankledger.pipeline.tracking.delivery import NO_REGISTRY
 from rankledger.pipeline.types.manifest import is_evaluation_id
 
 if TYPE_CHECKING:

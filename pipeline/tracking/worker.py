@@ -33,7 +33,7 @@ from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.credentials import public_uri, without_credentials
 from rankledger.pipeline.support.errors import TrackingError, shorten
 from rankledger.pipeline.tracking.delivery import deliver
-from rankledger.pipeline.tracking.payload import EVALUATION, MANIFEST, Run, RunInput
+from rankledger.pipeline.tracking.payload import EVALUATION, MANIFEST, History, Run, RunInput
 from rankledger.pipeline.tracking.promotion import Promotion, promote, tag_outputs
 from rankledger.pipeline.types.manifest import is_evaluation_id
 
@@ -243,6 +243,7 @@ def _run_of(plain: Mapping[str, Any]) -> Run:
             "artifacts": plain["artifacts"] and Path(plain["artifacts"]),
             "task": plain["task"] and tuple(plain["task"]),
             "primary": plain["primary"] and tuple(plain["primary"]),
+            "history": plain["history"] and History(**plain["history"]),
         }
     )
 

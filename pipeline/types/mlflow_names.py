@@ -2,7 +2,8 @@
 
 Conventions: the template names a figure, `search/ndcg_at_10`, and what goes with it has the same name in further
 sections: `search.ci95/` (`.low`, `.high`), `search.detail/` (`.std_error`, `.n_undefined` and the bounds of ties),
-`search.vs_bm25/` (the difference to another model) and `search.worst_slice/`. A section is what stands before the last
+`search.vs_bm25/` (the difference to another model), `search.vs_previous/` (the change since an earlier evaluation) and
+`search.worst_slice/`. A section is what stands before the last
 slash; under a template without one they are `ci95/`, `detail/` and so on. A letter that MLflow does not allow becomes
 `_`, and names that then coincide are refused. Limits are MLflow's own, but for that of experiments: it lets names of
 500 letters pass that its database has no room for.
@@ -26,12 +27,14 @@ __all__ = [
     "NAME_LIMIT",
     "PARAM_LIMIT",
     "RESERVED",
+    "SINCE",
     "TAG_LIMIT",
     "WORST_SLICE",
     "Naming",
     "allowed",
     "clashes",
     "experiment_of",
+    "history_of",
     "overall",
     "overview",
     "section",
@@ -56,6 +59,8 @@ RESERVED = ("mlflow.", "rankledger.")
 FINGERPRINT = "rankledger.fingerprint."
 WORST_SLICE = "rankledger.worst_slice."
 EXTRA = "extra/"
+SINCE = ("previous", "accepted")
+"""The earlier evaluations since which figures change."""
 
 MODEL_ID = re.compile(r"m-[A-Za-z0-9]+")
 MODEL_URI = re.compile(r"models:/(m-[A-Za-z0-9]+|[^/:@\x00-\x1f]+(/[0-9]{1,9}|@[\w-]+))")
@@ -70,7 +75,8 @@ _OWN = {  # a field of an estimate: the section it is in, which is of intervals 
     "ties_least": ("detail", ".ties_least"),
     "ties_greatest": ("detail", ".ties_greatest"),
 }
-_DIFFERENCE = {"difference": "", "ci_low": ".low", "ci_high": ".high", "p_corrected": ".p_corrected"}
+_CHANGE = {"difference": "", "ci_low": ".low", "ci_high": ".high"}
+_DIFFERENCE = {**_CHANGE, "p_corrected": ".p_corrected"}
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,16 @@ class Naming:
         """The names of a difference to a model, by the field of the comparison."""
         stem = _beside(name, f"vs_{section(baseline)}")
         return {field: stem + ending for field, ending in _DIFFERENCE.items()}
+
+    def change(self, name: str, since: str) -> Mapping[str, str]:
+        """The names of a change, by the field of its line.
+
+        Args:
+            name: the figure's.
+            since: one of `SINCE`.
+        """
+        stem = _beside(name, f"vs_{since}")
+        return {field: stem + ending for field, ending in _CHANGE.items()}
 
     def worst_slice(self, name: str) -> str:
         """The name of the figure in the slice where it is worst."""
@@ -131,6 +147,11 @@ def section(name: str) -> str:
 def experiment_of(name: str, dataset: str | None = None) -> str:
     """The experiment of an evaluation, or of its models on a dataset."""
     return name if dataset is None else f"{name}/{dataset}"
+
+
+def history_of(name: str, dataset: str) -> str:
+    """The experiment of the histories of its models there: no other has it, as names of evaluations have no spaces."""
+    return f"{name} history/{dataset}"
 
 
 @lru_cache(maxsize=20_000)  # the models of a dataset share their names

@@ -286,7 +286,7 @@ _Evaluation = TypeVar("_Evaluation", bound=Evaluation)
 
 
 def deliver(
-    evaluation: _Evaluation, record: Record, workspace: Workspace, *, store: TrackingStore | None, metric_name: str
+    evaluation: _Evaluation, record: Record, workspace: Workspace, *, store: TrackingStore | None, tracking: Tracking
 ) -> _Evaluation:
     """The evaluation with where it is now, or with the reasons why it is not; the record is whole anyhow.
 
@@ -295,7 +295,7 @@ def deliver(
         record: its record, in the runs folder.
         workspace: where records are kept.
         store: the tracking store, which is open; None if nothing is to be logged.
-        metric_name: the template of metric names.
+        tracking: which metrics are logged, and how they are called.
     """
     try:
         try:
@@ -304,7 +304,7 @@ def deliver(
             evaluation = replace(evaluation, unsaved=workspace.records.describe_error(error))
         if store is None:
             return evaluation
-        logged = replace(evaluation, store=run_page(_log(record, evaluation, workspace.records, store, metric_name)))
+        logged = replace(evaluation, store=run_page(_log(record, evaluation, workspace.records, store, tracking)))
         return logged if logged.unsaved else _promoted(logged, promote(record, workspace.records, store))
     except TrackingError as error:
         return replace(evaluation, untracked=str(error))
@@ -325,7 +325,7 @@ def _log(
     evaluation: Evaluation,
     records: Records,
     store: TrackingStore,
-    metric_name: str,
+    tracking: Tracking,
     *,
     again: bool = False,
 ) -> Receipt:
@@ -337,18 +337,19 @@ def _log(
                 with suppress(OSError):  # if it cannot be read, logging once more does no harm
                     receipt = read_receipt(records, record.path.name)
             if receipt is None:
-                receipt = _logged(record, evaluation, store, metric_name)
+                receipt = _logged(record, evaluation, store, tracking)
                 write_receipt(records, receipt)
             return receipt
     except LockedError as error:
         raise TrackingError(str(error)) from None
 
 
-def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, metric_name: str) -> Receipt:
+def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, tracking: Tracking) -> Receipt:
     from rankledger.pipeline.report.markdown import note
     from rankledger.pipeline.tracking.payload import runs_of
 
-    delivered = store.deliver(runs_of(record, metric_name=metric_name, note=note(evaluation)))
+    runs = runs_of(record, metric_name=tracking.metric_name, max_metrics=tracking.max_metrics, note=note(evaluation))
+    delivered = store.deliver(runs)
     return Receipt(
         evaluation_id=record.path.name,
         manifest_sha256=digest_of(record.path),
@@ -364,10 +365,14 @@ def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, metric
 
 
 def run_page(receipt: Receipt) -> str:
-    """The page of the evaluation's own run; the store if that is a database and no server."""
+    """The page of the evaluation's own run, among those for model training; the store if it is no server.
+
+    MLflow opens on its pages for generative AI, unless the address or an earlier visit says otherwise.
+    """
     if not receipt.server.startswith(("http://", "https://")):
         return receipt.server
-    return f"{receipt.server.rstrip('/')}/#/experiments/{receipt.experiment_id}/runs/{receipt.run_id}"
+    run = f"{receipt.server.rstrip('/')}/#/experiments/{receipt.experiment_id}/runs/{receipt.run_id}"
+    return f"{run}?workflowType=machine_learning"
 
 
 @dataclass(frozen=True)
@@ -377,7 +382,7 @@ class SyncResult:
     Attributes:
         evaluation_id: the evaluation.
         uploaded: whether it was copied to where records are kept.
-        tracked: the MLflow store that it was logged to; None if it was logged to none.
+        tracked: its page in MLflow, or the store if that is no server; None if it was not logged.
         alerted: the targets of `notify` that got an alert.
         promotions: what became of its promotions, a line each.
         reason: why it is not delivered; empty if it is.
@@ -512,8 +517,8 @@ class _Syncer:
         return done
 
     def _track(self, record: Record, records: Records) -> str:
-        """Log a record to MLflow; gives the store."""
+        """Log a record to MLflow; gives its page."""
         tracking = tracking_of(record.path, self._workspace, allow_env=self._allow_env, by_default=False)
         with self._stores.at(tracking) as store:
             evaluation = evaluation_of(record)
-            return _log(record, evaluation, records, store, tracking.metric_name, again=self._again).server
+            return run_page(_log(record, evaluation, records, store, tracking, again=self._again))

@@ -452,7 +452,7 @@ def evaluate_opened(
             evaluation = replace(evaluation, warnings=(*evaluation.warnings, changes.warning))
         if opened.is_in_memory:
             evaluation = replace(evaluation, _session=_Session(opened, computed, started, command))
-        delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.tracking.metric_name)
+        delivered = deliver(evaluation, record, workspace, store=store, tracking=config.tracking)
         for error in (rendered.error, changes.error):
             if error is not None:
                 raise error

@@ -209,6 +209,8 @@ def nightly(
             if path := claim.records.fetch(earlier):
                 return _alerted(_delivered(path, loaded, workspace, tracking=tracking), loaded, workspace)
         opened = _ready(Path(config), loaded, night, clock)
+        if again and claim.evaluations and tracking and loaded.config.tracking.enabled:
+            say(f"{loaded.config.name} {night} is evaluated again: histories in MLflow get a second point that night")
         evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
         claim.begin(evaluation_id)
         evaluation = evaluate_opened(
@@ -249,7 +251,7 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
     wanted = tracking and config.enabled and record.manifest.tracking.wanted and is_left
     lost = lost_store(record, config) if wanted else None
     with open_for_logging(config if wanted and not lost else None, workspace) as store:
-        delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.metric_name)
+        delivered = deliver(evaluation, record, workspace, store=store, tracking=config)
     return replace(delivered, untracked=lost) if lost else delivered
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import Any
 import pytest
 
 from rankledger.pipeline.tracking.delivery import Delivered, deliver, open_experiments
-from rankledger.pipeline.tracking.payload import Run, RunInput
+from rankledger.pipeline.tracking.payload import History, Run, RunInput
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
+from tests.support.histories import Points, points_in
 
 __all__ = ["Ledger", "ledger", "spoil_each"]
 
@@ -39,14 +41,26 @@ class Ledger:
     client: Any
     record: Path
     _names: list[str] = field(default_factory=list)
+    _points: dict[str, set[tuple[str, int, int, float]]] = field(default_factory=lambda: defaultdict(set))
 
-    def evaluation(self) -> list[Run]:
-        """The runs of one that the server has not seen yet: of two models, one without output, and its own."""
+    def evaluation(self, series: str = "") -> list[Run]:
+        """The runs of one that the server has not seen yet: of two models, one without output, and its own.
+
+        Args:
+            series: the name of the history that it is the next night of; by default one of its own.
+        """
         self._names.append(f"nightly {len(self._names)}")
+        history = self._history(series or self._names[-1])
         judgments = (RunInput("web", "a" * 64, "local", "{}"),)
         models = [
             self._run(
-                model, place, metrics=metrics, inputs=judgments, failed=not metrics, primary=("search/ndcg_at_10", True)
+                model,
+                place,
+                metrics=metrics,
+                inputs=judgments,
+                failed=not metrics,
+                primary=("search/ndcg_at_10", True),
+                history=history if metrics else None,
             )
             for place, (model, metrics) in enumerate(FIGURES.items())
         ]
@@ -59,14 +73,28 @@ class Ledger:
         for run in runs * 3:
             identity = {key: value for key, value in run.tags.items() if key != "team"}
             self.client.create_run(experiments[run.experiment], run.start, identity, run.name)
+        for number in range(3):
+            self._write_history(runs, experiments, step=number)
         return runs
+
+    def _write_history(self, runs: Sequence[Run], experiments: Mapping[str, str], step: int) -> None:
+        """Create another run of the history, which has a night that no other one has."""
+        (history,) = (run.history for run in runs if run.history)
+        made = self.client.create_run(experiments[history.experiment], history.start, dict(history.tags), history.name)
+        for key, value in history.metrics.items():
+            self.client.log_metric(made.info.run_id, key, value + step, timestamp=START, step=step)
+            self._points[history.tags["rankledger.history"]].add((key, step, START, value + step))
 
     def deliver(self, runs: Sequence[Run]) -> Delivered:
         """Deliver them through the proxy."""
         return deliver(self.client, runs, uri=self.proxy.uri, artifacts=self.record)
 
     def check(self, runs: Sequence[Run], delivered: Delivered) -> None:
-        """Assert that it holds every run once, ended and whole, and beside them only ghosts that are deleted."""
+        """Assert that it holds every run once, ended and whole, and beside them only ghosts that are deleted.
+
+        The history has the points of these runs once, and those of all that were checked before.
+        """
+        self.check_history(runs)
         rows = self._ask(
             "select r.run_uuid, r.name, r.status, r.lifecycle_stage, r.start_time, r.end_time, g.value is not null"
             " from runs r join tags t using (run_uuid)"
@@ -83,6 +111,24 @@ class Ledger:
         for run in runs:
             self._check_contents(run, _id_of(run, delivered))
         assert {file.path for file in self.client.list_artifacts(delivered.run_id)} == FILES.keys()
+
+    def check_history(self, *evaluations: Sequence[Run]) -> None:
+        """Assert that the history of evaluations has the points of these and of all checked before, each once."""
+        (name,) = {run.history.tags["rankledger.history"] for runs in evaluations for run in runs if run.history}
+        for history in (run.history for runs in evaluations for run in runs if run.history):
+            self._points[name] |= {(key, history.step, history.time, value) for key, value in history.metrics.items()}
+        assert self.points(name) == sorted(self._points[name])
+
+    def points(self, name: str) -> Points:
+        """The points of a history, whose server is asked directly."""
+        return points_in(f"http://{self.proxy.server}", name)["web", "bm25"]
+
+    def _history(self, name: str) -> History:
+        """The night after the last one, of a history."""
+        night = len(self._names)
+        tags = {"rankledger.history": name, "rankledger.dataset": "web", "rankledger.model": "bm25"}
+        metrics = {key: value + night for key, value in FIGURES["bm25"].items()}
+        return History(f"{name} history/web", "bm25", tags, START, 20_000 + night, START + night, metrics)
 
     def _run(self, model: str | None, place: int, **fields: Any) -> Run:
         name = self._names[-1]

@@ -51,16 +51,20 @@ def uri(mlflow: str) -> str:
 
 
 def test_a_run_takes_few_requests(mlflow, tmp_path):
-    """Of a second night: four per run, one per experiment, three searches, the record's files and where they go."""
+    """Of a second night: four per run, one per history, one per experiment, five searches, and the record's files.
+
+    Of the five runs three are of models with figures, which have histories, in an experiment for each of two datasets.
+    """
     track(write(tmp_path / "counted", name="counted"), uri=mlflow, artifacts=tmp_path)
     with proxy_to(mlflow) as between:
         track(write(tmp_path / "counted", name="counted", hex_id="77777777"), uri=between.uri, artifacts=tmp_path)
         sent = [call.path.rpartition("/")[2] for call in between.calls]
 
     assert Counter(sent) == {
-        "get-by-name": 3,
-        "search": 3,
-        **dict.fromkeys(["create", "log-batch", "log-inputs", "update"], 5),
+        "get-by-name": 3 + 2,
+        "search": 3 + 2,
+        "log-batch": 5 + 3,
+        **dict.fromkeys(["create", "log-inputs", "update"], 5),
         "get": 1,
         **dict.fromkeys(["config.yaml", "manifest.json", "scores.parquet", "summary.csv"], 1),
     }
@@ -86,7 +90,7 @@ def test_what_is_too_much_for_one_request_takes_several(mlflow, tmp_path):
     summary = [Estimate("web search", "bm25", "all", str(m), 0.5, 0.4, 0.6, 0.1, 9, 0, 0) for m in measures]
     with proxy_to(mlflow) as between:
         record = Record(base.path, manifest, summary=lambda: tuple(summary))
-        tracked = track(record, uri=between.uri, artifacts=tmp_path)
+        tracked = track(record, uri=between.uri, artifacts=tmp_path, max_metrics=200)
         n_batches = sum(call.path.endswith("/log-batch") for call in between.calls)
     data = MlflowClient(tracking_uri=mlflow).get_run(tracked.runs["web search", "bm25"]).data
 

@@ -35,9 +35,17 @@ def test_any_one_exchange_may_fail(held, fault):
     assert spoil_each(held, fault, held.evaluation, first=first, step=step) > 20
 
 
+@pytest.mark.parametrize("fault", Fault)
+def test_no_point_of_a_history_is_lost_or_doubled(held, fault):
+    """Night after night of one history, each with another exchange spoiled and delivered again: every point is once."""
+    first, step = EXCHANGES[fault]
+    series = f"series of {fault.name}"
+    assert spoil_each(held, fault, lambda: held.evaluation(series), first=first, step=2 * step) > 20
+
+
 def test_ghosts_go_even_where_their_marking_is_broken_off(held):
     """Of three runs of each one stays; the others are marked, ended and deleted, though every second request is lost
-    once.
+    once. Of three histories the nights of all stay.
     """
     assert spoil_each(held, Fault.LOST_REQUEST, held.haunted, step=2) > 30
 

@@ -98,7 +98,7 @@ def test_what_is_planned_can_be_delivered(client, tmp_path, found):
     except InputError:
         return
 
-    runs = runs_of(read_record(record), metric_name=found["tracking"]["metric_name"], note="")
+    runs = runs_of(read_record(record), metric_name=found["tracking"]["metric_name"], max_metrics=40, note="")
     delivered = deliver(client, runs, uri="sqlite://", artifacts=tmp_path / "artifacts")
 
     for run in runs:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,6 +28,7 @@ from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.forked import Loaded
 from tests.support.generated_data import search_collection, write_config
+from tests.support.histories import Points, points_in
 from tests.system.books import contents, runs_in, visible
 from tests.system.kills import Ended, Running, run, start
 
@@ -137,13 +139,23 @@ class Stage:
         untracked, disturbed = recorded.pop(False), [*recorded.values()]
         assert [contents(record) for record in (*disturbed, untracked)] == [self.scene.contents] * (len(disturbed) + 1)
         assert runs_in(self.scene.server, untracked.name) == {}
+        points = points_in(self.scene.server, "killed")["web", "bm25"]
         for record in disturbed:
             assert figures(self.scene.server, record.name) == self.scene.figures
+            assert points_of(record, points) == sorted(self.scene.figures["web/bm25"][0].items())
 
 
 def wanted_in(record: Path) -> bool:
     """Whether a record was to be logged to MLflow; ids do not say which of two came first within a second."""
     return read_record(record).manifest.tracking.wanted
+
+
+def points_of(record: Path, points: Points) -> list[tuple[str, float]]:
+    """The metrics and figures of a record's points in the history of its model, each as often as it is there."""
+    manifest = read_record(record).manifest
+    step = (datetime.fromisoformat(manifest.created).date() - date(1970, 1, 1)).days
+    time = round(datetime.fromisoformat(manifest.finished).timestamp() * 1_000)
+    return [(metric, value) for metric, *moment, value in points if moment == [step, time]]
 
 
 def figures(server: str, evaluation_id: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A night of many models, logged to MLflow over HTTP on PostgreSQL.
+"""A second night of many models, logged to MLflow over HTTP on PostgreSQL.
 
 With `RANKLEDGER_NIGHT=40` it has the 40 models of docs/mlflow.md, and prints the figures that stand there.
 """
@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from rankledger.pipeline.record.folder import read_record
 from tests.support.faulty_proxy import proxy_to
 from tests.support.generated_data import Collection, search_collection, write_config
+from tests.support.histories import points_in
 from tests.system.books import runs_in, visible
 from tests.system.kills import run
 
-N_MODELS, N_DATASETS, N_METRICS = int(os.environ.get("RANKLEDGER_NIGHT", "10")), 6, 125
+N_MODELS, N_DATASETS, N_METRICS = int(os.environ.get("RANKLEDGER_NIGHT", "10")), 6, 40
 MOST_CALLS = 6  # per run
 MEASURES = [f"{name}@{k}" for name in ("ndcg", "p", "r", "rr", "success") for k in (1, 3, 5, 10, 20)]
 
@@ -25,7 +26,10 @@ def dataset(seed: int) -> Collection:
 
 
 def test_a_night_takes_few_calls(folder, postgres, mlflow_on_postgres):
-    """Every run is there, with its 125 metrics, for at most 6 calls a run, those for experiments and files included."""
+    """Every run is there with its 40 metrics, which are points of a history, too, for at most 6 calls a run.
+
+    Those for experiments and files are included. The first night has more: it creates the histories.
+    """
     server, database = mlflow_on_postgres
     config = write_config(
         folder / "configs",
@@ -34,19 +38,26 @@ def test_a_night_takes_few_calls(folder, postgres, mlflow_on_postgres):
         name="night",
         tracking={"uri": "http://127.0.0.1", "timeout": "10m"},
     )
+    first = run("evaluate", config, "--date", "2026-11-19", "--set", f"tracking.uri={server}", cwd=folder)
+    assert (first.code, first.err) == (0, "")
     before = size_of(postgres, database)
     with proxy_to(server) as proxy:
-        outcome = run("evaluate", config, "--set", f"tracking.uri={proxy.uri}", cwd=folder)
+        command = ("evaluate", config, "--date", "2026-11-20", "--set", f"tracking.uri={proxy.uri}")
+        outcome = run(*command, cwd=folder)
         ended = datetime.now(UTC)
         calls = Counter(f"{call.method} {call.path.partition('/artifacts/')[0]}" for call in proxy.calls)
     grown = size_of(postgres, database) - before
-    (record,) = visible(folder / "runs")
+    records = {read_record(path).manifest.date: path for path in visible(folder / "runs")}
+    record = records["2026-11-20"]
     runs = runs_in(server, record.name)
     seconds = (ended - datetime.fromisoformat(read_record(record).manifest.finished)).total_seconds()
 
     assert (outcome.code, outcome.err) == (0, "")
     assert len(runs) == N_MODELS * N_DATASETS + 1
     assert {len(found.data.metrics) for name, found in runs.items() if name} == {N_METRICS}
+    points = points_in(server, "night")
+    assert len(points) == N_MODELS * N_DATASETS
+    assert {len(found) for found in points.values()} == {2 * N_METRICS}
     print(f"{len(runs)} runs: {calls.total()} calls, {seconds:.0f} s, {grown / len(runs):,.0f} bytes a run; {calls}")
     assert calls.total() <= MOST_CALLS * len(runs)
 

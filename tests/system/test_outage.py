@@ -7,7 +7,9 @@ from datetime import datetime
 
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import Records, Remote
+from tests.support.faulty_proxy import Fault
 from tests.support.generated_data import search_collection, write_config
+from tests.support.histories import points_in
 from tests.support.servers import free_port, mlflow_server
 from tests.system.books import runs_in, visible
 from tests.system.kills import Ended, run
@@ -36,7 +38,8 @@ def test_three_nights_without_a_server(folder, loaded, empty_store):
 
     assert [record.manifest.date for record in records] == [*NIGHTS]
     assert (synced.code, synced.err) == (0, "")
-    assert synced.out.splitlines() == [f"{record.path.name}: in MLflow at {address}" for record in records]
+    pages = [f"{record.path.name}: in MLflow at {address}/#/experiments/" for record in records]
+    assert [line.partition("experiments/")[0] + "experiments/" for line in synced.out.splitlines()] == pages
     assert (again.code, again.out, again.err) == (0, "", "")
     for record, runs in zip(records, found, strict=True):
         created = datetime.fromisoformat(record.manifest.created).timestamp() * 1_000
@@ -44,6 +47,39 @@ def test_three_nights_without_a_server(folder, loaded, empty_store):
         assert all(0 <= run.info.start_time - int(created) <= 3 for run in runs.values())
     starts = [runs[""].info.start_time for runs in found]
     assert starts == sorted(starts)
+
+
+def test_an_older_night_that_is_delivered_late_lands_at_its_step(folder, loaded, proxy, mlflow):
+    """The server is away for the first of two nights, and has the second when it gets the first; that is no latest."""
+    from mlflow import MlflowClient
+
+    settings = {"name": "late", "tracking": {"uri": proxy.uri}}
+    figures: dict[str, float] = {}
+    for night, seed in (("2026-11-18", 40), ("2026-11-20", 41)):
+        web = search_collection(seed, n_queries=15, models=["bm25"])
+        config = write_config(folder / "configs", {"web": web}, {"search": ["ap"]}, **settings)
+        proxy.expect(*((Fault.LOST_REQUEST, 1) if night == "2026-11-18" else ()))
+        alone = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+        outcome = run("evaluate", config, "--date", night, cwd=folder, by=loaded, environment=alone)
+        assert outcome.err.startswith("not in MLflow: ") is (night == "2026-11-18")
+    for path in visible(folder / "runs"):
+        record = read_record(path)
+        (line,) = (line for line in record.summary if line.slice == "all")
+        figures[str(record.manifest.date)] = line.estimate
+
+    assert [step for metric, step, *_ in points_in(mlflow, "late")["web", "bm25"] if metric == "search/ap"] == [20_777]
+    assert run("sync", cwd=folder, by=loaded).code == 0
+
+    points = points_in(mlflow, "late")["web", "bm25"]
+    assert {(step, value) for metric, step, _, value in points if metric == "search/ap"} == {
+        (20_775, figures["2026-11-18"]),
+        (20_777, figures["2026-11-20"]),
+    }
+    assert len({(metric, step) for metric, step, *_ in points}) == len(points)
+    (history,) = MlflowClient(mlflow).search_runs(
+        [MlflowClient(mlflow).get_experiment_by_name("late history/web").experiment_id]
+    )
+    assert history.data.metrics["search/ap"] == figures["2026-11-20"]
 
 
 def test_no_room_to_make_a_store(folder, loaded):

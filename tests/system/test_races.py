@@ -85,6 +85,29 @@ def test_machines_that_know_nothing_of_each_other(held, monkeypatch, number, rou
             assert delivered.run_id in answers
 
 
+@pytest.fixture(scope="module")
+def held_on_postgres(tmp_path_factory: pytest.TempPathFactory, mlflow_on_postgres: tuple[str, str]) -> Iterator[Ledger]:
+    """One whose file cannot be looked into, but whose histories can."""
+    with ledger(tmp_path_factory.mktemp("races on postgres"), mlflow_on_postgres[0], Path()) as server:
+        yield server
+
+
+@pytest.mark.parametrize(("server", "number", "rounds"), [("held", 2, 8), ("held", 4, 3), ("held_on_postgres", 4, 6)])
+def test_machines_that_deliver_other_nights_of_one_history(request, monkeypatch, server, number, rounds):
+    """All are first to log a night of it: one run stays, and has the points of every night once, with no repeat."""
+    monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    held = request.getfixturevalue(server)
+    with delivery_processes(held, number) as started:
+        for turn in range(rounds):
+            nights = [held.evaluation(f"{number} at once, {turn}") for _ in started]
+            for process, runs in zip(started, nights, strict=True):
+                tell(process, runs)
+            answers = [answer(process) for process in started]
+
+            assert all(answers)
+            held.check_history(*nights)
+
+
 def test_processes_of_one_machine(folder, loaded, proxy, mlflow):
     """Four `sync` at once: one tells MLflow, and the others find its receipt; nothing is created twice."""
     web = search_collection(40, n_queries=15, models=["bm25", "dense"])
@@ -99,7 +122,7 @@ def test_processes_of_one_machine(folder, loaded, proxy, mlflow):
     ended = [process.wait() for process in syncing]
 
     assert [(outcome.code, outcome.err) for outcome in ended] == [(0, "")] * 4
-    assert [call.path for call in proxy.calls].count("/api/2.0/mlflow/runs/create") == 3
+    assert [call.path for call in proxy.calls].count("/api/2.0/mlflow/runs/create") == 3 + 2  # runs and histories
     receipt = read_receipt(Records(folder / "runs/records"), record.name)
     assert receipt is not None
     assert runs_in(mlflow, record.name)[""].info.run_id == receipt.run_id

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import chdir, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -113,7 +113,7 @@ def _config(server: str) -> str:
         "defaults": {"model": {"outputs": "{date}/{model}.tsv", "extra": "{date}/{model}.json"}},
         "slices": ["length"],
         "bootstrap": {"resamples": 1000},
-        "tracking": {"uri": server},
+        "tracking": {"uri": server, "max_metrics": 200},
     }
     Path("nightly.yaml").write_text(yaml.safe_dump(document))
     signed = ("-c", "user.name=ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
@@ -239,9 +239,8 @@ def test_the_chart_view(nights, page):
     rows_of(page, 5)
     page.click("input[value='CHART']")
     sections = page.wait("sections", lambda: sections_in(page) if "served" in sections_in(page) else None)
-    assert list(sections)[:6] == [
-        *("extra", "search", "search.ci95", "search.detail", "search.vs_bm25", "search.worst_slice")
-    ]
+    said_of = ("ci95", "detail", "vs_bm25", "vs_previous", "worst_slice")
+    assert list(sections)[:7] == ["extra", "search", *(f"search.{section}" for section in said_of)]
     assert sections["search"] == 11
 
     page.wait("a search of charts", lambda: page.all("input[placeholder*='Search metric charts']"))[0].send_keys(
@@ -255,6 +254,29 @@ def test_the_chart_view(nights, page):
     expected = [nights.figure(night, model, "ap") for night in (9, 8) for model in MODELS]
     assert sorted(bars) == pytest.approx(sorted(expected), abs=0.00501)
     picture(page, "charts")
+
+
+def test_the_history_of_the_models(nights, page, mlflow):
+    """A line per model through ten nights, one of which a model missed; the pages are those for model training."""
+    from mlflow import MlflowClient
+
+    history = MlflowClient(mlflow).get_experiment_by_name("nightly history/stdlib-search")
+    page.open(f"/experiments/{history.experiment_id}/runs?workflowType=machine_learning")
+    rows_of(page, 5)
+    page.click("input[value='CHART']")
+    page.wait("a search of charts", lambda: page.all("input[placeholder*='Search metric charts']"))[0].send_keys(
+        "search/rr.rel_2_at_10"
+    )
+    page.wait("lines", lambda: len(page.all(".scatterlayer .trace path.js-line")) >= len(MODELS))
+    drawn = page.driver.execute_script(
+        "return [...document.querySelectorAll('.js-plotly-plot')].flatMap("
+        "plot => plot.data.filter(line => line.x?.length > 1).map(line => [...line.x]))"
+    )
+
+    days = [(date.fromisoformat(day) - date(1970, 1, 1)).days for day in DAYS]
+    missed = [day for night, day in enumerate(days) if night != MISSING[0]]
+    assert {*map(tuple, drawn)} == {tuple(days), tuple(missed)}
+    picture(page, "history")
 
 
 def sections_in(page: Browser) -> dict[str, int]:

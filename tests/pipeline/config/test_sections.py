@@ -101,7 +101,13 @@ def test_what_is_left_out_or_left_empty_has_its_default():
             "memory": None,
             "cache": True,
         },
-        "tracking": {"uri": None, "metric_name": "{suite}/{measure}", "timeout": "1m", "enabled": True},
+        "tracking": {
+            "uri": None,
+            "metric_name": "{suite}/{measure}",
+            "max_metrics": 40,
+            "timeout": "1m",
+            "enabled": True,
+        },
     }
 
 

@@ -93,10 +93,10 @@ def test_tags_that_are_not_the_users_own_are_refused(tag):
 
 
 def test_an_experiment_has_256_letters():
-    """It is called by the config's name, a slash and the dataset."""
-    planned(("{d: {", f"{{{'d' * 254}: {{"))
+    """The longest is called by the config's name, ` history/` and the dataset."""
+    planned(("{d: {", f"{{{'d' * 246}: {{"))
 
-    assert findings(("{d: {", f"{{{'d' * 255}: {{")) == [
+    assert findings(("{d: {", f"{{{'d' * 247}: {{")) == [
         f"a.yaml:2: datasets.{'d' * 190}…: the experiment of this name and dataset has 257 characters, "
         "and MLflow allows 256; shorten it"
     ]
@@ -121,7 +121,12 @@ def test_a_suite_that_makes_names_too_long_is_refused():
 
 @pytest.mark.parametrize(
     ("suite", "owner"),
-    [("s.worst_slice", "the worst slice of ap"), ("s.vs_a", "difference of ap to a"), ("s.ci95", None)],
+    [
+        ("s.worst_slice", "the worst slice of ap"),
+        ("s.vs_a", "difference of ap to a"),
+        ("s.vs_previous", "difference of ap since previous"),
+        ("s.ci95", None),
+    ],
 )
 def test_a_suite_that_is_called_like_a_section_of_another_is_refused(suite, owner):
     """Its figures would hide what is said of the other's, or be hidden; beside intervals there is room for them."""
@@ -131,6 +136,17 @@ def test_a_suite_that_is_called_like_a_section_of_another_is_refused(suite, owne
     else:
         clash = f"'ap' and {owner!r} would both be '{suite}/ap' in MLflow; rename one"
         assert findings(*changes) == [f"a.yaml:3: datasets.d: {clash}"]
+
+
+@pytest.mark.parametrize("name", ["previous", "accepted"])
+def test_a_baseline_that_is_called_like_an_earlier_evaluation_is_refused(name):
+    """The difference to it and the change since then would have one name."""
+    compared = ("name: n\n", f"name: n\ncomparison: {{baseline: {name}}}\n")
+    (first, *_) = findings(("  a:", f"  {name}:"), compared)
+
+    clash = f"'difference of ap to {name}' and 'difference of ap since {name}' would both be 's.vs_{name}/ap' in MLflow"
+    assert first == f"a.yaml:3: datasets.d: {clash}; rename one"
+    planned(("  a:", f"  {name}:"))
 
 
 def test_models_that_are_one_to_mlflow_are_refused():
@@ -149,7 +165,7 @@ def test_models_that_are_one_to_mlflow_are_refused():
 
 def test_a_model_that_is_called_like_a_section_of_another_is_refused_where_figures_are_pooled():
     """The interval of `x` of the model `a` is `a.ci95/x.low`, as is the score `x.low` of the model `a.ci95`."""
-    scored = ("{d: {judgments: q}}", "{d: {scores: {x: higher, x.low: higher}}}")
+    scored = ("{d: {judgments: q}}", "{d: {scores: {x: higher}}, e: {scores: {x.low: higher}}}")
     names = (scored, ("  b:", "  a.ci95:"), ('suites:\n  s: [ap, "ndcg@10"]\n', ""))
 
     planned(*names)

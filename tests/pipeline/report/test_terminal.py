@@ -14,8 +14,10 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, matrix
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Scores, Validation
 from rankledger.pipeline.types.views import OrderAgreement
@@ -378,7 +380,7 @@ def test_a_failure_is_shown_whole():
     found = evaluation({"web": board(["bm25"], ["ap"])}, failures=(Failure("web", "late", reason),))
 
     assert f"late on web was not evaluated: {reason}" in plain(found, 80).splitlines()
-    assert note(found).startswith("**Incomplete:** 1 model on 1 dataset; 1 model output missing or refused.\n")
+    assert "\n**Incomplete:** 1 model on 1 dataset; 1 model output missing or refused.\n" in note(found)
     assert "late on web was not evaluated: " in rendered(note(found))
     assert reason in rendered(note(found))
 
@@ -427,7 +429,8 @@ def test_a_name_in_the_note_is_shown_as_it_is(name):
     html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
 
     assert "<script" not in html
-    assert rendered(text).count(name) == 5  # the heading, the row, `name on name` and `bm25 on name`
+    below = rendered(text.partition("**Complete")[2])
+    assert below.count(name) == 5  # the heading, the row, `name on name` and `bm25 on name`
     assert html.count("<tr>") == 3
     assert html.count("<td") == 2 * 3
 
@@ -443,7 +446,29 @@ def test_the_note_has_the_first_measures_of_each_dataset():
     assert shown in lines
     assert "| bm25 | 0.9000 \\[0.8000,\u00a00.9500\\] |" in lines
     assert text.index("| bm25 |") < text.index("| dense |")
-    assert lines[0] == "**Complete:** 2 models on 2 datasets."
+    assert lines[2] == "**Complete:** 2 models on 2 datasets."
+
+
+@pytest.mark.parametrize(
+    ("effects", "said"),
+    [
+        (["pass"] * 5 + ["fail", "stop", "fail"], "✗ 2 of 8 checks failed"),
+        (["pass", "warn", "stop"], "? 1 of 3 checks undecided"),
+        (["pass", "warn"], "✓ 1 of 2 checks passed"),
+        (["pass"], "✓ 1 of 1 check passed"),
+    ],
+    ids=str,
+)
+def test_the_note_begins_with_what_the_gates_came_to(effects, said):
+    """Failures before what is undecided; a slice that is too small to be judged is no check."""
+    verdicts = [Verdict("floor", "web", "bm25", "ap", "all", "fail", effect, "why") for effect in effects]
+    small = replace(verdicts[0], outcome="not judged", effect="pass")
+    found = replace(evaluation({"web": board(["bm25"], ["ap"])}), verdicts=(*verdicts, small))
+    text = note(found)
+
+    assert text.splitlines()[0] == said
+    assert headline_of(found) in text.splitlines()[2]
+    assert text.splitlines()[4] == "**Complete:** 1 model on 1 dataset."
 
 
 # ---- the data

@@ -124,12 +124,13 @@ def track(
     uri: str,
     artifacts: Path,
     metric_name: str = "{suite}/{measure}",
+    max_metrics: int = 40,
     note: str = "",
     seconds: float = 600,
 ) -> Delivered:
     """Deliver the runs of a record to a store that is opened for it, and that has so long to answer."""
     with TrackingStore(uri, artifacts, timeout=timedelta(seconds=seconds)) as store:
-        return store.deliver(runs_of(record, metric_name=metric_name, note=note))
+        return store.deliver(runs_of(record, metric_name=metric_name, max_metrics=max_metrics, note=note))
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def first_words(folder: Path) -> subprocess.CompletedProcess[str]:
     """What a process of its own says when it tracks a record to a store that is not there yet."""
     record = write(folder / "records")
     runs = folder / "runs.pickle"
-    runs.write_bytes(pickle.dumps(runs_of(record, metric_name="{suite}/{measure}", note="# Fresh")))
+    runs.write_bytes(pickle.dumps(runs_of(record, metric_name="{suite}/{measure}", max_metrics=40, note="# Fresh")))
     script = (
         "import pickle, sys; from datetime import timedelta; from pathlib import Path\n"
         "from rankledger.pipeline.tracking.client import TrackingStore\n"

@@ -15,18 +15,32 @@ from hypothesis import strategies as st
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.errors import TrackingError
-from rankledger.pipeline.tracking.payload import METRIC_LIMIT, Logged, MetricSelection
+from rankledger.pipeline.tracking.payload import Logged, MetricSelection
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
-from rankledger.pipeline.types.views import SliceChange
+from rankledger.pipeline.types.views import ChangeSince, SliceChange
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import whole
 
 TEMPLATE = "{suite}/{measure}"
+LIMIT = 200
 LEFT_OUT = "rankledger.n_metrics_left_out"
 DIFFERENCE = Comparison(
     *("web", "all", "ndcg@10", "dense", "bm25", 0.5, 0.4, 0.1, 0.05, 0.15, 0.02, 0.001, 0.004),
     *("1 test", 0.3, 3, 2, 1, 0.06, 6, 6),
 )
+
+
+def change(**fields: Any) -> ChangeSince:
+    known = {"dataset": "web", "model": "dense", "measure": "ndcg@10", "since": "previous"}
+    return ChangeSince(**known | {"reference": "", "date": "2026-11-19"} | fields)
+
+
+CHANGES = [
+    change(difference=-0.067, ci_low=-0.09, ci_high=-0.04),
+    change(since="accepted", difference=0.01, ci_low=math.nan),
+    change(model="bm25", difference=0.5, ci_low=0.4, ci_high=0.6),
+    change(measure="ap", reason="another definition"),
+]
 
 
 def estimate(
@@ -48,8 +62,20 @@ def record(*comparisons: Comparison, summary: Sequence[Estimate] = (estimate(),)
     )
 
 
-def logged(found: Record, template: str = TEMPLATE, task: tuple[str, str] = ("web", "dense")) -> Logged:
-    return MetricSelection(found, template).of_model(task)
+def logged(
+    found: Record,
+    template: str = TEMPLATE,
+    task: tuple[str, str] = ("web", "dense"),
+    *,
+    limit: int = LIMIT,
+    changes: Sequence[ChangeSince] = (),
+) -> Logged:
+    whole = Record(found.path, found.manifest, summary=lambda: found.summary, changes=lambda: tuple(changes))
+    return MetricSelection(whole if changes else found, template, limit).of_model(task)
+
+
+def selection(found: Record) -> MetricSelection:
+    return MetricSelection(found, TEMPLATE, LIMIT)
 
 
 def metrics(found: Record, template: str = TEMPLATE) -> dict[str, float]:
@@ -102,7 +128,7 @@ def test_nothing_but_finite_figures_is_ever_logged(figures, worst, n_undefined):
 
     found = record(compared, summary=summary)
 
-    for said in (metrics(found), MetricSelection(found, TEMPLATE).of_evaluation().metrics):
+    for said in (metrics(found), selection(found).of_evaluation().metrics):
         assert all(math.isfinite(value) for value in said.values())
         assert [value for name, value in said.items() if name.endswith("n_undefined")] == [n_undefined]
     finite = [figure for figure in [*figures, worst] if figure is not None and math.isfinite(figure)]
@@ -151,7 +177,9 @@ def test_numbers_from_outside_are_metrics_of_their_model():
 
 def test_the_mean_of_all_datasets_is_in_a_section_of_the_model():
     """It is of no one dataset's run, but of the evaluation's own."""
-    found = MetricSelection(record(summary=(estimate("*"), estimate("*", "a/b"))), TEMPLATE).of_evaluation().metrics
+    found = (
+        MetricSelection(record(summary=(estimate("*"), estimate("*", "a/b"))), TEMPLATE, LIMIT).of_evaluation().metrics
+    )
 
     assert {name for name in found if name.startswith("dense")} == {
         "dense/ndcg_at_10",
@@ -173,7 +201,7 @@ def test_the_evaluations_own_run_tells_how_every_model_did():
     ]
     datasets = {"web": {"suites": {"s": ["ndcg@10", "ap"]}}, "a shop": {"suites": {"s": ["rr", "ap"]}}}
 
-    assert MetricSelection(record(summary=lines, datasets=datasets), TEMPLATE).of_evaluation().metrics == {
+    assert selection(record(summary=lines, datasets=datasets)).of_evaluation().metrics == {
         "dense/web.ndcg_at_10": 0.6,
         "a_b/web.ndcg_at_10": 0.5,
         "dense/a shop.rr": 0.6,
@@ -192,8 +220,8 @@ def test_every_model_has_its_lead_measure():
     datasets = {"web": {"suites": {"graded": ["ndcg@10"], "binary": ["rr", "ap"]}}}
     found = record(summary=lines, datasets=datasets, lead={"web": "ap"})
 
-    assert MetricSelection(found, TEMPLATE).of_evaluation().metrics == {"dense/web.ap": 0.5}
-    assert MetricSelection(found, TEMPLATE).primary("web") == ("binary/ap", True)
+    assert selection(found).of_evaluation().metrics == {"dense/web.ap": 0.5}
+    assert selection(found).primary("web") == ("binary/ap", True)
     assert {*logged(found).tags} == {f"rankledger.worst_slice.{name}" for name in ("graded/ndcg_at_10", "binary/ap")}
 
 
@@ -284,6 +312,29 @@ def many(
     return record(*compared, summary=[*lines, *slices], external_metrics=external_metrics)
 
 
+def test_a_change_since_an_earlier_evaluation_is_in_a_section_of_its_own():
+    """Under every suite that has the measure; what is not finite is left out, and so are other models' changes."""
+    suites = {"web": {"suites": {"search": ["ndcg@10"], "top": ["ndcg@10"]}}}
+    found = logged(record(datasets=suites), changes=CHANGES).metrics
+
+    expected = {"vs_previous/ndcg_at_10": -0.067, "vs_previous/ndcg_at_10.low": -0.09}
+    expected |= {"vs_previous/ndcg_at_10.high": -0.04, "vs_accepted/ndcg_at_10": 0.01}
+    assert {name: value for name, value in found.items() if ".vs_" in name} == {
+        f"{suite}.{name}": value for suite in ("search", "top") for name, value in expected.items()
+    }
+
+
+def test_changes_come_before_what_other_measures_are():
+    """Of nine metrics: the primary figure with what is said of it, and its changes; no estimate of another measure."""
+    lines = [estimate(), estimate(measure="ap")]
+    found = logged(record(summary=lines), limit=9, changes=CHANGES)
+
+    assert len(found.metrics) == 9
+    assert {"search.vs_previous/ndcg_at_10.low", "search.vs_accepted/ndcg_at_10"} <= found.metrics.keys()
+    assert "search/ap" not in found.metrics
+    assert found.tags[LEFT_OUT] == "5"
+
+
 def test_up_to_the_limit_everything_is_logged():
     """16 measures with 7 metrics of their own and 4 of a difference, a worst slice and 3 numbers: 180."""
     found = logged(many(16))
@@ -317,7 +368,7 @@ def test_the_limit_holds_and_the_rest_is_counted():
     n_all = 150 * (7 + 2 * 4) + 1 + 3
     intervals = [name for name in found.metrics if ".ci90/" in name]
 
-    assert METRIC_LIMIT - 4 < len(found.metrics) <= METRIC_LIMIT
+    assert LIMIT - 4 < len(found.metrics) <= LIMIT
     assert found.tags[LEFT_OUT] == str(n_all - len(found.metrics))
     assert {name.removesuffix(".low") for name in intervals if name.endswith(".low")} == {
         name.removesuffix(".high") for name in intervals if name.endswith(".high")
@@ -336,7 +387,7 @@ def test_a_measure_in_two_suites_is_counted_once_where_it_has_one_name():
 def test_of_many_models_over_all_datasets_every_primary_figure_is_logged():
     """60 models by 3 measures: the first measure of each, before any interval and any second measure's figure."""
     lines = [estimate("*", f"m{i}", measure=measure) for i in range(60) for measure in ("ndcg@10", "ap", "rr")]
-    found = MetricSelection(record(summary=lines), TEMPLATE).of_evaluation()
+    found = selection(record(summary=lines)).of_evaluation()
 
     assert {f"m{i}/ndcg_at_10" for i in range(60)} <= found.metrics.keys()
     assert {f"m{i}/rr" for i in range(60)} <= found.metrics.keys()
@@ -351,7 +402,7 @@ def test_the_primary_metric_is_the_first_measure_of_the_first_suite(measures, pr
     """Under its name in MLflow, and with its direction, by which charts and tables sort."""
     found = record(summary=[estimate(measure=measure) for measure in measures])
 
-    assert MetricSelection(found, TEMPLATE).primary("web") == primary
+    assert selection(found).primary("web") == primary
     assert primary[0] in metrics(found)
 
 
@@ -359,7 +410,7 @@ def test_a_measure_without_direction_is_no_primary_metric():
     """The next one that has a direction is; if none has, none is."""
     lines = [estimate(measure=measure) for measure in ("p@5", "rmse")]
     known = {"p@5": {"direction": "neither"}, "rmse": {"direction": "lower", "mlflow_key": "rmse"}}
-    assert MetricSelection(record(summary=lines, definitions=known), TEMPLATE).primary("web") == ("search/rmse", False)
+    assert selection(record(summary=lines, definitions=known)).primary("web") == ("search/rmse", False)
 
     known["rmse"] = {"direction": "neither"}
-    assert MetricSelection(record(summary=lines, definitions=known), TEMPLATE).primary("web") is None
+    assert selection(record(summary=lines, definitions=known)).primary("web") is None

@@ -13,6 +13,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.tracking.payload import Run, runs_of
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import Estimate, Record
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import whole
@@ -60,7 +61,7 @@ def _file(role: str, sha256: str = "a" * 64) -> dict[str, Any]:
 
 
 def runs(found: Record, template: str = "{suite}/{measure}", note: str = "") -> tuple[Run, ...]:
-    return runs_of(found, metric_name=template, note=note)
+    return runs_of(found, metric_name=template, max_metrics=40, note=note)
 
 
 def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,8 +146,43 @@ def test_a_failed_run_has_no_figures_and_says_why(record):
     _, late, _ = runs(record())
 
     assert (late.failed, late.metrics) == (True, {})
+    assert late.tags["rankledger.failed"] == "output"
     assert late.tags["rankledger.failure"] == "late.tsv: file not found"
     assert late.tags["mlflow.note.content"] == "Not evaluated:\n\n    late.tsv: file not found"
+
+
+@pytest.mark.parametrize(
+    ("effects", "failed"), [(["pass", "fail", "stop"], True), (["pass", "warn", "stop"], False), ([], False)], ids=str
+)
+def test_an_evaluation_fails_with_its_gates(record, effects, failed):
+    """Its run says that gates failed it, unlike a model's without output; models' runs stay as they are."""
+    found = record()
+    verdicts = tuple(Verdict("floor", "web", "bm25", "ap", "all", "fail", effect, "too low") for effect in effects)
+    bm25, late, evaluation = runs(Record(found.path, found.manifest, summary=found._summary, verdicts=lambda: verdicts))
+
+    assert (bm25.failed, late.failed, evaluation.failed) == (False, True, failed)
+    assert evaluation.tags.get("rankledger.failed") == ("gates" if failed else None)
+    assert bm25.tags.get("rankledger.failed") is None
+
+
+@pytest.mark.parametrize(
+    ("date", "step"),
+    [("2026-11-19", 20_776), ("1970-01-02", 1), ("1969-12-31", -1), (None, 20_777), ("release-7", 20_777)],
+)
+def test_a_history_gets_the_figures_at_the_nights_day(record, date, step):
+    """Days since 1970-01-01 of `--date`, or of the day on which the evaluation began; the time is the record's.
+
+    From 1970-01-01 to 2026-11-20 there are 56 years with 14 leap days, and 323 days: 56 * 365 + 14 + 323 = 20,777.
+    """
+    bm25, late, evaluation = runs(record(date=date))
+
+    assert bm25.history is not None
+    assert (bm25.history.step, bm25.history.time) == (step, 1795140007500)
+    assert (bm25.history.experiment, bm25.history.name) == ("nightly history/web", "bm25")
+    assert bm25.history.metrics == bm25.metrics
+    assert bm25.history.task == ("web", "bm25")
+    assert "rankledger.evaluation" not in bm25.history.tags
+    assert (late.history, evaluation.history) == (None, None)
 
 
 @pytest.mark.parametrize("role", ["queries", "scores", None])

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rankledger.pipeline.workflow import evaluate
 from rankledger.pipeline.workflow.nightly import nightly
 from tests.support.fake_clock import Clock
 from tests.support.forked import Loaded
+from tests.support.histories import points_in
 
 DATE = "2026-11-20"
 QUERIES = [f"q{number:02}" for number in range(80)]
@@ -217,6 +219,32 @@ def test_what_mlflow_did_not_get_is_delivered_by_the_second_call(monkeypatch):
     assert receipt is not None
     assert len(receipt.runs) == 2
     assert len(records()) == 1
+
+
+def test_a_night_that_is_evaluated_again_has_a_second_point_in_mlflow(capsys):
+    """Each record has its points once, at the step of the night: 2026-11-20 is 20,777 days after 1970-01-01.
+
+    That there is a second one is said.
+    """
+    write_config(tracking={})
+    write_outputs()
+    first = night()
+    assert capsys.readouterr().err == ""
+
+    second = night(again=True)
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "nightly 2026-11-20 is evaluated again: histories in MLflow get a second point that night"
+    times = [
+        round(datetime.fromisoformat(read_record(found.record).manifest.finished).timestamp() * 1_000)
+        for found in (first, second)
+    ]
+    points = points_in(f"sqlite:///{Path('runs/mlflow.db').resolve()}", "nightly")
+    assert len(points) == 2
+    for of_model in points.values():
+        figures = [point for point in of_model if ".vs_" not in point[0]]  # the first one changed since nothing
+        metrics = sorted({metric for metric, *_ in figures})
+        assert [point[:3] for point in figures] == [(metric, 20_777, time) for metric in metrics for time in times]
 
 
 def test_an_evaluation_that_was_not_to_be_tracked_is_not_delivered_later():

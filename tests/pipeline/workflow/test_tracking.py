@@ -9,9 +9,10 @@ import pytest
 
 from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.record.receipts import Receipt
 from rankledger.pipeline.support.errors import InputError, TrackingError
 from rankledger.pipeline.tracking.client import TrackingStore
-from rankledger.pipeline.workflow.deliver import Stores, open_store
+from rankledger.pipeline.workflow.deliver import Stores, open_store, run_page
 from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 
@@ -105,6 +106,22 @@ def test_a_config_without_a_store_goes_where_mlflow_itself_would(tmp_path, monke
 
     assert open_store(Tracking(), workspace).public_uri == expected.format(cwd=tmp_path / "cwd", runs=runs)
     assert open_store(Tracking(uri="https://written"), workspace).public_uri == "https://written"
+
+
+@pytest.mark.parametrize(
+    ("server", "page"),
+    [
+        ("http://127.0.0.1:5000", "http://127.0.0.1:5000/#/experiments/7/runs/0a1b?workflowType=machine_learning"),
+        ("https://e.example/x/", "https://e.example/x/#/experiments/7/runs/0a1b?workflowType=machine_learning"),
+        ("sqlite:////runs/mlflow.db", "sqlite:////runs/mlflow.db"),
+        ("databricks", "databricks"),
+    ],
+)
+def test_the_page_of_a_run_is_one_for_model_training(server, page):
+    """The setting stands behind the path of MLflow's pages, where they read it; a store without pages has its name."""
+    receipt = Receipt("20261120T020000Z-nightly-1f0c9a2b", "a" * 64, server, "7", "0a1b", (), "2026-11-20T02:00:00Z")
+
+    assert run_page(receipt) == page
 
 
 def test_an_evaluation_and_its_last_lines_name_the_store_of_the_environment(tmp_path, monkeypatch, capfd):
