@@ -46,6 +46,8 @@ NUMBERS = {
     "continuation": floats(0, 1, exclude_min=True),
     "max_grade": floats(1, 100),
     "base": floats(1, 100, exclude_min=True),
+    "gamma": floats(0, 1, exclude_min=True),
+    "t": floats(1, 100),
 }
 
 

@@ -33,11 +33,11 @@ def test_the_commands_stand_in_groups():
     text = help_of(cli)
     groups = re.findall(r"^(\w+):\n((?:  [a-z].*\n?)+)", text, re.MULTILINE)
 
-    assert {title: re.findall(r"^  (\w+) ", lines, re.MULTILINE) for title, lines in groups} == {
+    assert {title: re.findall(r"^  ([\w-]+) ", lines, re.MULTILINE) for title, lines in groups} == {
         "Start": ["demo", "init"],
         "Everyday": ["evaluate", "nightly", "show", "compare", "history", "report", "site"],
         "Understand": ["explain", "plan", "validate", "measures", "find"],
-        "Keep": ["accept", "sync", "prune", "verify", "reproduce", "list"],
+        "Keep": ["accept", "tag-outputs", "sync", "prune", "verify", "reproduce", "list"],
         "More": ["export", "trec_eval", "formats", "schema"],
     }
     assert set(cli.commands) == set(COMMANDS)

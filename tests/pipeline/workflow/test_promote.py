@@ -65,7 +65,7 @@ def settled(evaluation: Evaluation) -> list[str]:
     return [] if receipt is None else [own.outcome for own in receipt.promotions]
 
 
-def test_a_night_whose_gates_pass_is_promoted_and_says_so(registry, capsys):
+def test_a_night_whose_gates_pass_is_promoted_and_says_so(registry, capsys, monkeypatch):
     """Alias, tag of the version, line, receipt and the mark in the history name the version and the night."""
     evaluation = night(registry, FIRST, 2)
 
@@ -75,6 +75,7 @@ def test_a_night_whose_gates_pass_is_promoted_and_says_so(registry, capsys):
     assert (evaluation.unpromoted, settled(evaluation)) == (None, ["promoted"])
     (series,) = rankledger.history("nightly").series
     assert [one.promoted for one in series.nights] == ["models:/ranker/2 @champion"]
+    monkeypatch.setenv("COLUMNS", "200")
     main(["history", "--name", "nightly"])
     assert "promoted models:/ranker/2 @champion" in capsys.readouterr().out
     assert [*sync()] == []

@@ -263,12 +263,13 @@ class Tracked:
         return open_records(self.runs)
 
     def active(self) -> set[str]:
-        """The runs of MLflow that are not deleted, by evaluation."""
+        """The evaluations with runs in MLflow that are not deleted; a history is of no single one."""
         from mlflow import MlflowClient
 
         client = MlflowClient(f"sqlite:///{self.runs / 'mlflow.db'}")
         found = client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
-        return {run.data.tags["rankledger.evaluation"] for run in found}
+        tags = [run.data.tags for run in found]
+        return {own["rankledger.evaluation"] for own in tags if "rankledger.evaluation" in own}
 
     def prune(self, **options: Any) -> PruneResult:
         """As in a year."""
