@@ -185,6 +185,17 @@ def test_the_next_night_says_since_when(nights):
     assert found.headline.endswith("First seen 20 Nov. Owner: search-team.")
 
 
+def test_reasons_name_the_night(nights):
+    """A gate's reason says against which night, and not by which id; the reference in gates.json has that."""
+    found = nights.evaluations[BROKEN]
+    against = [line for line in found.verdicts if line.reference and line.model == "bm25"]
+
+    assert against
+    for line in against:
+        assert f"against the night {night(ACCEPTED)}" in line.reason or f"the night {night(BROKEN - 1)}" in line.reason
+        assert line.reference.startswith("bm25 in 20")
+
+
 def test_a_record_keeps_the_changes(nights):
     """They are read again as they were taken, and the first night, which has none before it, has no file."""
     first, found = nights.evaluations[1], nights.evaluations[BROKEN + 1]
@@ -286,9 +297,9 @@ def change_version(config: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (change_judgments, "the judgments are others in "),
+        (change_judgments, "the judgments are others on the night 2026-11-10"),
         (change_definition, "rr is defined otherwise (fingerprint "),
-        (change_version, "rankledger was 0.0.1 in "),
+        (change_version, "rankledger was 0.0.1 on the night 2026-11-10"),
     ],
 )
 def test_what_means_something_else_is_not_compared(config, change, reason):
@@ -300,7 +311,7 @@ def test_what_means_something_else_is_not_compared(config, change, reason):
 
     assert line.reason.startswith(reason)
     assert (line.difference, line.before, line.ci_low) == (None, None, None)
-    assert found.headline.startswith(f"Not compared with {line.reference}: {reason}")
+    assert found.headline.startswith(f"Not compared with the record of 10 Nov: {reason}")
 
 
 def test_figures_that_are_undefined_are_not_compared(config):
