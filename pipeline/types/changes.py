@@ -35,6 +35,7 @@ class Side:
         created: when it was evaluated, ISO 8601.
         commit: the commit of the repository that its config was in; None outside one.
         dirty: whether anything tracked there differed from it.
+        night: the date that was given; None if none was.
     """
 
     reference: str
@@ -43,6 +44,7 @@ class Side:
     created: str
     commit: str | None
     dirty: bool
+    night: str | None = None
 
 
 @dataclass(frozen=True)

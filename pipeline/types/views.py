@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.manifest import Description
 
 __all__ = [
+    "FEWEST_NIGHTS",
     "ChangeSince",
     "Curve",
     "CurvePoint",
@@ -41,6 +42,9 @@ __all__ = [
 
 Tier: TypeAlias = Literal["step", "step or drift"]
 """How sure a step is: also if nights are correlated, or only if they are independent."""
+
+FEWEST_NIGHTS = 8
+"""Nights whose figures differ that a series needs before steps can be distinguished from noise."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,7 @@ class Series:
         correlation: of successive nights, from 0 to 0.99, taken as a first-order autoregression; None if unknown.
         false_steps: how often series of about as many nights show a step though they have none; empty if there was
             no test.
+        n_different: where `noise` is None, how many nights there are whose figures differ.
     """
 
     dataset: str
@@ -164,6 +169,7 @@ class Series:
     noise: float | None
     correlation: float | None
     false_steps: tuple[FalseSteps, ...] = ()
+    n_different: int = 0
 
 
 @dataclass(frozen=True)
@@ -515,7 +521,7 @@ class Page:
         curves: the points of its curves.
         pairs: the pairs that are shown query by query.
         remarks: what is left out, and why, a line each.
-        history: series of the evaluations of its name; none on the page that lies in the record.
+        history: series of the evaluations of its name; on the page in the record those known when it was written.
     """
 
     title: str

@@ -243,4 +243,5 @@ def _side(reference: str, opened: Opened) -> Side:
         created=record.manifest.created,
         commit=git.commit if git else None,
         dirty=git is not None and git.dirty,
+        night=record.manifest.date,
     )
