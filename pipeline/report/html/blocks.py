@@ -56,12 +56,14 @@ class Cell:
         tone: its colour.
         bar: custom properties that place an interval in the cell, `--l:.25;--w:.5;--m:.5`; empty if none is drawn.
         strong: whether it is bold, such as the best figure.
+        drawing: an element of SVG that stands after the text, as a page takes it; empty if there is none.
     """
 
     text: str
     tone: Tone = ""
     bar: str = ""
     strong: bool = False
+    drawing: str = ""
 
 
 Row: TypeAlias = tuple[str | Cell, ...]

@@ -34,6 +34,7 @@ __all__ = [
     "power_by_queries",
     "precision_recall",
     "short",
+    "sparkline",
 ]
 
 Cell = str | float | int | None
@@ -322,6 +323,49 @@ def _draw_nights(title: str, drawn: Sequence[Night], levels: Sequence[tuple[int,
     panel.marks([(n, limits[0]) for n, night in enumerate(drawn) if night.failure], svg.WORSE, _CROSS)
     panel.lines(([(first - 0.4, level), (last + 0.4, level)] for first, last, level in levels), svg.INK, width=1.5)
     return drawing.svg(title)
+
+
+_SPARK = (120, 24)  # width and height
+_SPARK_NIGHTS = 30
+_SPARK_MARGIN = 3  # half a mark
+
+
+def sparkline(series: Series) -> str:
+    """The last 30 nights of a series as an element of SVG: a line, broken where figures cannot be compared, and a mark
+    at the last figure before the band of its interval, by which the changes are to be read.
+
+    Returns:
+        Empty if none of these nights has a figure.
+    """
+    drawn = series.nights[-_SPARK_NIGHTS:]
+    known = [(number, night, night.estimate) for number, night in enumerate(drawn) if night.estimate is not None]
+    if not known:
+        return ""
+    figures = [estimate for _, _, estimate in known]
+    at, last, _ = known[-1]
+    width, height = _SPARK
+    drawing = svg.Drawing(height, width=width)
+    box = (_SPARK_MARGIN, _SPARK_MARGIN, width - 2 * _SPARK_MARGIN, height - 2 * _SPARK_MARGIN)
+    left, right = len(drawn) - _SPARK_NIGHTS - 0.5, len(drawn) - 0.5  # a night is as wide in every line
+    panel = svg.Panel(drawing, box, (left, right), svg.limits_around([*figures, last.ci_low, last.ci_high]))
+    if last.ci_low is not None and last.ci_high is not None:
+        corners = [(left, last.ci_low), (left, last.ci_high), (right, last.ci_high), (right, last.ci_low)]
+        panel.areas([corners], svg.BAND)
+    panel.lines(_runs(drawn), svg.COLOURS[0], width=1.5)
+    panel.marks([(at, last.estimate)], svg.COLOURS[0], 0)
+    ends = f"{figure(min(figures))} to {figure(max(figures))}"
+    return drawing.svg(f"{counted(len(drawn), 'night')}: {ends}, last {figure(last.estimate)}")
+
+
+def _runs(drawn: Sequence[Night]) -> list[list[tuple[int, float]]]:
+    """Successive nights whose figures can be compared; one that stands alone is twice there, and so drawn as a dot."""
+    runs: list[list[tuple[int, float]]] = [[]]
+    for number, night in enumerate(drawn):
+        if night.estimate is None or night.breaks:
+            runs.append([])
+        if night.estimate is not None:
+            runs[-1].append((number, night.estimate))
+    return [run if len(run) > 1 else 2 * run for run in runs if run]
 
 
 def _draw_breaks(panel: svg.Panel, drawn: Sequence[Night]) -> None:

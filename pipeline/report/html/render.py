@@ -300,6 +300,8 @@ def _cell(column: Column, cell: str | Cell) -> str:
     classes = " ".join(filter(None, (names, cell.tone)))
     attributes = (f' class="{classes}"' if classes else "") + (f' style="{escape(cell.bar)}"' if cell.bar else "")
     text = escape(cell.text)
+    if cell.drawing:
+        text += Markup(cell.drawing)
     if column.kind in ("name", "reason"):
         return f"{attributes}><bdi>{text}</bdi>"
     return f"{attributes}><b>{text}</b>" if cell.strong else f"{attributes}>{text}"

@@ -30,6 +30,7 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
     estimate_scale,
 )
+from rankledger.pipeline.report.html.trends import over_time
 from rankledger.pipeline.report.messages import agreement_notes, completeness, not_compared, rank_note, replicate_notes
 from rankledger.pipeline.report.tables import (
     FLIPS,
@@ -86,7 +87,7 @@ Line = TypeVar("Line", Estimate, Comparison)
 def verdict(figures: PageFigures) -> Section:
     """What comes first: the gates, what is missing, and how the models stand."""
     evaluation = figures.page.evaluation
-    blocks = [*_headline(figures), *_outcome(figures), *_failures(figures)]
+    blocks = [*_headline(figures), *over_time(figures), *_outcome(figures), *_failures(figures)]
     if evaluation.data_warnings:
         warnings = counted(len(evaluation.data_warnings), "warning")
         blocks.append(Words(f"{warnings} on the inputs: see Data quality.", "warn"))

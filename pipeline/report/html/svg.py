@@ -49,16 +49,17 @@ _STEPS = (10, 5, 2.5, 2, 1, 0.5, 0.25, 0.2, 0.1)  # times a power of ten
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing of `WIDTH` x `height` pixels, and the elements on it; text lies above all paths."""
+    """A drawing of `width` x `height` pixels, and the elements on it; text lies above all paths."""
 
     height: float
     paths: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    width: int = WIDTH
 
     def svg(self, title: str) -> str:
         """The drawing as an element of a page; `title` is its name for a reader who does not see it."""
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height:g}" width="100%" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height:g}" width="100%" '
             f'font-size="{_FONT_SIZE}" fill="none" stroke-linecap="round" role="img" aria-label="{html.escape(title)}">'
             f"{''.join(self.paths)}{''.join(self.texts)}</svg>"
         )

@@ -185,6 +185,26 @@ def test_the_next_night_says_since_when(nights):
     assert found.headline.endswith("First seen 20 Nov. Owner: search-team.")
 
 
+def test_the_page_has_the_nights_and_the_change_since_the_accepted_one(nights):
+    """Eleven nights of each model before the rest of the verdict, bm25 first, whose gate fails: tonight's figure, the
+    paired change, since which night, and since when it is seen.
+    """
+    found = nights.evaluations[BROKEN]
+    accepted = line_of(found, "accepted")
+    verdict = (found.record / "report.html").read_text(encoding="utf-8").partition('id="verdict"')[2]
+    table = verdict[verdict.index("<table") : verdict.index("</table>")]
+    first, second = re.findall("<tr><th scope=row.*?</tr>", table.replace("<wbr>", ""))
+
+    assert accepted.difference == pytest.approx(mean("bm25", BROKEN) - mean("bm25", ACCEPTED))
+    assert accepted.ci_low < accepted.difference < accepted.ci_high < 0
+    text = re.sub("<[^>]+>", " ", first).split()
+    assert (text[0], text[-2:]) == ("bm25", [night(ACCEPTED), night(BROKEN)])
+    assert f"{mean('bm25', BROKEN):.4f}" in text
+    assert f"{accepted.difference:+.4f}" in text
+    assert f'role="img" aria-label="{BROKEN} nights: ' in first
+    assert "dense" in second
+
+
 def test_reasons_name_the_night(nights):
     """A gate's reason says against which night, and not by which id; the reference in gates.json has that."""
     found = nights.evaluations[BROKEN]

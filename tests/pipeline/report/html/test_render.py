@@ -142,7 +142,10 @@ def test_the_script_and_its_digest_belong_together():
 @pytest.mark.parametrize(
     ("module", "texts"),
     [
-        (render, ["'\\n'.join(lines)", "_resource('page.css')", "chart.svg", "script"]),  # the lines escape their cells
+        (
+            render,
+            ["'\\n'.join(lines)", "_resource('page.css')", "cell.drawing", "chart.svg", "script"],
+        ),  # the lines escape their cells
         (notebook, ["'<b>{}</b>' if column.is_best(model) else '{}'"]),
     ],
     ids=["page", "notebook"],
