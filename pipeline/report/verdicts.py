@@ -21,7 +21,7 @@ from rankledger.pipeline.report.text_table import (
 )
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.escaping import to_cell
-from rankledger.pipeline.types.gates import Effect, Verdict, overall_outcome
+from rankledger.pipeline.types.gates import Effect, Verdict, overall_effect
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import Page
 
@@ -47,7 +47,7 @@ REASON = 600
 _COLOURS: dict[Effect, str] = {"fail": "red", "stop": "red", "warn": "yellow", "pass": "green"}
 _EFFECTS: dict[str, str] = {"fail": "failed", "stop": "undecided", "warn": "warned", "pass": "passed"}
 _NOT_JUDGED = "not judged"
-_OUTCOMES = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
+_OUTCOMES = {"": "passed", "pass": "passed", "warn": "warned", "fail": "failed", "inconclusive": "inconclusive"}
 _NAMED = 5  # slices that are not judged
 _FOLD = 500  # bytes left for the head of folded text
 
@@ -58,7 +58,7 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     notes = {"undecided": " (stops the release)" if counts["undecided"] == 1 else " (stop the release)"}
     words = (*_EFFECTS.values(), _NOT_JUDGED)
     parts = [f"{counts[word]} {word}{notes.get(word, '')}" for word in words if counts[word]]
-    return f"Gates {_OUTCOMES[overall_outcome(verdicts)]}: {', '.join(parts) or 'nothing was judged'}."
+    return f"Gates {_OUTCOMES[overall_effect(verdicts)]}: {', '.join(parts) or 'nothing was judged'}."
 
 
 def raised(verdicts: Sequence[Verdict]) -> list[Verdict]:
