@@ -38,12 +38,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.types.views import FalseSteps, Tier
+from rankledger.pipeline.types.views import FEWEST_NIGHTS, FalseSteps, Tier
 
-__all__ = ["FEWEST", "Changepoint", "Changepoints", "critical_excess", "find_changepoints", "greatest_excess"]
-
-FEWEST = 8
-"""Different outputs that a series needs before steps can be distinguished from noise."""
+__all__ = ["Changepoint", "Changepoints", "critical_excess", "find_changepoints", "greatest_excess"]
 
 _LASTING = 10  # nights that an output stays, on average, where every other output is a step
 _KEPT = 0.85  # of the squared differences, from which the noise is estimated: the smallest
@@ -112,12 +109,14 @@ class Changepoints:
         steps: in their order.
         correlation: of successive nights, from 0 to 0.99. None if there is no noise, or none known.
         false_steps: how often a series like it shows a step though it has none; empty likewise.
+        n_different: where there are too few nights to tell, how many there are whose figures differ.
     """
 
     noise: float | None
     steps: tuple[Changepoint, ...] = ()
     correlation: float | None = None
     false_steps: tuple[FalseSteps, ...] = ()
+    n_different: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +152,10 @@ def find_changepoints(
     stretches = _stretches(np.array(figures, dtype=np.float64), _filled(std_errors), breaks)
     n_moved = sum(len(stretch.places) - 1 for stretch in stretches)
     n_pairs = len(figures) - len(stretches)
-    if 2 * n_moved < n_pairs and n_moved < max(FEWEST - 1, n_pairs / _LASTING):
+    if 2 * n_moved < n_pairs and n_moved < max(FEWEST_NIGHTS - 1, n_pairs / _LASTING):
         return Changepoints(0.0, tuple(step for stretch in stretches for step in _every_change(stretch)))
-    if n_moved < FEWEST - 1:
-        return Changepoints(None)
+    if n_moved < FEWEST_NIGHTS - 1:
+        return Changepoints(None, n_different=n_moved + 1)
     n_nights = n_moved + len(stretches)
     noise = float(_noise([_differences(stretch.figures, stretch.std_errors) for stretch in stretches]))
     clipped = [replace(stretch, figures=_clipped(stretch.figures, noise * stretch.std_errors)) for stretch in stretches]

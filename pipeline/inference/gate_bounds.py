@@ -65,15 +65,22 @@ class Baseline:
 
     Attributes:
         key: what its scores are found by in the dataset's sample; empty where it has none.
-        label: how it is printed, such as `bm25 in 20261120T020000Z-nightly-1f0c9a2b`.
+        label: how verdicts refer to it, such as `bm25 in 20261120T020000Z-nightly-1f0c9a2b`.
         reasons: why it cannot be compared, by measure; a measure that can be is not among them.
         first: whether that is because there is no earlier evaluation yet.
+        night: how reasons name a model of a record, such as `the night 2026-11-20`; empty for one of this evaluation.
     """
 
     key: ModelKey
     label: str
     reasons: Mapping[Measure, str] = field(default_factory=dict)
     first: bool = False
+    night: str = ""
+
+    @property
+    def name(self) -> str:
+        """How reasons name it."""
+        return self.night or self.label
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +130,7 @@ class Evidence:
         if (baseline.key, measure) in self.samples[dataset].contributions:
             return None
         reason = self.failures.get((dataset, baseline.key)) if isinstance(baseline.key, str) else None
-        return reason or f"{baseline.label} has no scores of {measure} on {dataset}"
+        return reason or f"{baseline.name} has no scores of {measure} on {dataset}"
 
 
 def slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> Iterator[str]:
@@ -528,7 +535,7 @@ def _figures(line: GateCheck, found: Found, limit: Limit) -> str:
     if line.factor != 1:
         return _from_share(line, found)
     _, _, measure = line.subject
-    difference, label, allowed = line.judged.estimate, line.baseline.label, f"{abs(limit.value):g}"
+    difference, label, allowed = line.judged.estimate, line.baseline.name, f"{abs(limit.value):g}"
     if line.plain.mark == "degenerate" and abs(difference) <= _SAME:
         same = f"is the same as of {label} on every query ({line.plain.n_queries:,})"
         return f"{same}; {_asked(measure, limit.value, allowed, 0.0)}"
@@ -544,9 +551,9 @@ def _from_share(line: GateCheck, found: Found) -> str:
     distance, lower = line.judged.estimate, measure.metric.direction == "lower"
     better = line.plain.estimate
     if line.theirs:
-        change = f"{_verbs(measure)[better < 0]} by {abs(better / line.theirs):.2%} against {line.baseline.label}"
+        change = f"{_verbs(measure)[better < 0]} by {abs(better / line.theirs):.2%} against {line.baseline.name}"
     else:
-        change = f"moved from 0 against {line.baseline.label}"
+        change = f"moved from 0 against {line.baseline.name}"
     wanted = (1 - line.factor) if lower else (line.factor - 1)  # the change of the score that is asked for
     asked = _asked(measure, wanted, f"{abs(wanted) * 100:g}%", better)
     far = f"{format_amount(abs(distance))}{found.written(distance)}"

@@ -101,7 +101,7 @@ def _drops(
     ]
     count = _counted_crashes(sample, drops, crashed)
     what = f"dropped by more than {gate.max_query_drop:g} in {subject_name(measure, model, slice)}"
-    what += f" against {baseline.label}"
+    what += f" against {baseline.name}"
     if errors is not None:
         verdict = _share_verdict(gate, subject, slice, count, what, errors, causes)
     else:

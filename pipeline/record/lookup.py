@@ -55,6 +55,7 @@ __all__ = [
     "read_accepted",
     "record_at",
     "resolve",
+    "scan_earlier",
     "scan_records",
     "spent_looks",
     "write_accepted",
@@ -447,7 +448,7 @@ class RecordEntry:
         Raises:
             InputError: the summary is missing, or not what was written.
         """
-        data = self._read_unchanged("summary.csv")
+        data = self._summary
         if data is None:
             return ()
         lines = lines_of(data, measure, self.path / "summary.csv")
@@ -478,6 +479,10 @@ class RecordEntry:
     def size(self) -> int:
         """Bytes of its files."""
         return len(self._manifest) + sum(file.size for file in self.manifest.files.values())
+
+    @cached_property
+    def _summary(self) -> bytes | None:
+        return self._read_unchanged("summary.csv")
 
     @cached_property
     def _manifest(self) -> bytes:
@@ -529,21 +534,47 @@ def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry
         OSError: the place elsewhere cannot be reached.
     """
 
+    ids = records.ids(name)
+    scan = _scanned(records, ids, look)
+    if name is not None and len(scan.unreadable) == len(ids):
+        raise InputError(no_records(records, name, ids))
+    return scan
+
+
+def scan_earlier(
+    records: Records, name: str, evaluation_id: str, most: int, look: Callable[[RecordEntry], T]
+) -> _RecordScan[T]:
+    """The same of the last records of an evaluation before one of them, by the seconds in their ids; none if there are
+    none.
+
+    Args:
+        records: where they are kept.
+        name: the evaluation.
+        evaluation_id: the one that they come before, or began in the same second as.
+        most: how many are read.
+        look: as of `scan_records`.
+
+    Raises:
+        OSError: the place elsewhere cannot be reached.
+    """
+    began = _second(evaluation_id)
+    earlier = (own for own in records.ids(name) if own != evaluation_id and _second(own) <= began)
+    return _scanned(records, [*islice(earlier, most)], look)
+
+
+def _scanned(records: Records, ids: Sequence[str], look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
     def looked(evaluation_id: str) -> tuple[T, ...]:
         try:
             return (look(RecordEntry(records, evaluation_id)),)
         except InputError:
             return ()
 
-    ids = records.ids(name)
     if records.remote is None:
         found = list(each("Reading records", map(looked, ids), len(ids), "records"))
     else:
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
             found = list(each("Reading records", pool.map(looked, ids), len(ids), "records"))
     unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
-    if name is not None and len(unreadable) == len(ids):
-        raise InputError(no_records(records, name, ids))
     return _RecordScan(tuple(item for read in found for item in read), unreadable)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -29,9 +29,20 @@ from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_
 from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
 from rankledger.pipeline.types.results import ALL, Comparison
 from rankledger.pipeline.types.upkeep import FigureMatch, RecordedFigure, RecordList
-from rankledger.pipeline.types.views import FalseSteps, History, LevelChange, Night, QueryChange, RankedDocument, Series
+from rankledger.pipeline.types.views import (
+    FEWEST_NIGHTS,
+    FalseSteps,
+    History,
+    LevelChange,
+    Night,
+    QueryChange,
+    RankedDocument,
+    Series,
+    SeriesBreak,
+)
 
 __all__ = [
+    "break_lines",
     "comparison_data",
     "comparison_markdown",
     "comparison_tables",
@@ -49,6 +60,7 @@ __all__ = [
     "where",
 ]
 
+_DIGEST = 12  # characters of a digest
 _NAMED = 3  # documents of a query, and sparse differences
 _NOWHERE = "not retrieved"
 _ROUNDING = 1e-12  # what is left of a part if two figures are equal
@@ -165,7 +177,8 @@ def _heading(report: ComparisonReport) -> Iterator[str]:
 def _description(side: Side) -> str:
     commit = f", commit {side.commit[:12]}{' with changes' if side.dirty else ''}" if side.commit else ""
     created = datetime.fromisoformat(side.created).astimezone(UTC)
-    return f"{side.evaluation_id} of {created:%Y-%m-%d %H:%M} UTC{commit}"
+    when = f"of {created:%Y-%m-%d %H:%M} UTC{commit}"
+    return f"night {side.night}, {side.evaluation_id} {when}" if side.night else f"{side.evaluation_id} {when}"
 
 
 def where(report: ComparisonReport) -> Iterator[str]:
@@ -382,6 +395,32 @@ def _marks(night: Night, step: LevelChange | None, commit_before: str | None) ->
         yield f"commit {night.commit[:_COMMIT]}"
 
 
+def break_lines(histories: Iterable[History]) -> list[str]:
+    """What keeps figures from being compared with those before, night by night, such as `2026-11-20: the judgments of
+    web changed (3f1c… → 9a2e…)`; a change of every series is written once.
+    """
+    lines: dict[tuple[int, str], None] = {}
+    for history in histories:
+        for series in (own for own in history.series if own.dataset != POOLED):  # which has the breaks of all others
+            for place, night in enumerate(series.nights[1:], start=1 - len(series.nights)):
+                for change in night.breaks:
+                    lines[place, f"{night.date}: {_what_changed(history, series, change)}"] = None
+    return [line for _, line in sorted(lines)]
+
+
+def _what_changed(history: History, series: Series, change: SeriesBreak) -> str:
+    before, after = (_brief(value) for value in (change.before, change.after))
+    if change.kind == "rankledger":
+        return f"rankledger {before} → {after}"
+    what = f"definition of {history.measure} on" if change.kind == "definition" else f"{change.kind} of"
+    changed = "changed" if change.before and change.after else "may have changed"
+    return f"the {what} {series.dataset} {changed} ({before} → {after})"
+
+
+def _brief(value: str | None) -> str:
+    return short_text(value, _DIGEST) if value else "unknown"
+
+
 def notes_below(history: History, series: Series) -> Iterator[str]:
     """All steps of a series, whatever nights are shown; what they rest on; and why outputs were not evaluated."""
     for step in series.steps:
@@ -399,7 +438,8 @@ def notes_below(history: History, series: Series) -> Iterator[str]:
 
 def _basis(series: Series) -> str:
     if series.noise is None:
-        return "steps were not looked for: too few nights that differ"
+        there = "there is 1" if series.n_different == 1 else f"there are {series.n_different}"
+        return f"steps need at least {FEWEST_NIGHTS} nights whose figures differ; {there}"
     if series.noise == 0:
         return f"{counted(len(series.steps), 'step')}: most nights repeat the figure before, and every change is a step"
     n_steps = sum(step.tier == "step" for step in series.steps)

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from rankledger.pipeline.report.tables import figure, leaderboards
 from rankledger.pipeline.report.text_table import counted, queries, short_text
 from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.manifest import MONTHS
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.views import ChangeSince
 
@@ -18,7 +19,6 @@ _REASON = 240  # characters
 _LEADS = 2  # datasets whose best model is named
 _NEARLY_ALL = 0.95  # of a change
 _OF_ACCEPTED = 0.5  # of the drop since the accepted record: what fell less since the previous one fell before
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")  # in any locale
 
 Task = tuple[str, str]
 """A dataset and a model; the dataset is empty for an external metric."""
@@ -128,7 +128,7 @@ class _Words:
         """Why nothing is known to have changed since the record before; empty if there is none."""
         lines = (line for line in self._evaluation.changes if line.since == "previous" and line.reference)
         line = next(lines, None)
-        return f"Not compared with {line.reference}: {_reason(line.reason)}" if line else ""
+        return f"Not compared with the record of {self._day(line.date)}: {_reason(line.reason)}" if line else ""
 
     def _leads(self) -> str:
         """The best model of each dataset by its lead measure; empty if there is no figure."""
@@ -202,7 +202,7 @@ class _Words:
         if day is None:
             return _name(text)
         year = "" if now is None or now.year == day.year else f" {day.year}"
-        return f"{day.day} {_MONTHS[day.month - 1]}{year}"
+        return f"{day.day} {MONTHS[day.month - 1]}{year}"
 
     def _subject(self, task: Task) -> str:
         """The model, and on which dataset if there are several."""

@@ -22,7 +22,7 @@ from rankledger.pipeline.report.text_table import (
 )
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.escaping import to_cell
-from rankledger.pipeline.types.gates import Effect, Verdict, overall_outcome
+from rankledger.pipeline.types.gates import Effect, Verdict, overall_effect
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import Page
 
@@ -53,7 +53,7 @@ _EFFECTS: dict[Effect, str] = {"fail": "failed", "stop": "undecided", "warn": "w
 _RESULTS: dict[Effect, str] = {"fail": "failed", "stop": "blocked", "warn": "warned", "pass": "passed"}
 _FOUND: dict[str, str] = {"fail": "failed", "inconclusive": "undecided", "pass": "passed"}
 _NOT_JUDGED = "not judged"
-_OUTCOMES = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
+_OUTCOMES = {"": "passed", "pass": "passed", "warn": "warned", "fail": "failed", "inconclusive": "inconclusive"}
 RESULT_WORDS = (*_EFFECTS.values(), _NOT_JUDGED)
 """What a verdict is counted as, the worst first."""
 
@@ -67,7 +67,7 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     counts = Counter(map(result_word, verdicts))
     notes = {"undecided": " (stops the release)" if counts["undecided"] == 1 else " (stop the release)"}
     parts = [f"{counts[word]} {word}{notes.get(word, '')}" for word in RESULT_WORDS if counts[word]]
-    return f"Gates {_OUTCOMES[overall_outcome(verdicts)]}: {', '.join(parts) or 'nothing was judged'}."
+    return f"Gates {_OUTCOMES[overall_effect(verdicts)]}: {', '.join(parts) or 'nothing was judged'}."
 
 
 def result_word(verdict: Verdict) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from rankledger.pipeline.support.errors import TrackingError, shorten
-from rankledger.pipeline.types.gates import Verdict, night_of, overall_outcome
+from rankledger.pipeline.types.gates import Verdict, night_of, overall_effect, overall_outcome
 from rankledger.pipeline.types.manifest import Dataset, Description
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
@@ -625,7 +625,7 @@ def _name(manifest: Description, what: str) -> str:
 
 def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
     """The tag that says what the gates came to; none if there are none."""
-    return {"rankledger.gates": overall_outcome(verdicts)} if verdicts else {}
+    return {"rankledger.gates": overall_effect(verdicts)} if verdicts else {}
 
 
 def _tags(manifest: Description, ours: Mapping[str, str], given: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -37,6 +37,7 @@ from rankledger.pipeline.types.results import DataWarning, Failure
 
 __all__ = [
     "MANIFEST",
+    "MONTHS",
     "SCHEMA_VERSION",
     "Dataset",
     "DatasetFile",
@@ -68,6 +69,9 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+"""As messages write them, in any locale."""
 
 SCHEMA_VERSION: Final = 2
 """Of a record's layout; a record of any other is refused."""
@@ -532,6 +536,19 @@ class Description(_Part):
     def night(self) -> str:
         """The date that was given, or else the day on which it began, in UTC."""
         return self.date or str(datetime.fromisoformat(self.created).astimezone(UTC).date())
+
+    @property
+    def label(self) -> str:
+        """What messages call it: `the night 2026-11-23`, or `the record of 23 Nov 14:09` (UTC) without a date."""
+        if self.date:
+            return f"the night {self.date}"
+        began = datetime.fromisoformat(self.created).astimezone(UTC)
+        return f"the record of {began.day} {MONTHS[began.month - 1]} {began:%H:%M}"
+
+    @property
+    def where(self) -> str:
+        """The same with its preposition: `on the night 2026-11-23`, or `in the record of 23 Nov 14:09`."""
+        return f"{'on' if self.date else 'in'} {self.label}"
 
     @property
     def owners(self) -> dict[str, str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.manifest import Description
 
 __all__ = [
+    "FEWEST_NIGHTS",
     "ChangeSince",
     "Curve",
     "CurvePoint",
@@ -43,6 +44,9 @@ __all__ = [
 
 Tier: TypeAlias = Literal["step", "step or drift"]
 """How sure a step is: also if nights are correlated, or only if they are independent."""
+
+FEWEST_NIGHTS = 8
+"""Nights whose figures differ that a series needs before steps can be distinguished from noise."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,7 @@ class Series:
         correlation: of successive nights, from 0 to 0.99, taken as a first-order autoregression; None if unknown.
         false_steps: how often series of about as many nights show a step though they have none; empty if there was
             no test.
+        n_different: where `noise` is None, how many nights there are whose figures differ.
     """
 
     dataset: str
@@ -168,6 +173,7 @@ class Series:
     noise: float | None
     correlation: float | None
     false_steps: tuple[FalseSteps, ...] = ()
+    n_different: int = 0
 
 
 @dataclass(frozen=True)
@@ -560,7 +566,7 @@ class Page:
         curves: the points of its curves.
         pairs: the pairs that are shown query by query.
         remarks: what is left out, and why, a line each.
-        history: series of the evaluations of its name; none on the page that lies in the record.
+        history: series of the evaluations of its name; on the page in the record those known when it was written.
         details: of the queries with the largest changes, what is known of them.
     """
 

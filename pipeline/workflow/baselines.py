@@ -119,7 +119,7 @@ def baseline_scores(
         current: the evaluation that looks back.
     """
     if (dataset.name, model) not in record.manifest.tasks:
-        reason = f"{model!r} was not evaluated on {dataset.name!r} in {record.path.name}"
+        reason = f"{model!r} was not evaluated on {dataset.name!r} {record.manifest.where}"
         return BaselineScores(None, dict.fromkeys(measures, reason))
     recorded, differing = recorded_scores(record, model, dataset, measures, current)
     anew, reasons = _scored_anew(record, model, dataset, differing, current)
@@ -190,7 +190,7 @@ def _scored_anew(
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The scores of what the output cache has of the output; and, by measure, why there is none."""
     judged = [measure for measure in differing if dataset.kind == "rankings" and measure.metric.input == "judged"]
-    where = f"in {record.path.name}"
+    where = record.manifest.where
     reasons = {m: f"{what} {where}; only rankings can be scored again" for m, what in differing.items()}
     if not judged:
         return None, reasons
@@ -313,8 +313,10 @@ class BaselineResolver:
         scores = self._scores(resolved.record, self._datasets[dataset], key)
         reasons = {measure: why for measure, why in scores.reasons.items() if measure in gate.measures}
         first = dataset in _new_datasets(gate.against, resolved, [dataset])
-        label = f"{resolved.model} in {resolved.record.manifest.evaluation_id}"
-        return Baseline(key, label, reasons, first=first)
+        manifest = resolved.record.manifest
+        label = f"{resolved.model} in {manifest.evaluation_id}"
+        night = manifest.label if resolved.model == model else f"{resolved.model} {manifest.where}"
+        return Baseline(key, label, reasons, first=first, night=night)
 
     def references(self) -> dict[str, dict[str, RecordedBaseline]]:
         """By gate and model, which record it is."""

@@ -12,19 +12,21 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from rankledger.pipeline.inference.changepoints import Changepoint, find_changepoints
-from rankledger.pipeline.record.lookup import RecordEntry, scan_records
+from rankledger.pipeline.record.lookup import RecordEntry, scan_earlier, scan_records
 from rankledger.pipeline.record.promotions import read_promotions
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.gates import Verdict, night_of, overall_effect
-from rankledger.pipeline.types.results import ALL, Estimate
+from rankledger.pipeline.types.manifest import Description
+from rankledger.pipeline.types.results import ALL, Estimate, Evaluation
 from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
 from rankledger.pipeline.workflow.references import last_record, measure_among, name_of_evaluation, spelled
 from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["HistoryEntry", "history", "history_of", "measured_history", "nights_of"]
+__all__ = ["HistoryEntry", "history", "history_of", "known_history", "measured_history", "nights_of"]
 
 _POOLED = "*"  # what the summary calls all datasets together
+_MOST_KNOWN = 30  # records that are read for a page
 
 Task = tuple[str, str]  # dataset, model
 
@@ -130,7 +132,11 @@ def measured_history(
 
     Arguments and errors are those of `history`.
     """
-    scan = scan_records(workspace.records, name, lambda entry: _evaluated(entry, spelled(measure, entry) or measure))
+
+    def look(entry: RecordEntry) -> HistoryEntry:
+        return replace(_evaluated(entry, spelled(measure, entry) or measure), promoted=_promoted(entry))
+
+    scan = scan_records(workspace.records, name, look)
     written = next((entry.measure for entry in scan.found if entry.lines), None)
     if written is None:
         measures = scan_records(workspace.records, name, lambda entry: tuple(entry.manifest.definitions)).found
@@ -170,19 +176,72 @@ def history_of(
     return History(name, measure, direction, series, remarks)
 
 
+def known_history(
+    evaluation: Evaluation, manifest: Description, workspace: Workspace
+) -> tuple[tuple[History, ...], tuple[str, ...]]:
+    """The history of each lead measure that was known when an evaluation was recorded; and what could not be read.
+
+    It is made of the evaluation and of the 30 records before it, of nights that are no later: the same records give the
+    same history, whatever is evaluated afterwards. A series has at least two nights, the evaluation's being the last.
+
+    Args:
+        evaluation: its figures.
+        manifest: what its manifest says.
+        workspace: where earlier records are.
+    """
+    if manifest.repeats:
+        return (), ()
+    measures = tuple(dict.fromkeys(evaluation.leading.values()))
+
+    def look(entry: RecordEntry) -> tuple[HistoryEntry, ...]:
+        return tuple(_evaluated(entry, spelled(measure, entry) or measure) for measure in measures)
+
+    try:
+        scan = scan_earlier(workspace.records, evaluation.name, evaluation.evaluation_id, _MOST_KNOWN, look)
+    except OSError as error:
+        return (), (f"no history: {error}",)
+    histories = []
+    for place, measure in enumerate(measures):
+        tonight = _entry(evaluation.evaluation_id, manifest, measure, evaluation.estimates, evaluation.verdicts)
+        entries = [own[place] for own in scan.found if _is_before(own[place], tonight)]
+        tasks = tonight.lines.keys() | tonight.failures.keys()
+        whole = history_of(evaluation.name, measure, [*entries, tonight])
+        series = tuple(
+            own
+            for own in whole.series
+            if (own.dataset, own.model) in tasks
+            and evaluation.leading.get(own.dataset) == measure
+            and len(own.nights) > 1
+        )
+        if series:
+            histories.append(replace(whole, series=series, remarks=()))
+    return tuple(histories), tuple(f"history: {line}" for line in scan.remarks)
+
+
+def _is_before(entry: HistoryEntry, tonight: HistoryEntry) -> bool:
+    """Whether an evaluation is of an earlier night, or of the same one and an earlier time."""
+    is_later = night_of(entry.date, entry.created) > night_of(tonight.date, tonight.created)
+    return entry.created < tonight.created and not is_later
+
+
 def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
-    manifest = entry.manifest
+    return _entry(entry.evaluation_id, entry.manifest, measure, entry.lines(measure), entry.verdicts)
+
+
+def _entry(
+    evaluation_id: str, manifest: Description, measure: str, lines: Iterable[Estimate], verdicts: tuple[Verdict, ...]
+) -> HistoryEntry:
     definition = manifest.definitions.get(measure)
     git = manifest.environment.git
     return HistoryEntry(
-        evaluation_id=entry.evaluation_id,
+        evaluation_id=evaluation_id,
         measure=measure,
-        date=entry.date,
+        date=manifest.night,
         created=datetime.fromisoformat(manifest.created).astimezone(UTC),
         repeats=bool(manifest.repeats),
-        lines={(line.dataset, line.model): line for line in entry.lines(measure) if line.slice == ALL},
+        lines={(line.dataset, line.model): line for line in lines if (line.measure, line.slice) == (measure, ALL)},
         failures=manifest.not_evaluated,
-        verdicts=entry.verdicts,
+        verdicts=verdicts,
         direction=definition.direction if definition else None,
         fingerprint=definition.fingerprint if definition else None,
         own_fingerprints={
@@ -194,7 +253,6 @@ def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
         exclusions={name: dataset.exclusions_digest or "none" for name, dataset in manifest.datasets.items()},
         version=manifest.environment.packages.get("rankledger"),
         commit=git.commit if git else None,
-        promoted=_promoted(entry),
     )
 
 
@@ -253,6 +311,7 @@ def _series(task: Task, evaluations: Sequence[HistoryEntry]) -> Series:
         noise=changes.noise,
         correlation=changes.correlation,
         false_steps=changes.false_steps,
+        n_different=changes.n_different,
     )
 
 

@@ -1,6 +1,6 @@
 """From an evaluation to its page, at once or from its record: both are the same.
 
-A page reads the evaluation and the records that its manifest pins, and nothing else.
+A page reads the evaluation, the records that its manifest pins, and the figures of those before it: nothing else.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from rankledger.pipeline.types.results import ALL, Evaluation, Record, Scores
 from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange, QueryDetail
 from rankledger.pipeline.workflow.details import ShownDataset, ShownOutput, query_details, recorded_output_of
 from rankledger.pipeline.workflow.evaluation import evaluation_of
+from rankledger.pipeline.workflow.history import known_history
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
@@ -63,17 +64,18 @@ class _ShownPair:
     record: Record | None
 
 
-def page_of(record: Record, workspace: Workspace) -> Page:
+def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) -> Page:
     """The page of a finished record.
 
     Args:
         record: the record.
-        workspace: where those are that its models were compared with.
+        workspace: where those are that its models were compared with, and those before it.
+        with_history: whether it has the history that was known when the record was written.
 
     Raises:
         OSError: the place of records cannot be reached.
     """
-    pager = _Pager(evaluation_of(record), record.manifest, partial(read_column, record), workspace)
+    pager = _Pager(evaluation_of(record), record.manifest, partial(read_column, record), workspace, with_history)
     return pager.page(pager.chosen(), read_curves(record), read_query_changes(record), read_query_details(record))
 
 
@@ -121,12 +123,14 @@ class _Pager:
         manifest: Description,
         column: Callable[[str, str, str], Column | None],
         workspace: Workspace,
+        with_history: bool = True,
     ) -> None:
         self._leading = evaluation.leading_difference  # by dataset, the measure to look at queries by
         self.remarks: list[str] = []
         self._evaluation = evaluation
         self._manifest = manifest
         self._column = column
+        self._known_history = partial(known_history, evaluation, manifest, workspace) if with_history else None
         self._pinned = cache(partial(_pinned, workspace))  # each is opened once: it may have as many lines as this one
 
     def chosen(self) -> list[_ShownPair]:
@@ -160,13 +164,15 @@ class _Pager:
             by_pair.setdefault((query.dataset, query.model, query.baseline), []).append(query)
         pairs = [each.scores for each in shown]
         own = [tuple(by_pair.get((pair.dataset, pair.model, pair.baseline), ())) for pair in pairs]
+        history, lost = self._known_history() if self._known_history else ((), ())
         return Page(
             title=" ".join(filter(None, (self._evaluation.name, self._manifest.date))),
             evaluation=replace(self._evaluation, results=(), warnings=()),
             manifest=self._manifest,
             curves=tuple(curves),
             pairs=tuple(replace(pair, largest_changes=queries) for pair, queries in zip(pairs, own, strict=True)),
-            remarks=tuple(self.remarks),
+            remarks=(*self.remarks, *lost),
+            history=history,
             details=tuple(details),
         )
 

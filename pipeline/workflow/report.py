@@ -130,7 +130,7 @@ def _page(record: Record, workspace: Workspace, measures: Sequence[str], *, seve
     """The page of a record with these measures alone, called by its id where there are others."""
     if damaged := next(damaged_files(record, but=_PAGE), None):
         raise InputError(damaged)
-    page = page_of(_narrowed(record, measures) if measures else record, workspace)
+    page = page_of(_narrowed(record, measures) if measures else record, workspace, with_history=False)
     datasets = set(page.datasets)
     quality = {task: own for task, own in page.evaluation.quality.items() if task[0] in datasets}
     return replace(

@@ -142,7 +142,7 @@ class ChangesSince:
         """The model's scores in a record by the measures that mean the same, and why the others do not."""
         if resolved.record is None:
             return None, dict.fromkeys(measures, resolved.reason)
-        manifest, where = resolved.record.manifest, f"in {resolved.record.path.name}"
+        manifest, where = resolved.record.manifest, resolved.record.manifest.where
         if (scores.dataset, resolved.model) not in manifest.tasks:
             reason = f"{resolved.model!r} was not evaluated on {scores.dataset!r} {where}"
             return None, dict.fromkeys(measures, reason)

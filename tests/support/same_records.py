@@ -38,7 +38,9 @@ VARYING = {  # keys of the manifest that differ from one evaluation to the next,
     *("config", "person", "started", "timings", "user"),
 }
 VARYING_OF_OUTPUTS = {"parsed"}  # the output cache has what a worker read before it died
-NOT_COMPARED = {"config.yaml", "report.html"}  # paths start in the checkout; the other shows the id and the times
+NOT_COMPARED = {  # paths start in the checkout; the page shows the id and the times; the first record has no changes
+    *("config.yaml", "report.html", "changes.csv")
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

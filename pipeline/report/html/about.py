@@ -63,6 +63,8 @@ def history(figures: PageFigures) -> Section | None:
 
 def _history_blocks(history: History, place: int) -> Iterator[Block]:
     """The charts beside each other, and a table of nights for each, folded."""
+    from rankledger.pipeline.report.changes import break_lines
+
     drawings = [
         Drawing(f"nights-{place}-{number}", chart)
         for number, series in enumerate(history.series[:_SERIES], start=1)
@@ -74,7 +76,7 @@ def _history_blocks(history: History, place: int) -> Iterator[Block]:
         yield _series(history, series, f"history-{place}-{number}")
     if len(history.series) > _SERIES:
         yield Words(f"{_SERIES} of {len(history.series):,} series are shown; `rankledger history` has all.", "quiet")
-    yield from (Words(short_text(line, _NOTE), "quiet") for line in history.remarks)
+    yield from (Words(short_text(line, _NOTE), "quiet") for line in (*break_lines([history]), *history.remarks))
 
 
 def _series(history: History, series: Series, name: str) -> Folded:

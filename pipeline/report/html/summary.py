@@ -28,6 +28,7 @@ from rankledger.pipeline.report.html.blocks import (
     estimate_scale,
 )
 from rankledger.pipeline.report.html.plots import trade_off
+from rankledger.pipeline.report.html.trends import over_time
 from rankledger.pipeline.report.messages import agreement_notes, completeness, not_compared, rank_note, replicate_notes
 from rankledger.pipeline.report.tables import (
     FLIPS,
@@ -71,7 +72,7 @@ _RESULTS: dict[Effect, tuple[str, Tone]] = {
 def verdict(figures: PageFigures) -> Section:
     """What comes first: what happened, what the gates amount to, models by datasets, and the reasons."""
     evaluation = figures.page.evaluation
-    blocks = [*_headline(figures), *_outcome(figures), *_failures(figures)]
+    blocks = [*_headline(figures), *over_time(figures), *_outcome(figures), *_failures(figures)]
     if evaluation.data_warnings:
         warnings = counted(len(evaluation.data_warnings), "warning")
         blocks.append(Words(f"{warnings} on the inputs: see Data quality.", "warn"))

@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.inference import changepoints
-from rankledger.pipeline.inference.changepoints import (
-    FEWEST,
-    Changepoints,
-    critical_excess,
-    find_changepoints,
-    greatest_excess,
-)
+from rankledger.pipeline.inference.changepoints import Changepoints, critical_excess, find_changepoints, greatest_excess
+from rankledger.pipeline.types.views import FEWEST_NIGHTS
 from tests.simulations import steps
 
 N = 120
@@ -306,8 +301,9 @@ def test_too_few_nights_tell_nothing():
     figures = [0.0, 0.1, -0.1, 0.05, 90.0, 90.1, 89.9, 90.05]
 
     assert find_changepoints([], []) == Changepoints(None)
-    assert find_changepoints(figures[: FEWEST - 1], [1.0] * (FEWEST - 1)) == Changepoints(None)
-    assert places(find_changepoints(figures, [1.0] * FEWEST)) == [4]
+    too_few = FEWEST_NIGHTS - 1
+    assert find_changepoints(figures[:too_few], [1.0] * too_few) == Changepoints(None, n_different=too_few)
+    assert places(find_changepoints(figures, [1.0] * FEWEST_NIGHTS)) == [4]
 
 
 @pytest.mark.parametrize("noise", list(steps.NOISES)[:7])

@@ -199,6 +199,16 @@ def test_each_side_has_id_time_and_commit():
     assert "commit ffffffffffff with changes\n" in text
 
 
+def test_a_side_with_a_date_is_named_by_its_night():
+    """The id stands behind it, to be copied."""
+    pair = RecordPair(replace(SIDE, night="2026-11-19"), CANDIDATE, (("bm25", "bm25"),))
+
+    text = shown(movement(records=(pair,)))
+
+    assert "base: night 2026-11-19, 20261120T020000Z-nightly-1f0c9a2b of 2026-11-20 02:00 UTC, commit abc\n" in text
+    assert "candidate: 20261121T020000Z" in text
+
+
 def test_parts_stand_below_their_change():
     """The whole change first, then each part with its causes; why two share a part is a remark."""
     parts = (ChangePart(("judgments",), 0.25), ChangePart(("queries added", "output"), -0.5, "a rank is not known"))

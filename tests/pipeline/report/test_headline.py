@@ -202,8 +202,9 @@ def test_days():
 
 def test_what_could_not_be_compared():
     """The reason, and then what is known of this evaluation."""
-    line = replace(change(0.0), difference=None, reason=f"the judgments are others in {ID}")
+    line = replace(change(0.0), difference=None, reason="the judgments are others on the night 2026-11-19")
 
     assert headline_of(evaluation(line)) == (
-        f"Not compared with {ID}: the judgments are others in {ID}. dense leads: ndcg@10 0.5000."
+        "Not compared with the record of 19 Nov: the judgments are others on the night 2026-11-19. "
+        "dense leads: ndcg@10 0.5000."
     )

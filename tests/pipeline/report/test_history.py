@@ -165,7 +165,8 @@ def test_an_isolated_night_is_marked():
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"noise": None}, "steps were not looked for: too few nights that differ"),
+        ({"noise": None, "n_different": 2}, "steps need at least 8 nights whose figures differ; there are 2"),
+        ({"noise": None, "n_different": 1}, "steps need at least 8 nights whose figures differ; there is 1"),
         ({"noise": 0.0}, "0 steps: most nights repeat the figure before, and every change is a step"),
         ({"correlation": 0.314}, "correlated by 0.31"),
     ],

@@ -34,7 +34,7 @@ def rows(text):
         (ALL, "Gates failed: 1 failed, 1 undecided (stops the release), 1 warned, 1 passed."),
         ([PASS, OPEN], "Gates inconclusive: 1 undecided (stops the release), 1 passed."),
         ([OPEN, OPEN], "Gates inconclusive: 2 undecided (stop the release)."),
-        ([PASS, SLICE], "Gates passed: 1 warned, 1 passed."),
+        ([PASS, SLICE], "Gates warned: 1 warned, 1 passed."),
         ([], "Gates passed: nothing was judged."),
     ],
 )

@@ -68,6 +68,22 @@ def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
     return {"bm25": {**PLAIN, **changes}, "late": PLAIN}
 
 
+@pytest.mark.parametrize(
+    ("effects", "word"),
+    [(("pass", "pass"), "pass"), (("pass", "warn"), "warn"), (("warn", "stop"), "inconclusive"), (("fail",), "fail")],
+)
+def test_the_tag_of_the_gates_has_the_word_of_history_and_list(record, effects, word):
+    """A gate that only warns, as on the first night of `last_passed`, is no pass there, either."""
+    verdicts = tuple(Verdict(f"g{n}", "web", "bm25", "ap", "all", "pass", own, "") for n, own in enumerate(effects))
+    found = with_verdicts(record(), verdicts)
+
+    assert {run.tags["rankledger.gates"] for run in runs(found) if "rankledger.gates" in run.tags} == {word}
+
+
+def with_verdicts(found: Record, verdicts: tuple[Verdict, ...]) -> Record:
+    return Record(found.path, found.manifest, summary=lambda: found.summary, verdicts=lambda: verdicts)
+
+
 def test_every_run_says_who_and_what_made_it(record):
     """Under the keys that MLflow's own pages look for; the config is its source, for they show the end of a path."""
     for run in runs(record()):

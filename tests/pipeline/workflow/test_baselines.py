@@ -136,7 +136,7 @@ def test_an_unchanged_output_is_scored_without_what_is_excluded_now(tmp_path):
     shutil.rmtree(tmp_path / "runs" / "cache")
     unknown = recalled(tmp_path, other_outputs(WEB), SUITES, record, defaults=defaults)
     for reason in unknown.reasons.values():
-        assert reason.startswith(f"the excluded documents are others in {record.name}, and ")
+        assert reason.startswith(f"the excluded documents are others {read_record(record).manifest.where}, and ")
         assert "has no copy of it" in reason
 
 
@@ -180,7 +180,7 @@ def test_a_pair_of_unknown_rank_cannot_be_compared(tmp_path):
     assert found.scores is None
     assert len(found.reasons) == len(SUITES["search"])
     for reason in found.reasons.values():
-        assert reason.startswith(f"the judgments are others in {record.name}, and ")
+        assert reason.startswith(f"the judgments are others {read_record(record).manifest.where}, and ")
         assert "new-document" in reason
 
 
@@ -205,7 +205,7 @@ def test_one_measure_can_be_compared_where_another_cannot(tmp_path):
     assert found.scores is not None
     assert [str(measure) for measure in found.scores.measures] == ["ap"]
     assert {str(measure): reason.partition(",")[0] for measure, reason in found.reasons.items()} == {
-        "p@3": f"p@3 was not measured in {record.name}"
+        "p@3": f"p@3 was not measured {read_record(record).manifest.where}"
     }
 
 
@@ -222,7 +222,7 @@ def test_ratings_are_taken_from_the_record_or_not_at_all(tmp_path):
     changed = {user: {item: 6 - stars for item, stars in found.items()} for user, found in RATED.judged.items()}
     other = recalled(tmp_path, other_outputs(RATED, judged=changed), STARS, record, models[1])
     assert other.scores is None
-    expected = f"the judgments are others in {record.name}; only rankings can be scored again"
+    expected = f"the judgments are others {read_record(record).manifest.where}; only rankings can be scored again"
     assert set(other.reasons.values()) == {expected}
 
 
@@ -244,7 +244,7 @@ def test_a_model_that_was_not_evaluated_there_cannot_be_compared(tmp_path):
     found = recalled(tmp_path, WEB, SUITES, record, "new")
 
     assert found.scores is None
-    assert set(found.reasons.values()) == {f"'new' was not evaluated on 'web' in {record.name}"}
+    assert set(found.reasons.values()) == {f"'new' was not evaluated on 'web' {read_record(record).manifest.where}"}
 
 
 def test_given_scores_are_compared_query_by_query(tmp_path):

@@ -73,6 +73,45 @@ def test_what_differs_each_time_is_not_on_the_page():
         assert text not in written(first)
 
 
+def test_the_page_has_the_nights_up_to_its_own():
+    """What is evaluated afterwards changes no byte of it, be it a later night or an older one that was late; nor does
+    what began before it and is of a later night.
+    """
+    for day in ("2026-11-18", "2026-11-21"):
+        rankledger.evaluate(nightly(), tracking=False, date=day)
+    found = rankledger.evaluate(nightly(report=True), tracking=False, date="2026-11-20")
+    for day in ("2026-11-19", "2026-11-22"):
+        rankledger.evaluate(nightly(), tracking=False, date=day)
+
+    (history,) = page_of(read_record(found.record), Workspace.open("runs")).history
+
+    assert {tuple(night.date for night in series.nights) for series in history.series} == {("2026-11-18", "2026-11-20")}
+    assert [series.model for series in history.series] == [*MODELS]
+    assert made_again(found) == written(found)
+
+
+@pytest.mark.parametrize("harm", ["damaged", "foreign"])
+def test_an_earlier_record_that_cannot_be_read_costs_a_remark(harm):
+    """The others are there, and it is named."""
+    ids = [rankledger.evaluate(nightly(), tracking=False, date=f"2026-11-{day}").evaluation_id for day in (17, 18, 19)]
+    broken = Path("runs/records", ids[1])
+    if harm == "damaged":
+        (broken / "summary.csv").write_bytes(b"dataset,model\n")
+    else:
+        (broken / "manifest.json").write_text('{"schema_version": 99}', encoding="utf-8")
+    found = rankledger.evaluate(nightly(report=True), tracking=False, date="2026-11-20")
+
+    page = page_of(read_record(found.record), Workspace.open("runs"))
+
+    assert [night.date for night in page.history[0].series[0].nights] == ["2026-11-17", "2026-11-19", "2026-11-20"]
+    assert page.remarks == (f"history: {ids[1]}: cannot be read as a record, left out",)
+    assert made_again(found) == written(found)
+
+
+def nightly(*, report: bool = False) -> Path:
+    return write_config(Path("configs"), {"web": WEB}, SUITES, report=report)
+
+
 def test_a_record_that_many_are_compared_with_is_read_once(monkeypatch):
     """It may have as many lines as the current one; and of models that did not move no ranks are looked up in it."""
     evaluated(gates=[NO_DROP])
@@ -114,8 +153,9 @@ def test_a_baseline_that_was_changed_is_not_drawn_beside(name):
     page = page_of(read_record(current.record), Workspace.open(current.record.parents[1]))
 
     assert page.pairs == ()
-    assert all(remark.endswith("is not shown on web: its files are not what was written") for remark in page.remarks)
-    assert len(page.remarks) == len(MODELS)
+    shown = [remark for remark in page.remarks if not remark.startswith("history: ")]
+    assert all(remark.endswith("is not shown on web: its files are not what was written") for remark in shown)
+    assert len(shown) == len(MODELS)
 
 
 def test_a_query_that_moved_without_relevant_documents_gives_the_same_page():

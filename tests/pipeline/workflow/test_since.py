@@ -185,6 +185,37 @@ def test_the_next_night_says_since_when(nights):
     assert found.headline.endswith("First seen 20 Nov. Owner: search-team.")
 
 
+def test_the_page_has_the_nights_and_the_change_since_the_accepted_one(nights):
+    """Eleven nights of each model before the rest of the verdict, bm25 first, whose gate fails: tonight's figure, the
+    paired change, since which night, and since when it is seen.
+    """
+    found = nights.evaluations[BROKEN]
+    accepted = line_of(found, "accepted")
+    verdict = (found.record / "report.html").read_text(encoding="utf-8").partition('id="verdict"')[2]
+    table = verdict[verdict.index("<table") : verdict.index("</table>")]
+    first, second = re.findall("<tr><th scope=row.*?</tr>", table.replace("<wbr>", ""))
+
+    assert accepted.difference == pytest.approx(mean("bm25", BROKEN) - mean("bm25", ACCEPTED))
+    assert accepted.ci_low < accepted.difference < accepted.ci_high < 0
+    text = re.sub("<[^>]+>", " ", first).split()
+    assert (text[0], text[-2:]) == ("bm25", [night(ACCEPTED), night(BROKEN)])
+    assert f"{mean('bm25', BROKEN):.4f}" in text
+    assert f"{accepted.difference:+.4f}" in text
+    assert f'role="img" aria-label="{BROKEN} nights: ' in first
+    assert "dense" in second
+
+
+def test_reasons_name_the_night(nights):
+    """A gate's reason says against which night, and not by which id; the reference in gates.json has that."""
+    found = nights.evaluations[BROKEN]
+    against = [line for line in found.verdicts if line.reference and line.model == "bm25"]
+
+    assert against
+    for line in against:
+        assert f"against the night {night(ACCEPTED)}" in line.reason or f"the night {night(BROKEN - 1)}" in line.reason
+        assert line.reference.startswith("bm25 in 20")
+
+
 def test_a_record_keeps_the_changes(nights):
     """They are read again as they were taken, and the first night, which has none before it, has no file."""
     first, found = nights.evaluations[1], nights.evaluations[BROKEN + 1]
@@ -286,9 +317,9 @@ def change_version(config: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (change_judgments, "the judgments are others in "),
+        (change_judgments, "the judgments are others on the night 2026-11-10"),
         (change_definition, "rr is defined otherwise (fingerprint "),
-        (change_version, "rankledger was 0.0.1 in "),
+        (change_version, "rankledger was 0.0.1 on the night 2026-11-10"),
     ],
 )
 def test_what_means_something_else_is_not_compared(config, change, reason):
@@ -300,7 +331,7 @@ def test_what_means_something_else_is_not_compared(config, change, reason):
 
     assert line.reason.startswith(reason)
     assert (line.difference, line.before, line.ci_low) == (None, None, None)
-    assert found.headline.startswith(f"Not compared with {line.reference}: {reason}")
+    assert found.headline.startswith(f"Not compared with the record of 10 Nov: {reason}")
 
 
 def test_figures_that_are_undefined_are_not_compared(config):

@@ -25,7 +25,16 @@ from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.results import Failure
-from rankledger.pipeline.types.views import History, ListedDocument, Night, Page, QueryDetail, Series
+from rankledger.pipeline.types.views import (
+    ChangeSince,
+    History,
+    ListedDocument,
+    Night,
+    Page,
+    QueryDetail,
+    Series,
+    SeriesBreak,
+)
 from tests.support import sample_page
 from tests.support.sample_page import compared, estimate, page
 
@@ -352,6 +361,62 @@ def test_a_name_from_right_to_left_cannot_turn_its_sentence_round():
     """It is set apart by Unicode's isolates; others stand as they are."""
     assert isolated("שלום") == "\u2068שלום\u2069"
     assert isolated("dense") == "dense"
+
+
+def trend(model: str, *figures: float, breaks: tuple[SeriesBreak, ...] = ()) -> Series:
+    """A model's figures from 1 November on; the last night has what changed."""
+    nights = [
+        Night(f"2026-11-0{n}", "", own, own - 0.1, own + 0.1, 0.05, 100, "", None, "", None)
+        for n, own in enumerate(figures, start=1)
+    ]
+    return Series("web", model, (*nights[:-1], replace(nights[-1], breaks=breaks)), (), None, None)
+
+
+def since_accepted(model: str, difference: float) -> ChangeSince:
+    line = ChangeSince("web", model, "ndcg@10", "accepted", "id", "2026-11-01", 0.5, 0.5 + difference, difference)
+    ends = {"ci_low": difference - 0.01, "ci_high": difference + 0.01, "n_queries": 100, "n_clusters": 100}
+    return replace(line, **ends, first_seen="2026-11-02")
+
+
+def test_nights_follow_the_headline_the_worst_first():
+    """What fails a gate, then what fell for sure, then the others as they are; after five the rest is folded."""
+    models = ["bm25", "dense", "hybrid", "m4", "m5", "m6"]
+    series = tuple(trend(model, 0.5, 0.4) for model in models)
+    changes = tuple(since_accepted(model, -0.05 if model == "m6" else 0.005) for model in models)
+    shown = page(changes=changes, history=(History("nightly", "ndcg@10", "higher", series),))
+
+    blocks = verdict(page_figures(shown)).blocks
+    rows = table(blocks, "nights")
+
+    assert isinstance(blocks[1], Table)
+    assert [row[0] for row in rows] == ["dense", "m6", "bm25", "hybrid", "m4"]
+    assert rows[1] == ["m6", "web", "", "0.4000", "-0.0500", "[-0.0600, -0.0400]", "2026-11-01", "2026-11-02"]
+    assert [row[0] for row in table(blocks, "more-nights")] == ["m5"]
+
+
+def test_what_breaks_the_nights_is_written_out():
+    """Judgments, definition and version, once for all models of a dataset."""
+    breaks = (
+        SeriesBreak("judgments", "a" * 16, "b" * 16),
+        SeriesBreak("definition", "c", None),
+        SeriesBreak("rankledger", "0.1", "0.2"),
+    )
+    series = tuple(trend(model, 0.5, 0.4, breaks=breaks) for model in ("bm25", "dense"))
+    shown = page(history=(History("nightly", "ndcg@10", "higher", series),))
+
+    lines = [line for line in said(verdict(page_figures(shown)).blocks) if line.startswith("2026-11-02")]
+
+    assert sorted(lines) == [
+        "2026-11-02: rankledger 0.1 → 0.2; figures before it cannot be compared.",
+        "2026-11-02: the definition of ndcg@10 on web may have changed (c → unknown); figures before it cannot be "
+        "compared.",
+        "2026-11-02: the judgments of web changed (aaaaaaaaaaa… → bbbbbbbbbbb…); figures before it cannot be compared.",
+    ]
+
+
+def test_a_first_night_has_no_nights():
+    """Nothing stands between the headline and what the gates say."""
+    assert isinstance(verdict(page_figures(page())).blocks[1], Words)
 
 
 def test_a_series_opens_to_its_nights():
