@@ -73,7 +73,7 @@ def tag_outputs(config: str, model: str, date: str | None, overrides: tuple[str,
     terminal.print_lines(str(tagged))
 
 
-@click.command(short_help="Retry pending uploads, MLflow deliveries, promotions and alerts.")
+@click.command(short_help="Retry uploads, deliveries, promotions and alerts.")
 @options.runs_dir
 @options.records
 @options.tracking_uri
