@@ -139,13 +139,13 @@ def test_an_address_leads_to_a_query(opened, various):
     """`#query=ID` opens the section, the pair and the query; one that is opened is in the address."""
     page = opened(various)
     page.click(text="Queries")
-    query = page.all("#queries details details[data-name]")[0]
+    query = page.all("#queries details details[data-query]")[0]
     query.find_element(By.TAG_NAME, "summary").click()
     address = page.wait("its address", lambda: "query=" in page.driver.current_url and page.driver.current_url)
 
     page.driver.get("about:blank")
     page.driver.get(address)
-    (shown,) = page.all("#queries details[data-name][open]")
+    (shown,) = page.all("#queries details[data-query][open]")
     assert shown.find_element(By.TAG_NAME, "table").is_displayed()
 
 
@@ -204,7 +204,7 @@ def test_what_is_folded_opens(opened, various):
     page = opened(various)
     assert not page.all("#queries details")[0].get_attribute("open")
     page.click(text="Queries")
-    folded = [details for details in page.all("#queries details[data-name]") if "→" in details.text]
+    folded = [details for details in page.all("#queries details[data-query]") if "→" in details.text]
     assert folded
     assert not folded[0].find_element(By.TAG_NAME, "table").is_displayed()
     folded[0].find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)

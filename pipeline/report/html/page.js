@@ -14,10 +14,10 @@ let chosen = new URLSearchParams();
 const readAddress = () => {
   const parts = location.hash.slice(1).split("&");
   anchor = parts[0].includes("=") ? "" : parts.shift();
-  if (parts.length || !anchor) chosen = new URLSearchParams(parts.join("&"));
+  if (parts.length || !anchor) chosen = new URLSearchParams(parts.join("&").replaceAll("+", "%2B"));
 };
 const writeAddress = () => {
-  const hash = [anchor, chosen].map(String).filter(Boolean).join("&");
+  const hash = [anchor, String(chosen).replaceAll("+", "%20")].filter(Boolean).join("&"); // a blank as addresses have it
   try {
     history.replaceState(null, "", location.href.split("#")[0] + (hash ? `#${hash}` : ""));
   } catch { /* a frame that is kept apart, as MLflow's, has no address */ }
