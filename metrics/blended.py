@@ -35,6 +35,7 @@ class _Ratios:
 
     @classmethod
     def of(cls, block: JudgedBlock, k: int | None, beta: float, gain: GradedGain) -> _Ratios:
+        """Those of a block; the errors are those of the metrics."""
         if not beta >= 0:
             raise ValueError(f"beta must be at least 0, found {beta:g}")
         if beta > 1e9:

@@ -43,7 +43,7 @@ class NotSentError(Exception):
     """An alert was not confirmed: one line that says why, without the address.
 
     Attributes:
-        may_have_arrived: whether the receiver may have acted all the same.
+        may_have_arrived: whether the receiver may have acted nevertheless.
         transient: whether the next moment may be better.
     """
 

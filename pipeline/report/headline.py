@@ -56,7 +56,7 @@ class _Words:
         return self._judged("fail", "fails")
 
     def undecided(self) -> Iterator[str]:
-        """On the worst of those of which a gate cannot tell, and which stops the release."""
+        """On the worst model that an undecided gate stops."""
         return self._judged("stop", "is undecided by")
 
     def _judged(self, effect: str, verb: str) -> Iterator[str]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
-from typing import Literal, TypeAlias
 
 from pydantic import AwareDatetime
 
+from rankledger.pipeline.types.alerts import State
 from rankledger.pipeline.types.views import History, Series
 
 __all__ = [
@@ -25,16 +25,12 @@ __all__ = [
     "SiteFigure",
     "SiteRecord",
     "SiteSeries",
-    "State",
     "evaluation_path",
     "model_path",
     "record_path",
 ]
 
 FEED = "feed.xml"
-
-State: TypeAlias = Literal["failed", "incomplete", "inconclusive", "passed"]
-"""What an evaluation comes to, as its exit code says it; the worst first."""
 
 
 def evaluation_path(name: str) -> str:

@@ -307,7 +307,7 @@ class ListedDocument:
 
     Attributes:
         rank: its place, from 1.
-        doc_id: the document; None if it is not judged, and the ranking was not at hand any more.
+        doc_id: the document; None if it is not judged and the ranking could not be read again.
         grade: as it was judged; None without judgment.
         title: what it is called; empty if that is not known.
     """

@@ -22,19 +22,10 @@ from rankledger.pipeline.report.text_table import counted
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.gates import overall_outcome
+from rankledger.pipeline.types.alerts import state_of
 from rankledger.pipeline.types.manifest import Manifest, is_evaluation_id, read_typed
 from rankledger.pipeline.types.results import ALL, Estimate, Record
-from rankledger.pipeline.types.site import (
-    FEED,
-    Site,
-    SiteDataset,
-    SiteEvaluation,
-    SiteFigure,
-    SiteRecord,
-    State,
-    record_path,
-)
+from rankledger.pipeline.types.site import FEED, Site, SiteDataset, SiteEvaluation, SiteFigure, SiteRecord, record_path
 from rankledger.pipeline.types.views import History
 from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.history import HistoryEntry, history_of, nights_of
@@ -258,7 +249,7 @@ def _read(entry: RecordEntry) -> SiteRecord:
         date=entry.date,
         created=datetime.fromisoformat(manifest.created).astimezone(UTC),
         repeats=bool(manifest.repeats),
-        state=_state_of(evaluation),
+        state=state_of(evaluation.verdicts, evaluation.failures, evaluation.data_warnings),
         has_gates=bool(evaluation.verdicts),
         headline=evaluation.headline,
         failing=tuple(
@@ -289,16 +280,6 @@ def _evaluation_in(record: Record) -> Evaluation:
 def _owned(model: str, owners: Mapping[str, str]) -> str:
     """A model with who answers for it."""
     return f"{model} ({owners[model]})" if model in owners else model
-
-
-def _state_of(evaluation: Evaluation) -> State:
-    """What the evaluation came to, in the order of exit codes: a failed gate, what is missing, an undecided gate."""
-    outcome = overall_outcome(evaluation.verdicts)
-    if outcome == "fail":
-        return "failed"
-    if evaluation.failures or evaluation.failed_measures:
-        return "incomplete"
-    return "inconclusive" if outcome == "inconclusive" else "passed"
 
 
 def _figures(evaluation: Evaluation) -> Iterator[SiteFigure]:

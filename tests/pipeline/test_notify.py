@@ -147,9 +147,12 @@ def test_a_command_that_hangs_is_ended():
     assert error.may_have_arrived
 
 
-def test_a_command_that_reads_nothing_may_still_succeed():
-    """It exits with 0 without reading stdin, which is longer than a pipe takes."""
-    Command((sys.executable, "-c", "pass"), 60).send(Delivery("alert_7", b" " * 1_000_000))
+def test_a_command_that_reads_nothing_may_still_succeed(tmp_path):
+    """It exits with 0 without reading stdin, which is longer than a pipe takes, and no error is raised."""
+    program = "import sys; open(sys.argv[1], 'w').close()"
+    Command((sys.executable, "-c", program, str(tmp_path / "ran")), 60).send(Delivery("alert_7", b" " * 1_000_000))
+
+    assert (tmp_path / "ran").exists()
 
 
 def test_what_a_command_says_steers_no_terminal():

@@ -25,13 +25,13 @@ from rankledger.pipeline.report.html.blocks import (
 from rankledger.pipeline.report.html.render import GENERATOR, SiteFrame, document
 from rankledger.pipeline.report.tables import Interval, Scale, display_name, figure, signed
 from rankledger.pipeline.report.text_table import counted, short_text
+from rankledger.pipeline.types.alerts import State
 from rankledger.pipeline.types.site import (
     FEED,
     Site,
     SiteEvaluation,
     SiteRecord,
     SiteSeries,
-    State,
     evaluation_path,
     model_path,
 )
