@@ -42,11 +42,11 @@ class ClusterError(InputError):
     """The cluster cannot do the work: one line that says where, why, and what to do.
 
     Attributes:
-        n_done: calls whose results had come by then.
+        begun: whether calls may have been done by then: results can be with the workers when the scheduler is lost.
     """
 
     exit_code = 74
-    n_done = 0
+    begun = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Cluster:
             try:
                 results = list(each(title, _in_order(window.results()), len(calls), unit))
             except ClusterError as error:
-                error.n_done = window.n_done
+                error.begun |= window.n_done > 0
                 raise
             return ClusterResults(results, window.n_lost)
 
@@ -311,7 +311,9 @@ class _Window:
             raise self._lost(_first_line(error)) from None
 
     def _lost(self, reason: str) -> ClusterError:
-        return ClusterError(f"{self._cluster.scheduler}: the scheduler was lost ({reason}); check its log")
+        error = ClusterError(f"{self._cluster.scheduler}: the scheduler was lost ({reason}); check its log")
+        error.begun = True
+        return error
 
 
 def _in_order(results: Iterable[tuple[int, T]]) -> Iterator[T]:

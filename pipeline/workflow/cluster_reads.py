@@ -121,7 +121,7 @@ class _Rounds:
         try:
             found = self._cluster.run("Reading on the cluster", _called, calls, unit=unit)
         except ClusterError as error:
-            if not (error.n_done or self._n_done):
+            if not (error.begun or self._n_done):
                 raise
             later = "what was read is in the output cache, and the same command goes on from there"
             raise ClusterError(f"{error}; {later}") from None
