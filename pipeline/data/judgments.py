@@ -50,6 +50,8 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplying
 _OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
 _WORD = 8  # bytes
 _THREE, _SEVEN = np.uint64(3), np.uint64(7)
+_TABLED = 1 << 21  # hashes whose table of 4 bytes each and more is worth its memory
+_SPARE_BITS = 2  # places for a hash: most have one of their own
 _LOW_BYTES = np.array([(1 << 8 * n) - 1 for n in range(_WORD + 1)], dtype=np.uint64)  # masks of the first n bytes
 
 
@@ -429,8 +431,22 @@ def find_repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = (), numbers: 
 
 
 def _has_equal(hashes: Hashes) -> bool:
-    ascending = np.sort(hashes)
-    return bool((ascending[1:] == ascending[:-1]).any())
+    """Whether any two are equal: a table by upper bits has the last of each, and only those it lost are sorted."""
+    if len(hashes) > _TABLED:
+        return _has_equal_neighbours(np.sort(hashes))
+    bits = len(hashes).bit_length() + _SPARE_BITS
+    places = (hashes >> np.uint64(64 - bits)).view(np.int64)
+    own = np.arange(len(hashes), dtype=np.uint16 if len(hashes) <= 1 << 16 else np.uint32)
+    table = np.empty(1 << bits, dtype=own.dtype)  # only what is written is read
+    table[places] = own
+    last = table[places]
+    lost = np.flatnonzero(last != own)
+    equal = hashes[lost] == hashes[last[lost]]
+    return bool(equal.any()) or _has_equal_neighbours(np.sort(hashes[lost]))
+
+
+def _has_equal_neighbours(hashes: Hashes) -> bool:
+    return bool((hashes[1:] == hashes[:-1]).any())
 
 
 @dataclass(frozen=True)

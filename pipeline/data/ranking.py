@@ -23,7 +23,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import Chunk, Rows
 
-__all__ = ["OddScore", "Ordering", "beyond_single", "n_rank_like", "order_rows", "refuse_score"]
+__all__ = ["OddScore", "Ordering", "beyond_single", "order_rows", "refuse_score"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -59,11 +59,7 @@ class Ordering:
     @property
     def n_tied(self) -> int:
         """Rows whose score another row of the same query has too."""
-        same = self.keys[1:] == self.keys[:-1]
-        tied = np.zeros(len(self.keys), dtype=bool)
-        tied[1:] = same
-        tied[:-1] |= same
-        return int(tied.sum())
+        return int(np.count_nonzero(self._tied))
 
     @property
     def n_self_first(self) -> int:
@@ -74,6 +70,24 @@ class Ordering:
         own = strings([self.ranking.query_ids[code] for code in here.tolist()])
         return int(pc.sum(pc.equal(documents, own), min_count=0).as_py())
 
+    @property
+    def n_rank_like(self) -> int:
+        """Queries whose scores are 1, 2, 3 and so on, from their first row to their last."""
+        ranking, counts = self.ranking, self.ranking.counts
+        if self.order is None:  # greater scores come first: one row at most
+            alone = self.starts[counts == 1]
+            return int((ranking.values[alone] == 1).sum()) if alone.size else 0
+        sums = sum(np.bincount(chunk.query_codes, chunk.values, len(counts)) for chunk in ranking.chunks)
+        likely = (sums == counts * (counts + 1) / 2) & (counts > 0)  # few others have such a sum
+        if not likely.any():
+            return 0
+        rows = np.flatnonzero(likely[ranking.query_codes])
+        codes, scores = ranking.query_codes[rows], ranking.values[rows]
+        order = np.argsort(codes, kind="stable")
+        firsts = np.concatenate([[0], np.cumsum(counts[likely])])[:-1]
+        odd = scores[order] != np.arange(len(rows)) - np.repeat(firsts, counts[likely]) + 1
+        return int(likely.sum()) - len(np.unique(codes[order][odd]))
+
     def ranks(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """The rank of each of these rows, and the first and the last rank of its group of equal scores.
 
@@ -82,14 +96,24 @@ class Ordering:
         """
         positions = rows if self._positions is None else self._positions[rows]
         keys = self.keys[positions]
-        first = np.searchsorted(self.keys, keys, side="left")
-        after = np.searchsorted(self.keys, keys, side="right")
-        tied = np.flatnonzero(after - first > 1)
+        first, after = positions.copy(), positions + 1
+        tied = np.flatnonzero(self._tied[positions])
+        first[tied] = np.searchsorted(self.keys, keys[tied], side="left")
+        after[tied] = np.searchsorted(self.keys, keys[tied], side="right")
         if tied.size and self.ties != "input_order":
             positions = positions.copy()
             positions[tied] = self._break_ties(positions[tied], first[tied], after[tied])
         before = self.starts[keys >> np.uint64(32)]
         return positions - before + 1, first - before + 1, after - before
+
+    @cached_property
+    def _tied(self) -> npt.NDArray[np.bool_]:
+        """(N,): whether the score at a position stands at another one of the query, too."""
+        same = self.keys[1:] == self.keys[:-1]
+        tied = np.zeros(len(self.keys), dtype=bool)
+        tied[1:] = same
+        tied[:-1] |= same
+        return tied
 
     @cached_property
     def _positions(self) -> Ints | None:
@@ -166,21 +190,6 @@ class OddScore:
 
     row: int
     score: float
-
-
-def n_rank_like(ranking: Rows) -> int:
-    """Queries whose scores are 1, 2, 3 and so on, from their first row to their last."""
-    n_queries, counts = len(ranking.query_ids), ranking.counts
-    sums = sum(np.bincount(chunk.query_codes, chunk.values, n_queries) for chunk in ranking.chunks)
-    likely = (sums == counts * (counts + 1) / 2) & (counts > 0)  # few others have such a sum
-    if not likely.any():
-        return 0
-    rows = np.flatnonzero(likely[ranking.query_codes])
-    codes, scores = ranking.query_codes[rows], ranking.values[rows]
-    order = np.argsort(codes, kind="stable")
-    firsts = np.concatenate([[0], np.cumsum(counts[likely])])[:-1]
-    odd = scores[order] != np.arange(len(rows)) - np.repeat(firsts, counts[likely]) + 1
-    return int(likely.sum()) - len(np.unique(codes[order][odd]))
 
 
 def beyond_single(ranking: Rows) -> OddScore | None:

@@ -39,7 +39,7 @@ from rankledger.pipeline.data.judgments import (
     repeat_of,
 )
 from rankledger.pipeline.data.partitions import partitioned
-from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, n_rank_like, order_rows, refuse_score
+from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows, refuse_score
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.support.arrow import concatenate, integers, strings
 from rankledger.pipeline.types.inputs import Rows, merge_rows, row_number
@@ -197,7 +197,7 @@ def join_rows(
         n_excluded=left.n_excluded,
         n_excluded_queries=left.n_queries,
         n_self_first=ordering.n_self_first,
-        n_rank_like=n_rank_like(rows),
+        n_rank_like=ordering.n_rank_like,
         n_seen=left.n_seen,
         n_seen_queries=left.n_seen_queries,
     )
