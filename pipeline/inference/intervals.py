@@ -28,6 +28,7 @@ ENOUGH = 8.0
 """The least `kappa` at which an interval is trusted."""
 
 _NORMAL = NormalDist()
+_SAMPLED = 16  # one of so many resamples tells about where a place is
 _MOST_UNDEFINED = 0.01  # of the resamples: with more, those that are left are no sample of all
 _HALVINGS = 60
 _UNBOUNDED = (-math.inf, math.inf)
@@ -139,21 +140,35 @@ class Resampled:
     def from_least(self, place: int) -> tuple[float, float]:
         """The defined resample at this place in their order, from 0 on, and the next; the last is followed by itself.
 
-        To find one place takes a fifth of the time of sorting.
+        A sample of them tells about where it stands, so that only those on its side are looked at.
         """
-        self._parted.partition(place)  # NaN last
-        is_last = place + 1 == len(self._parted) - self.n_undefined
-        following = self._parted[place:] if is_last else self._parted[place + 1 :]
-        return float(self._parted[place]), float(np.fmin.reduce(following))
+        n_defined = len(self.resamples) - self.n_undefined
+        following = min(place + 1, n_defined - 1)
+        nearby, n_before = self._beyond_sampled((place + 1) / n_defined, n_defined)
+        if not n_before <= place <= following < n_before + len(nearby):
+            nearby, n_before = self.resamples.copy(), 0
+        nearby.partition((place - n_before, following - n_before))  # NaN last
+        return float(nearby[place - n_before]), float(nearby[following - n_before])
 
     @cached_property
-    def _parted(self) -> Floats:
-        """(B,) the resamples in an order that finding places changes."""
-        return self.resamples.copy()
+    def _sampled(self) -> Floats:
+        return np.sort(self.resamples[::_SAMPLED])  # NaN last
+
+    def _beyond_sampled(self, share: float, n_defined: int) -> tuple[Floats, int]:
+        """The defined resamples from one end to a little past this share, and how many come before them."""
+        sampled = self._sampled
+        margin = 4 * math.sqrt(len(sampled) * share * (1 - share)) + 4
+        if share < 1 / 2:
+            cut = sampled[min(int(len(sampled) * share + margin), len(sampled) - 1)]
+            return self.resamples[self.resamples <= cut], 0
+        nearby = self.resamples[self.resamples >= sampled[max(int(len(sampled) * share - margin), 0)]]
+        return nearby, n_defined - len(nearby)
 
     @cached_property
     def n_undefined(self) -> int:
         """How many resamples leave it undefined."""
+        if math.isfinite(float(self.resamples.sum())):  # the usual case, in one pass
+            return 0
         return int(np.count_nonzero(np.isnan(self.resamples)))
 
     @cached_property

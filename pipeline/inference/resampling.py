@@ -242,7 +242,8 @@ _TASK = 4  # chunks of a task
 _TOGETHER = 1 << 25  # counts that are drawn for one pass over the numbers of many clusters: 34 MB
 _RANGE = 1 << 16  # clusters whose numbers are rounded and multiplied at a time, where there are many
 _KEPT = 1 << 28  # counts of a dataset that are kept for all of its columns, a byte each; more are drawn for each block
-_PRODUCT = 1 << 20  # sums of parts that are made at a time: 8 MB
+_PRODUCT = 1 << 22  # sums of parts that are made at a time: 32 MB
+_ROUNDED = 1 << 20  # numbers that are rounded at a time: 8 MB
 _FEWEST = 32  # clusters of a part: products of fewer are slow
 _WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as long as multiplying all
 
@@ -330,7 +331,7 @@ class ResampledSums:
 
     Attributes:
         rows: the clusters in which any of the columns is not 0, part by part.
-        rounded: (R, N) the numbers of these clusters, as `round_to_exact` gives them.
+        rounded: (R, N) the numbers of these clusters, as `round_to_exact` gives them, column by column.
         ends: (A,) where each part ends among them; None for a single part, which is the only slice.
         members: (S, A) 1 where a part is in a slice, else 0.
     """
@@ -353,9 +354,9 @@ class ResampledSums:
             if inside.sum() >= _WORTH_IT * len(inside) and (sliced is None or sliced.parts.all()):
                 return cls(slice(None), rounded)
             rows = np.flatnonzero(inside)
-            return cls(rows, rounded[rows])
+            return cls(rows, rounded.T[:, rows].T)
         rows, ends = sliced.part_by_part(inside)
-        return cls(rows, rounded[rows], ends, sliced.members)
+        return cls(rows, rounded.T[:, rows].T, ends, sliced.members)
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
         """(S, N, B): the sums of the columns, each cluster taken as often as (B, C) weights say; all are exact."""
@@ -575,7 +576,7 @@ def entropy_of(stream: str) -> int:
 
 
 def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = None) -> Floats:
-    """(C, N): each column rounded to a power-of-two step of which no sum of C of its numbers has 2**53.
+    """(C, N), each column in one piece: rounded to a power-of-two step of which no sum of C of its numbers has 2**53.
 
     The step is at most 2**-52 of the greatest such sum: 2**-39 for scores in [0, 1] of 7,000 queries.
 
@@ -584,11 +585,11 @@ def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = N
         bounds: (N,) what the numbers of a column cannot exceed, whatever the model: columns of one bound share their
             step, so that what is equal in two of them stays equal. 0 where that is not known.
     """
-    rounded = np.empty((len(columns[0]), len(columns)))
+    rounded = np.empty((len(columns), len(columns[0])))
     for own in _some_at_a_time(columns):
         numbers = np.stack([*columns[own]])
-        rounded[:, own] = _to_steps(numbers, _steps(numbers, None if bounds is None else bounds[own])).T
-    return rounded
+        rounded[own] = _to_steps(numbers, _steps(numbers, None if bounds is None else bounds[own]))
+    return rounded.T
 
 
 def steps_of(columns: Sequence[Floats], bounds: Floats) -> Floats:
@@ -631,7 +632,7 @@ def same_steps(columns: Sequence[Floats], bounds: Floats, sliced: SlicedClusters
 
 def _some_at_a_time(columns: Sequence[Floats] | Floats) -> Iterator[slice]:
     """Columns of a million numbers together, at least one: they are large."""
-    step = max(1, _PRODUCT // max(1, len(columns[0])))
+    step = max(1, _ROUNDED // max(1, len(columns[0])))
     return (slice(begin, begin + step) for begin in range(0, len(columns), step))
 
 

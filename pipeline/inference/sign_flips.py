@@ -240,7 +240,7 @@ class _Columns:
         numerators = [row[rows] for ratio in distinct for row in ratio.numerators]
         columns = [*numerators, *map(np.frombuffer, weights)]
         bounds = np.array([*(ratio.bound for ratio in distinct for _ in range(ratio.n_sums)), *[0.0] * len(weights)])
-        self.rounded = np.empty((len(columns[0]), len(columns)))
+        self.rounded = np.empty((len(columns), len(columns[0]))).T
         self._greatest = np.empty(len(columns))
         for begin in range(0, len(columns), _COLUMNS):
             some, own = np.stack(columns[begin : begin + _COLUMNS]), slice(begin, begin + _COLUMNS)
