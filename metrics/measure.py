@@ -16,6 +16,7 @@ import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn
 
@@ -119,7 +120,7 @@ class Measure:
         if metric.code:
             _refuse_own(measures[0])
         else:
-            _call(measures[0], n_documents=0)  # raises the ValueError of a parameter before data is read
+            _refuse_parameters(measures[0])
         return measures
 
     def with_default(self, name: str, value: Value | None) -> Measure:
@@ -276,6 +277,12 @@ def _refuse_own(measure: Measure) -> None:
                 return
             refusal = f"{measure.metric.name}: {error}"
     raise ValueError(refusal)
+
+
+@lru_cache(maxsize=1_000)
+def _refuse_parameters(measure: Measure) -> None:
+    """Raise the metric's own ValueError of a parameter before data is read; a measure is often parsed again."""
+    _call(measure, n_documents=0)
 
 
 def _call(measure: Measure, n_documents: int) -> None:

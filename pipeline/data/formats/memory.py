@@ -203,12 +203,12 @@ def _chains(part: FilePart, _sample: bytes) -> dict[str, KeyChain]:
         return chains_of(data.schema)
     found: dict[str, KeyChain] = {}
     for place, (name, type_) in enumerate(zip(_columns(part), data.dtypes, strict=True)):
-        if type_.kind != "O" or type_.name in _TEXTS:
+        first = data.iloc[:_FIRST, [place]].set_axis([name], axis=1)
+        if type_.kind != "O" or type_.name in _TEXTS or all(isinstance(cell, str) for cell in first[name]):
             found[name] = (name,)
             continue
         with suppress(InputError):
-            frame = data.iloc[:_FIRST, [place]].set_axis([name], axis=1)
-            found |= chains_of(_refusing(part.path, partial(_arrow_of, frame)).schema)
+            found |= chains_of(_refusing(part.path, partial(_arrow_of, first)).schema)
     return found
 
 
