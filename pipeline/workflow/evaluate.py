@@ -248,7 +248,7 @@ def _render_page(
             page, query_changes = new_page(
                 evaluation, manifest, opened, computed.inputs, computed.inferred.tables.curves, workspace
             )
-            return _RenderedPage(html([page]), query_changes, page.details)
+            return _RenderedPage(html(page), query_changes, page.details)
     except Exception as error:
         error.add_note(f"the record is complete but for its page: {evaluation.record}")
         return _RenderedPage(error=error)

@@ -96,7 +96,7 @@ def report(
         if page.evaluation.name not in named:
             pages[at] = _with_history(page, last, workspace)
         named.add(page.evaluation.name)
-    return html(pages) if form == "html" else markdown(pages, **columns)
+    return html(pages[0]) if form == "html" else markdown(pages, **columns)
 
 
 def _address(record: Record, folder: Path) -> Address:

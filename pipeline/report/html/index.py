@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from rankledger.pipeline.report.html import charts, summary
+from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
@@ -22,15 +22,7 @@ from rankledger.pipeline.report.html.blocks import (
     estimate_scale,
 )
 from rankledger.pipeline.report.html.render import document
-from rankledger.pipeline.report.tables import (
-    Interval,
-    PageFigures,
-    comparability_notes,
-    figure,
-    page_figures,
-    side_by_side,
-    signed,
-)
+from rankledger.pipeline.report.tables import Interval, comparability_notes, figure, side_by_side, signed
 from rankledger.pipeline.report.text_table import counted, short_text
 from rankledger.pipeline.report.verdicts import headline
 from rankledger.pipeline.types.changes import night_label
@@ -77,8 +69,7 @@ def index_html(pages: Sequence[Page], addresses: Mapping[str, Address]) -> str:
         pages: in the order in which they are shown.
         addresses: where their own pages are, by the id of the evaluation.
     """
-    figures = [page_figures(page) for page in pages]
-    sections = (_evaluations(pages, addresses), *_models(pages), *_beside(figures))
+    sections = (_evaluations(pages, addresses), *_models(pages), *_beside(pages))
     return document(short_text(_title(pages), 200), sections)
 
 
@@ -190,7 +181,20 @@ def _meaning(page: Page, dataset: str, measure: str) -> tuple[str | None, ...]:
     return *digests, page.manifest.fingerprint(dataset, measure)
 
 
-def _beside(figures: Sequence[PageFigures]) -> Iterator[Section]:
-    """A column per evaluation, if there are few."""
-    if len(figures) <= _WIDE:
-        yield summary.overview(figures)
+def _beside(pages: Sequence[Page]) -> Iterator[Section]:
+    """A row per model and a column per evaluation, dataset by dataset, if the evaluations are few."""
+    if len(pages) <= _WIDE:
+        columns = (Column("model", "name"), *(Column(short_text(page.title), "bar") for page in pages))
+        groups = tuple(_overview_group(*table) for table in side_by_side(pages))
+        table = Table("overview", "Figures by the lead measure of each dataset", columns, groups, searched="model")
+        notes = (Words(short_text(note), "warn") for note in comparability_notes(pages))
+        yield Section("overview", "Overview", (table, *notes))
+
+
+def _overview_group(dataset: str, measure: str, intervals: Mapping[str, Sequence[Interval | None]]) -> Group:
+    scale = estimate_scale(line for lines in intervals.values() for line in lines if line is not None)
+    rows = tuple(
+        (short_text(model), *("" if line is None else bar_cell(line, scale, str(line)) for line in lines))
+        for model, lines in intervals.items()
+    )
+    return Group(rows, title=f"{dataset_title(dataset)}: {measure}", note=f"scale of the bars: {scale.text()}")

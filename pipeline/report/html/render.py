@@ -83,15 +83,6 @@ script-src 'sha256-{script_digest}'; base-uri 'none'; form-action 'none'">
 
 
 @dataclass(frozen=True)
-class _Article:
-    """The sections of one evaluation; `prefix` begins their ids if a page has several evaluations."""
-
-    title: str
-    prefix: str
-    sections: tuple[Section, ...]
-
-
-@dataclass(frozen=True)
 class SiteFrame:
     """What a page of a site has beside its sections.
 
@@ -106,35 +97,15 @@ class SiteFrame:
     search: tuple[tuple[str, str, str], ...] = ()
 
 
-def html(pages: Sequence[Page]) -> str:
-    """One page of one or several evaluations, several with an overview first.
-
-    The same pages give the same bytes: nothing depends on the time, the machine or the folder.
-
-    Args:
-        pages: at least one.
-    """
-    figures = [page_figures(page) for page in pages]
-    several = len(pages) > 1
-    articles = [
-        _Article(
-            title=short_text(own.page.title),
-            prefix=f"e{place}-" if several else "",
-            sections=tuple(
-                replace(section, folded=None if section.key == "verdict" else section.key in _FOLDED)
-                for build in _SECTIONS
-                if (section := build(own)) is not None
-            ),
-        )
-        for place, own in enumerate(figures, start=1)
+def html(page: Page) -> str:
+    """The page of an evaluation: the same figures give the same bytes, whatever the time, the machine or the folder."""
+    figures = page_figures(page)
+    sections = [
+        replace(section, folded=None if section.key == "verdict" else section.key in _FOLDED)
+        for build in _SECTIONS
+        if (section := build(figures)) is not None
     ]
-    if not several:
-        return document(articles[0].title, articles[0].sections, about.facts(figures[0].page.manifest))
-    writer = _Writer("")
-    overview = writer.section(summary.overview(figures), "", 2)
-    content = _lines([overview, *(_article(article, replace(writer, of=article.title)) for article in articles)])
-    title = " and ".join(article.title for article in articles[:3]) + (" and more" if len(articles) > 3 else "")
-    return _document(title, articles, content, writer.filters)
+    return document(short_text(page.title), sections, about.facts(page.manifest))
 
 
 def document(
@@ -148,19 +119,8 @@ def document(
         facts: names and values that stand beside the heading.
         frame: that of the site, if it is part of one.
     """
-    writer = _Writer("")
-    content = _lines(writer.section(section, "", 2) for section in sections)
-    return _document(title, [_Article(title, "", tuple(sections))], content, writer.filters, facts, frame)
-
-
-def _document(
-    title: str,
-    articles: Sequence[_Article],
-    content: Markup,
-    filters: _Filters,
-    facts: Sequence[tuple[str, str]] = (),
-    frame: SiteFrame | None = None,
-) -> str:
+    writer = _Writer()
+    content = _lines(map(writer.section, sections))
     searched = frame is not None and bool(frame.search)
     script = _resource("page.js") + _resource("queries.js") + (_resource("search.js") if searched else "")
     fact = Markup("<div><dt>{}</dt><dd><bdi>{}</bdi></dd></div>")
@@ -173,8 +133,8 @@ def _document(
         facts=Markup('<dl class="facts">{}</dl>').format(Markup().join(fact.format(*pair) for pair in facts))
         if facts
         else "",
-        contents=_contents(articles, frame.links if frame else ()),
-        tools=_tools(filters),
+        contents=_contents(sections, frame.links if frame else ()),
+        tools=_tools(writer.filters),
         content=_lines([*_search(frame), content]),
     )
     return str(page)
@@ -200,39 +160,11 @@ def _search(frame: SiteFrame | None) -> Iterator[Markup]:
 </div>""").format(Markup(index))
 
 
-def _contents(articles: Sequence[_Article], links: Iterable[tuple[str, str]] = ()) -> Markup:
-    """Links to other pages and to all sections, after the title of their evaluation if there are several."""
+def _contents(sections: Sequence[Section], links: Sequence[tuple[str, str]]) -> Markup:
+    """Links to other pages and to all sections."""
     item = Markup('<li><a href="{}">{}</a></li>')
-    others = [item.format(address, title) for title, address in links]
-    lists = [
-        Markup("<ul>\n{}\n</ul>").format(
-            _lines([*others, *(item.format(f"#{article.prefix}{own.key}", own.title) for own in article.sections)])
-        )
-        for article in articles
-    ]
-    if len(articles) == 1:
-        return lists[0]
-    title = Markup('<p><a href="#{}top"><bdi>{}</bdi></a></p>')
-    titles = (title.format(article.prefix, article.title) for article in articles)
-    return _lines(
-        [
-            Markup('<ul><li><a href="#overview">Overview</a></li></ul>'),
-            *(line for pair in zip(titles, lists, strict=True) for line in pair),
-        ]
-    )
-
-
-def _article(article: _Article, writer: _Writer) -> Markup:
-    """One of several evaluations, below its heading."""
-    return Markup("""\
-<article id="{prefix}top" aria-labelledby="{prefix}title">
-<h2 id="{prefix}title"><bdi>{title}</bdi></h2>
-{sections}
-</article>""").format(
-        prefix=article.prefix,
-        title=article.title,
-        sections=_lines(writer.section(section, article.prefix, 3) for section in article.sections),
-    )
+    targets = [*links, *((f"#{own.key}", own.title) for own in sections)]
+    return Markup("<ul>\n{}\n</ul>").format(_lines(item.format(*target) for target in targets))
 
 
 @dataclass
@@ -261,16 +193,14 @@ class _Writer:
     """Blocks as HTML, in which every text is escaped that is not `Markup` already.
 
     Attributes:
-        of: the evaluation that captions name; empty if the page has only one.
         table_ids: an id for each table of the page.
         filters: what the tables that were written can be chosen by.
     """
 
-    of: str
     table_ids: Iterator[str] = field(default_factory=lambda: (f"t{number}" for number in count(1)))
     filters: _Filters = field(default_factory=_Filters)
 
-    def section(self, section: Section, prefix: str, level: int) -> Markup:
+    def section(self, section: Section) -> Markup:
         """A section with its heading; of several parts the first is open."""
         parts = [block for block in section.blocks if isinstance(block, PagePart) and block.folded is None]
         first = parts[0] if len(parts) > 1 else None
@@ -280,10 +210,9 @@ class _Writer:
             else block
             for block in section.blocks
         ]
-        title = Markup('<h{level} id="{id}-title">{title}</h{level}>')
-        title = title.format(level=level, id=prefix + section.key, title=section.title)
+        title = Markup('<h2 id="{}-title">{}</h2>').format(section.key, section.title)
         return Markup('<section id="{id}" aria-labelledby="{id}-title">\n{content}\n</section>').format(
-            id=prefix + section.key, content=_foldable(title, self.blocks(blocks, level + 1), section.folded)
+            id=section.key, content=_foldable(title, self.blocks(blocks, 3), section.folded)
         )
 
     def blocks(self, blocks: Iterable[Block], level: int) -> Markup:
@@ -327,7 +256,7 @@ class _Writer:
 <div class="table" data-name="{name}"{searched}{most}>
 <div class="scroll" role="group" tabindex="0" aria-labelledby="{id}c">
 <table>
-<caption id="{id}c"><bdi>{caption}</bdi>{of}</caption>
+<caption id="{id}c"><bdi>{caption}</bdi></caption>
 <thead><tr>{heads}</tr></thead>
 {groups}
 </table>
@@ -338,7 +267,6 @@ class _Writer:
             most=Markup(' data-most="{}"').format(table.most) if table.most else "",
             id=next(self.table_ids),
             caption=table.caption,
-            of=Markup(", <bdi>{}</bdi>").format(self.of) if self.of else "",
             heads=Markup().join(map(_head, table.columns)),
             groups=_lines(_group(group, table) for group in table.groups),
         )

@@ -1,4 +1,4 @@
-"""The top of a page: the verdict, the leaderboards, and the overview of several evaluations."""
+"""The top of a page: the verdict and the leaderboards."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ from rankledger.pipeline.report.html.blocks import (
     Table,
     Tone,
     Words,
-    bar_cell,
     dataset_title,
-    estimate_scale,
 )
 from rankledger.pipeline.report.html.plots import trade_off
 from rankledger.pipeline.report.html.trends import over_time
@@ -37,10 +35,8 @@ from rankledger.pipeline.report.tables import (
     Interval,
     MeasureColumn,
     PageFigures,
-    comparability_notes,
     difference_rows,
     figure,
-    side_by_side,
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.report.verdicts import REASON, RESULT_WORDS, headline, not_judged, raised, result, result_word
@@ -48,7 +44,7 @@ from rankledger.pipeline.types.gates import Effect, Verdict, overall_outcome
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Evaluation
 from rankledger.pipeline.types.views import VarianceComponents
 
-__all__ = ["SECTIONS", "leaderboard", "overview", "verdict"]
+__all__ = ["SECTIONS", "leaderboard", "verdict"]
 
 _NO_DATASET = "external metrics"  # of verdicts that are of no dataset
 _MODEL = Column("model", "name")
@@ -364,25 +360,6 @@ def _legend(figures: PageFigures) -> Iterator[str]:
         yield "Letters: models that share one do not differ significantly by the lead measure."
     if any(line.ties_least is not None for line in estimates):
         yield f"{FLIPS} another order of documents with equal scores would put another model first."
-
-
-def overview(pages: Sequence[PageFigures]) -> Section:
-    """A row per model and a column per evaluation, dataset by dataset."""
-    own = [figures.page for figures in pages]
-    columns = (Column("model", "name"), *(Column(short_text(page.title), "bar") for page in own))
-    groups = tuple(_overview_group(*table) for table in side_by_side(own))
-    table = Table("overview", "Figures by the lead measure of each dataset", columns, groups, searched="model")
-    blocks: list[Block] = [table, *(Words(text, "warn") for text in map(short_text, comparability_notes(own)))]
-    return Section("overview", "Overview", tuple(blocks))
-
-
-def _overview_group(dataset: str, measure: str, intervals: Mapping[str, Sequence[Interval | None]]) -> Group:
-    scale = estimate_scale(line for lines in intervals.values() for line in lines if line is not None)
-    rows = tuple(
-        (short_text(model), *("" if line is None else bar_cell(line, scale, str(line)) for line in lines))
-        for model, lines in intervals.items()
-    )
-    return Group(rows, title=f"{dataset_title(dataset)}: {measure}", note=f"scale of the bars: {scale.text()}")
 
 
 SECTIONS = (verdict, leaderboard)

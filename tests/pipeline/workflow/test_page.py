@@ -42,7 +42,7 @@ def written(evaluation: Evaluation) -> str:
 
 
 def made_again(evaluation: Evaluation) -> str:
-    return html([page_of(read_record(evaluation.record), Workspace.open(evaluation.record.parents[1]))])
+    return html(page_of(read_record(evaluation.record), Workspace.open(evaluation.record.parents[1])))
 
 
 def test_a_finished_record_gives_the_same_page():
@@ -59,7 +59,7 @@ def test_a_finished_record_gives_the_same_page():
     page = page_of(read_record(current.record), Workspace.open(current.record.parents[1]))
     assert {pair.baseline.partition(" in ")[0] for pair in page.pairs} == {*MODELS}
     assert {bool(pair.largest_changes) for pair in page.pairs if " in " in pair.baseline} == {True, False}
-    assert html([page]) == written(current)
+    assert html(page) == written(current)
 
 
 def test_what_differs_each_time_is_not_on_the_page():

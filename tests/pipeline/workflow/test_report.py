@@ -42,11 +42,11 @@ def evaluated(config: Path, date: str = "2026-11-20") -> Evaluation:
 
 @pytest.fixture
 def shown(monkeypatch) -> list[Page]:
-    """The pages that were last made into HTML."""
+    """The page that was last made into HTML."""
     found: list[Page] = []
 
-    def html(pages):
-        found[:] = pages
+    def html(page):
+        found[:] = [page]
         return "<!doctype html>"
 
     monkeypatch.setattr(reporting, "html", html)

@@ -35,7 +35,7 @@ def test_a_cost_stands_across_if_there_is_one():
 
 def test_the_lists_name_the_axes_that_are_drawn():
     """The first external metric across and the lead measure up."""
-    text = html([page()])
+    text = html(page())
 
     assert re.findall(r'data-axis="(.)">.*?<option value="\d" data-better="\w+" selected>(.*?)</option>', text) == [
         ("y", "ndcg@10"),

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 
 from rankledger.pipeline.report import notebook
 from rankledger.pipeline.report.html import render
+from rankledger.pipeline.report.html.index import index_html
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.types.views import History, Night, Series
 from tests.support.page_reader import read_page
@@ -73,7 +74,7 @@ def hostile() -> str:
     """The page on which every name holds markup."""
     found = marked(page(history=(history(),)))
     command = shlex.join(["rankledger", "evaluate", f"c{MARKUP}", "--set", f"name={MARKUP}"])
-    return html([replace(found, manifest=found.manifest.model_copy(update={"command": command}))])
+    return html(replace(found, manifest=found.manifest.model_copy(update={"command": command})))
 
 
 def test_no_name_becomes_markup():
@@ -91,7 +92,7 @@ def test_no_name_becomes_markup():
 def test_what_a_name_says_can_be_read():
     """It stands there to the letter, cut where it is long, and what would turn the writing round is spelt out."""
     text = html(
-        [page({"models": {"bm25": {"owner": "a\u202eb"}, "dense": {"owner": "W" * 500}, "hybrid": {"owner": "שלום"}}})]
+        page({"models": {"bm25": {"owner": "a\u202eb"}, "dense": {"owner": "W" * 500}, "hybrid": {"owner": "שלום"}}})
     )
 
     assert "a\\u202eb" in text
@@ -102,7 +103,7 @@ def test_what_a_name_says_can_be_read():
 
 def test_the_page_asks_for_nothing():
     """No element loads anything, links lead to places on the page, and its own policy forbids everything else."""
-    elements = Elements(html([page()]))
+    elements = Elements(html(page()))
 
     assert not elements.every("src")
     assert {"link", "img", "iframe", "object", "base", "form"}.isdisjoint(tag for tag, _ in elements.found)
@@ -126,12 +127,12 @@ def test_nothing_of_the_moment_or_the_machine_is_on_the_page():
         "environment": manifest()["environment"] | {"cpu": "another", "platform": "another"},
     }
 
-    assert html([page(other)]) == html([page()])
+    assert html(page(other)) == html(page())
 
 
 def test_the_script_and_its_digest_belong_together():
     """A browser runs a script only where the policy names its digest: that of the very text of the element."""
-    text = html([page()])
+    text = html(page())
     script = re.search("<script>(.*)</script>", text, re.DOTALL)
     assert script is not None
     digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
@@ -173,7 +174,7 @@ def test_only_our_own_text_is_taken_as_markup(module, texts):
 
 def test_sections_stand_in_their_order():
     """The verdict comes first, and the history last but one; what there is nothing to say of is left out."""
-    text = read_page(html([page(history=(history(),))])).text
+    text = read_page(html(page(history=(history(),)))).text
 
     assert [key for key in text if key] == [
         *("verdict", "leaderboard", "standing", "differences", "slices", "queries", "curves", "quality"),
@@ -182,12 +183,12 @@ def test_sections_stand_in_their_order():
     ]
     bare = page({"models": {}, "external_metrics": {}}, comparison_lines=(), verdicts=(), pairs=(), remarks=())
     bare = replace(bare, evaluation=replace(bare.evaluation, estimates=bare.evaluation.estimates[:3]))
-    assert {"standing", "differences", "slices", "queries", "history"}.isdisjoint(read_page(html([bare])).text)
+    assert {"standing", "differences", "slices", "queries", "history"}.isdisjoint(read_page(html(bare)).text)
 
 
 def test_the_head_names_what_the_page_is_of():
     """The date, the name of the config's file, the beginning of its commit, and the number of queries."""
-    text = html([page({"date": "2026-11-20", "config": "/home/a/nightly.yaml"})])
+    text = html(page({"date": "2026-11-20", "config": "/home/a/nightly.yaml"}))
     found = re.search('<dl class="facts">(.*?)</dl>', text)
     assert found is not None
 
@@ -203,7 +204,7 @@ def test_the_head_names_what_the_page_is_of():
 def test_only_the_first_part_of_a_section_is_open():
     """Of three datasets the first is shown at once, the others and the sections below open when they are wanted."""
     lines = tuple(estimate(model, 0.5, dataset=name) for name in ("web", "news", "shop") for model in ("bm25", "dense"))
-    text = html([page(estimates=lines, comparison_lines=(), pairs=(), curves=())])
+    text = html(page(estimates=lines, comparison_lines=(), pairs=(), curves=()))
     board = text[text.index('<section id="leaderboard"') : text.index('<section id="standing"')]
 
     assert re.findall('<details class="fold"( open)?><summary><h3>', board) == [" open", "", ""]
@@ -212,14 +213,13 @@ def test_only_the_first_part_of_a_section_is_open():
     assert 'aria-labelledby="verdict-title">\n<h2' in text
 
 
-def test_several_evaluations_stand_below_an_overview():
-    """Each has its sections under a heading of its own; the overview has a column for each."""
-    text = html([page(title="monday"), page(title="tuesday")])
+def test_several_evaluations_stand_in_an_overview():
+    """The index of a few evaluations has a column for each."""
+    text = index_html([page(title="monday"), page(title="tuesday")], {})
 
     (overview,) = [table for table in read_page(text).tables if table.name == "overview"]
     assert overview.heads == ["model", "monday", "tuesday"]
     assert overview.groups[0].rows[0] == ["bm25", *["0.5000 [0.4800, 0.5200]"] * 2]
-    assert {"overview", "e1-verdict", "e2-provenance"} <= set(Elements(text).every("id"))
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
