@@ -6,17 +6,12 @@ marks what is sent again. Where records are kept elsewhere, a conditional write 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
-
-from pydantic import ValidationError
 
 from rankledger.pipeline.record.lookup import RecordEntry
-from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.record.store import Records, json_file, read_json_file
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.alerts import AlertLog, NightState, state_of
-from rankledger.pipeline.types.manifest import finding, read_typed
 
 __all__ = ["change_log", "new_nights", "read_log"]
 
@@ -28,7 +23,7 @@ def read_log(records: Records, name: str) -> AlertLog | None:
         InputError: it is not what was written.
         OSError: it cannot be read.
     """
-    return _parsed(records, name, records.read(_file(name)))
+    return _read(records, name)[1]
 
 
 def change_log(records: Records, name: str, change: Callable[[AlertLog], AlertLog]) -> AlertLog:
@@ -44,12 +39,11 @@ def change_log(records: Records, name: str, change: Callable[[AlertLog], AlertLo
         OSError: it cannot be read or written.
     """
     while True:
-        seen = records.read(_file(name))
-        before = _parsed(records, name, seen)
+        seen, before = _read(records, name)
         after = change(before or AlertLog())
         if after == before:
             return after
-        data = f"{json.dumps(asdict(after), indent=2)}\n".encode()
+        data = json_file(after)
         written = records.create(_file(name), data) if seen is None else records.replace(_file(name), data, seen)
         if written:
             return after
@@ -95,12 +89,9 @@ def _nights(records: Records, name: str) -> Iterator[tuple[bool, NightState]]:
         yield manifest.alerts, NightState(evaluation_id, manifest.date, manifest.created, state)
 
 
-def _parsed(records: Records, name: str, data: bytes | None) -> AlertLog | None:
-    try:
-        return None if data is None else read_typed(AlertLog, data)
-    except ValidationError as error:
-        found = f"{_file(name)} is no log of alerts ({finding(error)})"
-        raise InputError(f"{records.place}: {found}; restore or delete it") from None
+def _read(records: Records, name: str) -> tuple[bytes | None, AlertLog | None]:
+    """The file of the log, and the log."""
+    return read_json_file(records, _file(name), AlertLog, "log of alerts") or (None, None)
 
 
 def _file(name: str) -> str:

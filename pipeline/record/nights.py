@@ -13,23 +13,21 @@ if the holder was killed between the record and its next word: the last of the i
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
+import re
 import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from pydantic import ValidationError
-
-from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.record.store import Records, json_file, read_json_file
 from rankledger.pipeline.support.errors import InputError, LockedError
-from rankledger.pipeline.types.manifest import finding, read_typed
 
-__all__ = ["LEASE", "Claim", "Holder", "Night", "claim_file", "claim_night", "read_night"]
+__all__ = ["LEASE", "Claim", "Holder", "Night", "claim_alias", "claim_night", "read_night"]
 
 
 @dataclass(frozen=True)
@@ -83,23 +81,17 @@ class Night:
 
     def written(self) -> bytes:
         """As the file has it."""
-        return f"{json.dumps(asdict(self), indent=2)}\n".encode()
+        return json_file(self)
 
 
 def read_night(records: Records, file: str) -> tuple[bytes, Night] | None:
     """What the file of a night holds, as it is and as it is meant; None if there is none.
 
     Raises:
-        InputError: it is file not found.
+        InputError: it is not what was written.
+        OSError: it cannot be read.
     """
-    data = records.read(file)
-    if data is None:
-        return None
-    try:
-        return data, read_typed(Night, data)
-    except ValidationError as error:
-        found = f"{file} is not what rankledger writes of a night ({finding(error)})"
-        raise InputError(f"{records.place}: {found}; restore or delete it") from None
+    return read_json_file(records, file, Night, "claim on a night or an alias")
 
 
 def _hour(time: str) -> str:
@@ -126,11 +118,31 @@ def claim_night(records: Records, name: str, date: str) -> AbstractContextManage
         LockedError: another process holds it.
         OSError: the folder of the records cannot be written.
     """
-    return claim_file(records, f"nights/{name}-{date}.json", f"{name} of {date}")
+    return _claim_file(records, f"nights/{name}-{date}.json", f"{name} of {date}")
+
+
+def claim_alias(records: Records, registered: str, alias: str, *, seconds: float) -> AbstractContextManager[Claim]:
+    """Be the only one to promote to an alias, among those that keep their records here, as long as the block runs.
+
+    Args:
+        records: where records are kept.
+        registered: the name of the registered model.
+        alias: the alias.
+        seconds: how long to wait for another process of this machine.
+
+    Raises:
+        InputError: the claim's file is not what was written.
+        LockedError: another process holds it.
+        OSError: the folder of the records cannot be written.
+    """
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", f"{registered}-{alias}")[:80]
+    digest = hashlib.sha256(f"{registered}@{alias}".encode()).hexdigest()[:8]
+    work = f"a promotion to models:/{registered}@{alias}"
+    return _claim_file(records, f"promotions/{readable}-{digest}.json", work, seconds=seconds)
 
 
 @contextmanager
-def claim_file(records: Records, file: str, work: str, *, seconds: float = 0) -> Iterator[Claim]:
+def _claim_file(records: Records, file: str, work: str, *, seconds: float = 0) -> Iterator[Claim]:
     """Hold what a file beside the records stands for, as long as the block runs.
 
     Args:

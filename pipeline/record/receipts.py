@@ -1,21 +1,32 @@
-"""Receipts of delivery: which evaluations a tracking store has, and who delivers one at the moment."""
+"""Receipts beside a record: of its delivery to MLflow, and of its promotions; and who delivers one at the moment.
+
+`ID.receipt.json` says which runs a tracking store has. `ID.promotion.json` says what became of each model that the
+evaluation was to promote; a model without a line in it is tried again.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
 
-from pydantic import ValidationError
-
-from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.record.store import Records, json_file, read_json_file
 from rankledger.pipeline.support.atomic import clear_abandoned
 from rankledger.pipeline.support.errors import InputError, LockedError
-from rankledger.pipeline.types.manifest import finding, read_typed
 
-__all__ = ["Receipt", "clear_left_behind", "one_at_a_time", "read_receipt", "receipt_name", "write_receipt"]
+__all__ = [
+    "PromotionReceipt",
+    "Receipt",
+    "SettledPromotion",
+    "clear_left_behind",
+    "one_at_a_time",
+    "read_promotions",
+    "read_receipt",
+    "receipt_names",
+    "write_receipt",
+]
 
 _LOCK = ".delivery.partial"
 
@@ -52,41 +63,104 @@ class Receipt:
             raise ValueError("a run lacks its dataset, model or run_id")
 
 
-def receipt_name(evaluation_id: str) -> str:
-    """What its file is called."""
-    return f"{evaluation_id}.receipt.json"
+Settled: TypeAlias = Literal["promoted", "kept", "removed", "superseded"]
+
+
+@dataclass(frozen=True)
+class SettledPromotion:
+    """What became of the promotion of a model.
+
+    Attributes:
+        model: the model of the config.
+        registered: the name of the registered model.
+        version: the version that made the outputs.
+        alias: the alias.
+        outcome: `promoted`; `kept`, the alias stayed, for it was at this version, at a newer one, or where a later
+            night put it; `removed`, somebody had taken the alias from this version; `superseded`, a later night was
+            evaluated before this one could be promoted.
+        at: the version that had the alias then; None if none had, or nobody looked.
+        by: the night that had promoted a version there; None if none had.
+        moment: when, in UTC.
+    """
+
+    model: str
+    registered: str
+    version: int
+    alias: str
+    outcome: Settled
+    at: int | None
+    by: str | None
+    moment: str
+
+
+@dataclass(frozen=True)
+class PromotionReceipt:
+    """What became of the promotions of an evaluation.
+
+    Attributes:
+        evaluation_id: the evaluation.
+        manifest_sha256: hex digest of its manifest.
+        server: the tracking store, without credentials.
+        promotions: those that are settled.
+    """
+
+    evaluation_id: str
+    manifest_sha256: str
+    server: str
+    promotions: tuple[SettledPromotion, ...]
+
+    @property
+    def by_model(self) -> dict[str, SettledPromotion]:
+        """What became of each model that is settled."""
+        return {settled.model: settled for settled in self.promotions}
+
+
+_Kind = TypeVar("_Kind", Receipt, PromotionReceipt)
+
+
+def receipt_names(evaluation_id: str) -> tuple[str, str]:
+    """What the files of its receipts are called: that of delivery, and that of promotions."""
+    return f"{evaluation_id}.receipt.json", f"{evaluation_id}.promotion.json"
 
 
 def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
-    """The receipt of an evaluation; None where it was not delivered yet.
+    """The receipt of an evaluation; None if it was not delivered yet.
 
     Raises:
         InputError: it is not what was written.
         OSError: it cannot be read.
     """
-    name = receipt_name(evaluation_id)
-    data = records.read(name)
-    if data is None:
+    return _read(records, receipt_names(evaluation_id)[0], Receipt, evaluation_id)
+
+
+def read_promotions(records: Records, evaluation_id: str) -> PromotionReceipt | None:
+    """The receipt of an evaluation's promotions; None if none is settled yet.
+
+    Raises:
+        InputError: it is not what was written.
+        OSError: it cannot be read.
+    """
+    return _read(records, receipt_names(evaluation_id)[1], PromotionReceipt, evaluation_id)
+
+
+def _read(records: Records, name: str, kind: type[_Kind], evaluation_id: str) -> _Kind | None:
+    remedy = "delete it and run `rankledger sync`"
+    found = read_json_file(records, name, kind, "receipt", remedy)
+    if found is None:
         return None
-    try:
-        receipt = read_typed(Receipt, data)
-    except ValidationError as error:
-        found = f"{name} is no receipt ({finding(error)})"
-        raise InputError(f"{records.place}: {found}; delete it and run `rankledger sync`") from None
-    if receipt.evaluation_id != evaluation_id:
-        found = f"{name} is the receipt of {receipt.evaluation_id!r}"
-        raise InputError(f"{records.place}: {found}; delete it and run `rankledger sync`")
-    return receipt
+    if found[1].evaluation_id != evaluation_id:
+        raise InputError(f"{records.place}: {name} is the receipt of {found[1].evaluation_id!r}; {remedy}")
+    return found[1]
 
 
-def write_receipt(records: Records, receipt: Receipt) -> None:
+def write_receipt(records: Records, receipt: Receipt | PromotionReceipt) -> None:
     """Keep a receipt.
 
     Raises:
         OSError: it cannot be written.
     """
-    text = json.dumps(asdict(receipt), indent=2, ensure_ascii=False)
-    records.write(receipt_name(receipt.evaluation_id), f"{text}\n".encode())
+    name = receipt_names(receipt.evaluation_id)[isinstance(receipt, PromotionReceipt)]
+    records.write(name, json_file(receipt))
 
 
 @contextmanager

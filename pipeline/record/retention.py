@@ -18,8 +18,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from rankledger.pipeline.record.lookup import RecordEntry
-from rankledger.pipeline.record.promotions import promotion_receipt_name
-from rankledger.pipeline.record.receipts import read_receipt, receipt_name
+from rankledger.pipeline.record.receipts import read_receipt, receipt_names
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.errors import InputError
@@ -108,9 +107,9 @@ def clear_leftovers(records: Records, *, before: datetime) -> None:
         OSError: something cannot be deleted, or the place elsewhere cannot be reached.
     """
     if records.remote is None:
-        for name in (receipt_name, promotion_receipt_name):
-            for path in records.folder.glob(name("*")):
-                if not (records.folder / path.name.removesuffix(name(""))).is_dir():
+        for name in receipt_names(""):
+            for path in records.folder.glob(f"*{name}"):
+                if not (records.folder / path.name.removesuffix(name)).is_dir():
                     path.unlink(missing_ok=True)
     else:
         _clear_elsewhere(records, records.remote, before)
@@ -124,8 +123,8 @@ def _clear_elsewhere(records: Records, remote: Remote, before: datetime) -> None
         is_whole = remote.has(f"{evaluation_id}/{MANIFEST}")
         if not is_whole and all(written < before for written in remote.written(evaluation_id)):
             remote.delete_folder(evaluation_id)
-            remote.delete(receipt_name(evaluation_id))
-            remote.delete(promotion_receipt_name(evaluation_id))
+            for name in receipt_names(evaluation_id):
+                remote.delete(name)
 
 
 def _last_records(stored: Iterable[RecordEntry], records: Records) -> set[str]:

@@ -12,25 +12,48 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
+
+from pydantic import ValidationError
 
 from rankledger.pipeline.support.atomic import partial_beside, write_to_disk, write_whole
 from rankledger.pipeline.support.credentials import has_credentials
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.manifest import MANIFEST, evaluation_name, is_evaluation_id, parse_manifest
+from rankledger.pipeline.types.manifest import (
+    MANIFEST,
+    evaluation_name,
+    finding,
+    is_evaluation_id,
+    parse_manifest,
+    read_typed,
+)
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = ["DamagedError", "Records", "Remote", "digest_of", "forget_own", "is_own", "open_records", "remember_own"]
+__all__ = [
+    "DamagedError",
+    "Records",
+    "Remote",
+    "digest_of",
+    "forget_own",
+    "is_own",
+    "json_file",
+    "open_records",
+    "read_json_file",
+    "remember_own",
+]
+
+T = TypeVar("T")
 
 _CLIENT: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 _RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=60)}  # obstore's own go on for 3 minutes
@@ -184,6 +207,34 @@ def _first_line(error: BaseException) -> str:
 
 class DamagedError(OSError):
     """A record is there, but no longer what was written."""
+
+
+def read_json_file(
+    records: Records, name: str, kind: type[T], noun: str, remedy: str = "restore or delete it"
+) -> tuple[bytes, T] | None:
+    """What a file beside the records holds, as it is and as it is meant; None if there is no such file.
+
+    Args:
+        records: where records are kept.
+        name: the file's name.
+        kind: the dataclass that was written.
+        noun: what the file is, as messages say it.
+        remedy: what to do if it is something else.
+
+    Raises:
+        InputError: it is something else.
+        OSError: it cannot be read.
+    """
+    data = records.read(name)
+    try:
+        return None if data is None else (data, read_typed(kind, data))
+    except ValidationError as error:
+        raise InputError(f"{records.place}: {name} is not a {noun} ({finding(error)}); {remedy}") from None
+
+
+def json_file(value: Any) -> bytes:
+    """A dataclass as the files beside the records have it."""
+    return f"{json.dumps(asdict(value), indent=2, ensure_ascii=False)}\n".encode()
 
 
 def open_records(runs_dir: Path, place: str | None = None) -> Records:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 
 from rankledger.pipeline.inference.changepoints import Changepoint, find_changepoints
 from rankledger.pipeline.record.lookup import RecordEntry, scan_earlier, scan_records
-from rankledger.pipeline.record.promotions import read_promotions
+from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.gates import Verdict, night_of, overall_effect

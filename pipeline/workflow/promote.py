@@ -14,13 +14,8 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from rankledger.pipeline.record.lookup import RecordEntry, created_at, scan_records
-from rankledger.pipeline.record.promotions import (
-    PromotionReceipt,
-    SettledPromotion,
-    claim_alias,
-    read_promotions,
-    write_promotions,
-)
+from rankledger.pipeline.record.nights import claim_alias
+from rankledger.pipeline.record.receipts import PromotionReceipt, SettledPromotion, read_promotions, write_receipt
 from rankledger.pipeline.record.store import Records, digest_of, is_own
 from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
 from rankledger.pipeline.tracking.promotion import Outcome, Promotion
@@ -115,7 +110,7 @@ def _settle(record: Record, records: Records, store: TrackingStore, model: str) 
             settled = _asked(wanted, model, records, store)
         known = read_promotions(records, record.path.name)
         receipt = known or PromotionReceipt(record.path.name, digest_of(record.path), store.public_uri, ())
-        write_promotions(records, replace(receipt, promotions=(*receipt.promotions, settled)))
+        write_receipt(records, replace(receipt, promotions=(*receipt.promotions, settled)))
         return (settled,)
 
 

@@ -17,8 +17,7 @@ from rankledger.pipeline.config.paths import parse_reference
 from rankledger.pipeline.config.schema import Tracking, load
 from rankledger.pipeline.record.folder import config_of
 from rankledger.pipeline.record.lookup import ACCEPTED, damage, failures_of, read_accepted, write_accepted
-from rankledger.pipeline.record.promotions import promotion_receipt_name
-from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt, receipt_name
+from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt, receipt_names
 from rankledger.pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.store import Records, digest_of, forget_own
 from rankledger.pipeline.record.tables import damaged_files, unexpected_files
@@ -284,7 +283,7 @@ def _delete(going: PrunedRecord, workspace: Workspace, stores: Stores, failures:
         failures.append(f"{going.evaluation_id} stays: {error}")
         return False
     workspace.records.delete(going.evaluation_id)
-    for name in (receipt_name(going.evaluation_id), promotion_receipt_name(going.evaluation_id)):
+    for name in receipt_names(going.evaluation_id):
         workspace.records.forget(name)
     with suppress(OSError):  # without the record it says nothing
         forget_own(going.evaluation_id)

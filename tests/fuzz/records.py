@@ -17,8 +17,13 @@ import yaml
 
 from rankledger.pipeline.record.alerts import change_log, read_log
 from rankledger.pipeline.record.nights import Holder, Night, read_night
-from rankledger.pipeline.record.promotions import PromotionReceipt, SettledPromotion, read_promotions
-from rankledger.pipeline.record.receipts import Receipt, read_receipt
+from rankledger.pipeline.record.receipts import (
+    PromotionReceipt,
+    Receipt,
+    SettledPromotion,
+    read_promotions,
+    read_receipt,
+)
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.alerts import NightState

@@ -20,7 +20,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.promotions import read_promotions
+from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.types.results import Record
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to

@@ -17,7 +17,7 @@ from typing import Any, cast
 import pytest
 
 from rankledger.pipeline.record import nights
-from rankledger.pipeline.record.nights import claim_night
+from rankledger.pipeline.record.nights import claim_alias, claim_night
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.support.errors import InputError, LockedError
 
@@ -186,7 +186,7 @@ def test_a_killed_holder_on_this_machine_keeps_nobody_out(here):
     code = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from rankledger.pipeline.record.nights import claim_night\n"
+        "from rankledger.pipeline.record.nights import claim_alias, claim_night\n"
         "from rankledger.pipeline.record.store import Records\n"
         "with claim_night(Records(Path(sys.argv[1])), 'nightly', '2026-11-20') as claim:\n"
         "    claim.begin('unfinished')\n"
@@ -347,9 +347,7 @@ def test_a_file_that_is_no_nights_is_refused_in_one_line(place, data, request):
     records.write(FILE, data)
 
     with (
-        pytest.raises(
-            InputError, match=rf"{FILE} is not what rankledger writes of a night \(.*\); restore or delete it$"
-        ),
+        pytest.raises(InputError, match=rf"{FILE} is not a claim on a night or an alias \(.*\); restore or delete it$"),
         claim_night(records, *NIGHT),
     ):
         pass
@@ -373,3 +371,21 @@ def test_an_error_gives_the_night_back(one):
         raise ZeroDivisionError
 
     assert written(one) == {"holder": None, "evaluations": []}
+
+
+def test_an_alias_is_claimed_by_one(tmp_path):
+    """Whoever comes meanwhile is told who holds it; another alias, and another model of that alias, are free."""
+    records = Records(tmp_path / "records")
+    with claim_alias(records, "a/ranker", "champion", seconds=0):
+        with (
+            pytest.raises(LockedError, match="a promotion to models:/a/ranker@champion is already running: process "),
+            claim_alias(records, "a/ranker", "champion", seconds=0),
+        ):
+            pytest.fail("two hold it")
+        with (
+            claim_alias(records, "a/ranker", "challenger", seconds=0),
+            claim_alias(records, "a_ranker", "champion", seconds=0),
+        ):
+            pass
+    with claim_alias(records, "a/ranker", "champion", seconds=0) as claim:
+        assert claim.away == ""

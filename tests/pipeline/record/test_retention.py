@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.record.receipts import receipt_name
+from rankledger.pipeline.record.receipts import receipt_names
 from rankledger.pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.store import Records, Remote
 from tests.support.manifests import manifest
@@ -109,12 +109,12 @@ def test_the_time_is_that_of_the_id():
 def test_a_receipt_goes_with_its_record(tmp_path):
     """It goes where its record is gone; others stay, and so does what has a temporary name of somebody else."""
     write(tmp_path, NEW)
-    for name in (receipt_name(OLD), receipt_name(NEW), ".somebody's.partial"):
+    for name in (receipt_names(OLD)[0], receipt_names(NEW)[0], ".somebody's.partial"):
         (tmp_path / name).touch()
 
     clear_leftovers(Records(tmp_path), before=datetime.now(UTC) - timedelta(days=1))
 
-    assert {path.name for path in tmp_path.iterdir()} == {".somebody's.partial", NEW, receipt_name(NEW)}
+    assert {path.name for path in tmp_path.iterdir()} == {".somebody's.partial", NEW, receipt_names(NEW)[0]}
 
 
 def test_what_is_kept_at_a_place_that_is_not_named_stays(tmp_path):
@@ -145,7 +145,7 @@ def test_a_deletion_elsewhere_that_was_cut_short_is_finished(records, tmp_path, 
         with pytest.raises(KeyboardInterrupt):
             records.delete(OLD)
     elsewhere = tmp_path / "elsewhere"
-    records.write(receipt_name(OLD), b"{}")
+    records.write(receipt_names(OLD)[0], b"{}")
     assert sorted(path.name for path in (elsewhere / OLD).iterdir()) == sorted(FILES)
     assert [found.evaluation_id for found in stored_records(records)] == [NEW]
 

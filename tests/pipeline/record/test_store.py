@@ -6,12 +6,10 @@ import hashlib
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.record.receipts import Receipt, read_receipt, write_receipt
 from rankledger.pipeline.record.store import Records, Remote, open_records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.manifest import evaluation_name, is_evaluation_id
@@ -267,30 +265,6 @@ def test_a_file_beside_the_records_is_read_as_it_was_written(kept, elsewhere):
 
     assert records.read("a.json") is None
     assert [path.name for path in kept.folder.glob(".*")] == []
-
-
-def test_a_receipt_is_read_as_it_was_written(kept):
-    """All of it; an evaluation that was not delivered has none."""
-    receipt = Receipt(
-        NEW, "0" * 64, "http://127.0.0.1:5000", "3", "r0", ({"dataset": "web", "model": "ü", "run_id": "r1"},), "now"
-    )
-    write_receipt(kept, receipt)
-
-    assert read_receipt(kept, NEW) == receipt
-    assert read_receipt(kept, OLD) is None
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"runs": ["r1"]}, {"runs": [{"dataset": "web"}]}, {"server": None}, {"manifest_sha256": 3}, {"runs": None}],
-)
-def test_a_receipt_of_another_shape_is_none(kept, wrong):
-    """One line names it and says what to do, before anybody asks for what it does not hold."""
-    whole = asdict(Receipt(NEW, "0" * 64, "sqlite:///mlflow.db", "3", "r0", (), "now"))
-    kept.write(f"{NEW}.receipt.json", json.dumps(whole | wrong).encode())
-
-    with pytest.raises(InputError, match=f"{NEW}.receipt.json is no receipt .*; delete it and run `rankledger sync`"):
-        read_receipt(kept, NEW)
 
 
 def test_a_place_is_a_folder_or_a_url(tmp_path):

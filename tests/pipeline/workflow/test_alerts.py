@@ -518,7 +518,7 @@ def test_a_log_that_is_no_log_is_named_and_the_night_is_whole(hook):
 
     assert evaluation.record is not None
     (reason,) = evaluation.unsent
-    assert "nightly.alerts.json is no log of alerts" in reason
+    assert "nightly.alerts.json is not a log of alerts" in reason
     assert reason.endswith("restore or delete it")
     with pytest.raises(InputError):
         log()

@@ -14,7 +14,7 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.cli.app import main
-from rankledger.pipeline.record.promotions import promotion_receipt_name, read_promotions
+from rankledger.pipeline.record.receipts import read_promotions, receipt_names
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.support.errors import InputError, TrackingError
 from rankledger.pipeline.types.results import Evaluation
@@ -290,7 +290,7 @@ def test_what_a_killed_night_began_the_next_one_ends(registry):
 def test_a_night_that_moved_the_alias_and_could_not_note_it_did_so(registry):
     """Killed before its receipt, and another night came after: `sync` finds its name on the version."""
     first = night(registry, FIRST, 2)
-    Path("runs/records", promotion_receipt_name(first.evaluation_id)).unlink()
+    Path("runs/records", receipt_names(first.evaluation_id)[1]).unlink()
     night(registry, SECOND, 2)
 
     (result,) = sync()
@@ -354,13 +354,13 @@ def test_a_version_that_is_not_there_is_said_so(registry):
 def test_a_damaged_receipt_is_named(registry):
     """It is no reason to promote again: the alias may have moved since."""
     evaluation = night(registry, FIRST)
-    receipt = Path("runs/records", promotion_receipt_name(evaluation.evaluation_id))
+    receipt = Path("runs/records", receipt_names(evaluation.evaluation_id)[1])
     receipt.write_text(json.dumps({"evaluation_id": "another"}))
     registry.move(2)
 
     (result,) = sync()
 
-    assert result.reason.startswith(f"runs/records: {receipt.name} is no receipt (")
+    assert result.reason.startswith(f"runs/records: {receipt.name} is not a receipt (")
     assert result.reason.endswith("; delete it and run `rankledger sync`")
     assert registry.holder() == 2
     (series,) = rankledger.history("nightly").series
@@ -371,8 +371,8 @@ def test_the_receipt_goes_with_its_record(registry):
     """Deleted by `prune` with the record, and later if the record is gone without it."""
     first = night(registry, FIRST)
     night(registry, SECOND)
-    receipt = Path("runs/records", promotion_receipt_name(first.evaluation_id))
-    lost = Path("runs/records", promotion_receipt_name("20200101T000000Z-nightly-00000000"))
+    receipt = Path("runs/records", receipt_names(first.evaluation_id)[1])
+    lost = Path("runs/records", receipt_names("20200101T000000Z-nightly-00000000")[1])
     shutil.copyfile(receipt, lost)
 
     rankledger.prune(keep_days=0, delete=True)

@@ -15,7 +15,7 @@ import pytest
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.record.lookup import ACCEPTED, write_accepted
-from rankledger.pipeline.record.receipts import Receipt, read_receipt, receipt_name, write_receipt
+from rankledger.pipeline.record.receipts import Receipt, read_receipt, receipt_names, write_receipt
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Acceptance
@@ -296,7 +296,7 @@ def test_the_runs_go_with_the_record_and_its_receipt(tracked):
     found = tracked.prune()
 
     assert [(entry.evaluation_id, len(entry.run_ids)) for entry in found.records] == [(tracked.first, 3)]
-    assert there(tracked.runs) == {tracked.second, receipt_name(tracked.second)}
+    assert there(tracked.runs) == {tracked.second, receipt_names(tracked.second)[0]}
     assert tracked.active() == {tracked.second}
 
 
@@ -329,9 +329,9 @@ def test_a_kill_in_the_middle_is_made_good(tracked, monkeypatch, step: str):
         killed.setattr(*targets[step], _killed)
         with pytest.raises(KeyboardInterrupt):
             tracked.prune()
-    whole = {tracked.second, receipt_name(tracked.second)}
+    whole = {tracked.second, receipt_names(tracked.second)[0]}
     visible = {path for path in there(tracked.runs) if not path.startswith(".")}
-    assert visible - whole in ({tracked.first, receipt_name(tracked.first)}, {receipt_name(tracked.first)})
+    assert visible - whole in ({tracked.first, receipt_names(tracked.first)[0]}, {receipt_names(tracked.first)[0]})
 
     tracked.prune()
     assert {path for path in there(tracked.runs) if not path.startswith(".")} == whole

@@ -11,7 +11,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.record.receipts import read_receipt, receipt_name
+from rankledger.pipeline.record.receipts import read_receipt, receipt_names
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
@@ -81,7 +81,7 @@ def test_a_manifest_that_was_changed_is_denied_by_both(original, runs):
 def test_without_a_receipt_mlflow_denies_it(original, runs):
     """A receipt can be deleted; the tag of the run is elsewhere."""
     edit_manifest(original, runs)
-    (runs / "records" / receipt_name(original.evaluation_id)).unlink()
+    (runs / "records" / receipt_names(original.evaluation_id)[0]).unlink()
 
     with pytest.raises(InputError, match=r"manifest.json: is not what was written .* of MLflow\)$"):
         check(original, runs)
