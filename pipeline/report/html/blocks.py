@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from unicodedata import bidirectional
 
 from rankledger.pipeline.report.effects import EffectLabel
-from rankledger.pipeline.report.tables import Interval, Scale, display_name, models, signed
+from rankledger.pipeline.report.tables import Interval, Scale, display_name, figure, models, signed
 from rankledger.pipeline.report.text_table import short_text
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ __all__ = [
     "DifferenceBars",
     "Drawing",
     "Drawings",
+    "EstimateBars",
     "Facts",
     "Folded",
     "Group",
@@ -39,7 +40,6 @@ __all__ = [
     "against",
     "bar_cell",
     "dataset_title",
-    "estimate_scale",
     "isolated",
 ]
 
@@ -275,13 +275,6 @@ TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no pract
 """The colours of effect labels."""
 
 
-def estimate_scale(intervals: Iterable[Interval]) -> Scale:
-    """The scale of figures with a twentieth more at either end, but not below 0 if no end of an interval is."""
-    scale = Scale.of(intervals)
-    padded = _padded(scale)
-    return Scale(max(padded.low, 0.0), padded.high) if scale.low >= 0 else padded
-
-
 def _padded(scale: Scale) -> Scale:
     """The scale with a twentieth more at either end, or with a half if it has no length."""
     margin = (scale.high - scale.low) / 20 or 0.5
@@ -294,6 +287,32 @@ def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Ce
         return Cell(text, tone)
     left, middle, right = map(scale.share, (interval.low, interval.value, interval.high))
     return Cell(text, tone, f"--l:{_css(left)};--w:{_css(right - left)};--m:{_css(middle)}")
+
+
+@dataclass(frozen=True)
+class EstimateBars:
+    """Bars of figures on one scale.
+
+    Attributes:
+        scale: of the bars, with a twentieth more at either end, but not below 0 if no end of an interval is.
+    """
+
+    scale: Scale
+
+    @classmethod
+    def of(cls, intervals: Iterable[Interval]) -> EstimateBars:
+        """The bars of these figures."""
+        scale = Scale.of(intervals)
+        padded = _padded(scale)
+        return cls(Scale(max(padded.low, 0.0), padded.high) if scale.low >= 0 else padded)
+
+    def cells(self, interval: Interval) -> tuple[str, Cell]:
+        """A figure, and its interval with the bar."""
+        return figure(interval.value), bar_cell(interval, self.scale, interval.ends())
+
+    def group(self, rows: Iterable[Row], title: str) -> Group:
+        """A group of rows with these bars."""
+        return Group(tuple(rows), title, note=f"scale of the bars: {self.scale.text()}")
 
 
 @dataclass(frozen=True)

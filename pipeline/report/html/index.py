@@ -11,6 +11,7 @@ from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
     Column,
+    EstimateBars,
     Group,
     Row,
     Section,
@@ -19,7 +20,6 @@ from rankledger.pipeline.report.html.blocks import (
     Words,
     bar_cell,
     dataset_title,
-    estimate_scale,
 )
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.tables import Interval, comparability_notes, figure, side_by_side, signed
@@ -130,19 +130,18 @@ def _model_group(pages: Sequence[Page], dataset: str, measure: str, models: Sequ
     series = [_series(pages, dataset, measure, model) for model in models]
     known = [(own, [night for night in own.nights if night.estimate is not None]) for own in series]
     known = [(own, nights) for own, nights in known if nights]
-    scale = estimate_scale(Interval.of(nights[-1]) for _, nights in known)
-    rows = tuple(
+    bars = EstimateBars.of(Interval.of(nights[-1]) for _, nights in known)
+    rows = (
         (
             short_text(own.model),
             Cell("", drawing=charts.sparkline(own)),
             figure(nights[0].estimate),
-            figure(nights[-1].estimate),
-            bar_cell(Interval.of(nights[-1]), scale, Interval.of(nights[-1]).ends()),
+            *bars.cells(Interval.of(nights[-1])),
             "" if any(night.breaks for night in nights) else signed(_change(nights)),
         )
         for own, nights in known
     )
-    return Group(rows, f"{dataset_title(dataset)}: {measure}", note=f"scale of the bars: {scale.text()}")
+    return bars.group(rows, f"{dataset_title(dataset)}: {measure}")
 
 
 def _change(nights: Sequence[Night]) -> float:
@@ -192,9 +191,9 @@ def _beside(pages: Sequence[Page]) -> Iterator[Section]:
 
 
 def _overview_group(dataset: str, measure: str, intervals: Mapping[str, Sequence[Interval | None]]) -> Group:
-    scale = estimate_scale(line for lines in intervals.values() for line in lines if line is not None)
-    rows = tuple(
-        (short_text(model), *("" if line is None else bar_cell(line, scale, str(line)) for line in lines))
+    bars = EstimateBars.of(line for lines in intervals.values() for line in lines if line is not None)
+    rows = (
+        (short_text(model), *("" if line is None else bar_cell(line, bars.scale, str(line)) for line in lines))
         for model, lines in intervals.items()
     )
-    return Group(rows, title=f"{dataset_title(dataset)}: {measure}", note=f"scale of the bars: {scale.text()}")
+    return bars.group(rows, f"{dataset_title(dataset)}: {measure}")

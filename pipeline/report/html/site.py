@@ -11,6 +11,7 @@ from rankledger.pipeline.report.html.blocks import (
     Column,
     Drawing,
     Drawings,
+    EstimateBars,
     Facts,
     Group,
     Row,
@@ -18,12 +19,10 @@ from rankledger.pipeline.report.html.blocks import (
     Table,
     Tone,
     Words,
-    bar_cell,
     dataset_title,
-    estimate_scale,
 )
 from rankledger.pipeline.report.html.render import GENERATOR, SiteFrame, document
-from rankledger.pipeline.report.tables import Interval, Scale, display_name, figure, signed
+from rankledger.pipeline.report.tables import Interval, display_name, figure, signed
 from rankledger.pipeline.report.text_table import counted, short_text
 from rankledger.pipeline.types.alerts import State
 from rankledger.pipeline.types.site import (
@@ -146,12 +145,12 @@ def _last_night(evaluation: SiteEvaluation) -> Iterator[Block]:
 
 def _figures(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]) -> Table:
     """The last figure of each model on a dataset, and how it came about."""
-    scale = estimate_scale(Interval.of(_last(one)) for one in series)
+    bars = EstimateBars.of(Interval.of(_last(one)) for one in series)
     rows = tuple(
         (
             Cell(short_text(one.model), link=f"../{model_path(one.model)}"),
             short_text(evaluation.last.owners.get(one.model, "")),
-            *_figure_cells(one, scale),
+            *_figure_cells(one, bars),
         )
         for one in series
     )
@@ -161,12 +160,10 @@ def _figures(evaluation: SiteEvaluation, measure: str, series: Sequence[Series])
     return Table(f"models-{short_text(dataset)}", caption, columns, (Group(rows),), searched="model")
 
 
-def _figure_cells(series: Series, scale: Scale) -> tuple[str | Cell, ...]:
+def _figure_cells(series: Series, bars: EstimateBars) -> tuple[str | Cell, ...]:
     last = _last(series)
-    interval = Interval.of(last)
     change = "" if last.change is None else signed(last.change)
-    spark = Cell("", drawing=charts.sparkline(series))
-    return figure(last.estimate), bar_cell(interval, scale, interval.ends()), change, spark
+    return *bars.cells(Interval.of(last)), change, Cell("", drawing=charts.sparkline(series))
 
 
 def _last(series: Series) -> Night:
@@ -280,7 +277,7 @@ def _dataset_row(one: SiteSeries) -> Row:
         Cell(dataset_title(one.series.dataset), link=f"../{evaluation_path(one.evaluation.name)}"),
         short_text(one.measure),
         short_text(_last(one.series).date),
-        *_figure_cells(one.series, estimate_scale([Interval.of(_last(one.series))])),
+        *_figure_cells(one.series, EstimateBars.of([Interval.of(_last(one.series))])),
     )
 
 

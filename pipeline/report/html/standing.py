@@ -11,6 +11,7 @@ from rankledger.pipeline.report.html.blocks import (
     Cell,
     Column,
     DifferenceBars,
+    EstimateBars,
     Group,
     PagePart,
     Row,
@@ -18,16 +19,13 @@ from rankledger.pipeline.report.html.blocks import (
     Table,
     Tone,
     Words,
-    bar_cell,
     dataset_title,
-    estimate_scale,
 )
 from rankledger.pipeline.report.tables import (
     Interval,
     PageFigures,
     difference_rows,
     few_mark,
-    figure,
     worst_differences,
     worst_figures,
 )
@@ -142,19 +140,12 @@ def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
     """A dataset's rows by figures; none if it has no slices, or neither end of its measure is better."""
     lines = _worst_of_models(worst_figures(figures.page.evaluation, dataset))
     if lines:
-        scale = estimate_scale(map(Interval.of, lines))
-        rows = tuple(
-            (
-                short_text(line.model),
-                short_text(line.slice),
-                figure(line.estimate),
-                bar_cell(Interval.of(line), scale, Interval.of(line).ends()),
-                f"{line.n_queries:,}",
-            )
+        bars = EstimateBars.of(map(Interval.of, lines))
+        rows = (
+            (short_text(line.model), short_text(line.slice), *bars.cells(Interval.of(line)), f"{line.n_queries:,}")
             for line in lines
         )
-        title = f"{dataset_title(dataset)}: {figures.leading[dataset]}"
-        yield Group(rows, title, note=f"scale of the bars: {scale.text()}")
+        yield bars.group(rows, f"{dataset_title(dataset)}: {figures.leading[dataset]}")
 
 
 def _worst_of_models(lines: Sequence[Line]) -> list[Line]:

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.report.html.blocks import DifferenceBars, bar_cell, estimate_scale
+from rankledger.pipeline.report.html.blocks import DifferenceBars, EstimateBars, bar_cell
 from rankledger.pipeline.report.tables import Interval, Scale
 from tests.support.sample_page import compared, estimate
 
@@ -32,7 +32,7 @@ def test_without_an_interval_there_is_no_bar():
 def test_the_scale_of_figures_ends_at_0_where_none_is_below():
     """Intervals of 0.5 ± 0.02 and 0.01 ± 0.01 span 0.52, a twentieth of which would reach below 0."""
     lines = [estimate("bm25", 0.5), estimate("dense", 0.01, ci_low=0.0, ci_high=0.02)]
-    scale = estimate_scale(map(Interval.of, lines))
+    scale = EstimateBars.of(map(Interval.of, lines)).scale
 
     assert (scale.low, scale.high, scale.text()) == (0.0, 0.546, "0.0000 to 0.5460")
 
@@ -61,4 +61,4 @@ def test_where_all_is_the_same_the_scale_reaches_a_half_to_either_side():
 
     assert (same.ends, same.ground) == ("-0.5000 to +0.5000", "--z:.5;--a:.5;--b:0")
     assert DifferenceBars.of([], 0.0) == same
-    assert estimate_scale([]).text() == "0.0000 to 0.5000"
+    assert EstimateBars.of([]).scale.text() == "0.0000 to 0.5000"
