@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 import rankledger
@@ -22,7 +24,7 @@ __all__ = ["accept", "list_evaluations", "prune", "reproduce", "sync", "tag_outp
 @click.option("--reason", required=True, help="Why; kept in accepted.yaml.")
 @options.name
 @click.option(
-    "--config", type=click.Path(), help="Config beside accepted.yaml, gives --name; by default the evaluated one."
+    "--config", type=click.Path(), help="Config next to accepted.yaml, gives --name; by default the evaluated one."
 )
 @options.runs_dir
 @options.records
@@ -114,7 +116,7 @@ def sync(runs_dir: str, records: str | None, tracking_uri: str | None, allow_env
     "configs",
     multiple=True,
     type=click.Path(exists=True),
-    help="Config beside accepted.yaml, if the evaluated one is not here; may be repeated.",
+    help="Config next to accepted.yaml, if the evaluated one is not here; may be repeated.",
 )
 @options.no_tracking
 @options.runs_dir
@@ -243,10 +245,10 @@ def list_evaluations(name: str | None, as_json: bool, runs_dir: str, records: st
     Example:
         rankledger list --name quickstart
     """
-    from rankledger.pipeline.report.changes import record_list, records_data
+    from rankledger.pipeline.report.changes import record_list
 
     evaluations = rankledger.list_evaluations(name, runs_dir=runs_dir, records=records)
     if as_json:
-        terminal.print_json(records_data(evaluations))
+        terminal.print_json(asdict(evaluations))
     else:
         terminal.print_text(record_list(evaluations, width=terminal.width()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -45,7 +46,7 @@ def _one_or_two(models: tuple[str, ...]) -> tuple[str, str | None]:
     required=True,
     multiple=True,
     metavar="MODEL",
-    help="Model whose output to explain; a second one is shown beside it.",
+    help="Model whose output to explain; a second one is shown next to it.",
 )
 @click.option("--query", help="Query to explain; `compare` lists those that changed most.  [required]")
 @click.option("--measure", help="Measure, such as ndcg@10, in a suite or not; by default the lead measure.")
@@ -261,10 +262,10 @@ def find(
     Example:
         rankledger find 0.4312 --measure ndcg@10
     """
-    from rankledger.pipeline.report.changes import figure_matches, records_data
+    from rankledger.pipeline.report.changes import figure_matches
 
     figures = rankledger.find(published, measure=measure, name=name, runs_dir=runs_dir, records=records)
     if as_json:
-        terminal.print_json(records_data(figures))
+        terminal.print_json(asdict(figures))
     else:
         terminal.print_text(figure_matches(figures, width=terminal.width()))

@@ -185,7 +185,7 @@ class _Folder:
             return None
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Write a file whole, or nothing."""
+        """Write a complete file, or nothing."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial_beside(path) as partial:
@@ -230,7 +230,7 @@ class _ObjectStore:
             return None
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Write a file whole, or nothing."""
+        """Write a complete file, or nothing."""
         with self.filesystem.open_output_stream(f"{self.path}/{name}") as file:
             for piece in pieces:
                 file.write(piece)
@@ -403,7 +403,7 @@ class OutputCache:
         tables: Iterable[pa.Table],
         encodings: Mapping[str, str] | None = None,
     ) -> None:
-        """Write tables whole, or nothing; columns without an encoding of their own are dictionary-coded."""
+        """Write complete tables, or nothing; columns without an encoding of their own are dictionary-coded."""
         schema = pa.schema([*layout.items()], {**metadata, "key": _text(key)})
         try:
             with SpooledTemporaryFile(_SPOOLED) as body:
@@ -556,7 +556,11 @@ def _hits_in(table: pa.Table, place: str) -> tuple[npt.NDArray[Any], ...]:
     if any(not np.array_equal(sizes[0], other) for other in sizes):
         raise _damaged(place)
     rows, ranks, above, below = (numpy_of(column.flatten(), np.int64) for column in lists)
-    return _integers_of(table, "n_retrieved"), sizes[0], *hit_columns(rows, ranks, ranks - above, ranks + below)
+    return (
+        numpy_of(_combined(table, "n_retrieved"), np.int64),
+        sizes[0],
+        *hit_columns(rows, ranks, ranks - above, ranks + below),
+    )
 
 
 def _tables_of_rows(rows: Rows) -> Iterator[pa.Table]:
@@ -595,7 +599,3 @@ def _rows_of(stored: _Stored) -> Rows:
 
 def _combined(table: pa.Table, name: str) -> Any:
     return pa.concat_arrays(table.column(name).chunks)
-
-
-def _integers_of(table: pa.Table, name: str) -> npt.NDArray[np.int64]:
-    return numpy_of(_combined(table, name), np.int64)

@@ -498,7 +498,6 @@ def join_ranking(
     n_documents: float = float("nan"),
     catalogue: Catalogue | None = None,
     depth: float = float("inf"),
-    compared: float = 0.0,
     excluded: PairIndex | None = None,
     _cells: int | None = None,
 ) -> Joined:
@@ -511,13 +510,12 @@ def join_ranking(
         n_documents: documents in the catalogue, NaN if unknown.
         catalogue: what is known of documents, where it is asked which of them were recommended.
         depth: the ranks down to which it is asked.
-        compared: the ranks down to which a measure compares the ranking with another model's; 0 if none does.
         excluded: pairs whose rows are left out before anything is ranked; None if there are none.
 
     Raises:
         InputError: as of `RankingJoin.joined`.
     """
-    join = RankingJoin(judgments, conventions, Depths(depth if catalogue else 0.0, compared), excluded)
+    join = RankingJoin(judgments, conventions, Depths(depth if catalogue else 0.0, 0.0), excluded)
     join.add(ranking)
     return join.joined(ranking.path, n_documents, catalogue, _cells=_cells)
 

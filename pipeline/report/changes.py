@@ -54,7 +54,6 @@ __all__ = [
     "notes_below",
     "query_rows",
     "record_list",
-    "records_data",
     "split_tables",
     "summary",
     "where",
@@ -521,11 +520,6 @@ def figure_matches(match: FigureMatch, *, width: int) -> str:
     }
     table = table.only([name for name in headers if name not in left_out])
     return _lines_text([table], [*_match_notes(match, len(alike)), *match.remarks], width)
-
-
-def records_data(records: RecordList | FigureMatch) -> dict[str, Any]:
-    """Either as JSON can hold it."""
-    return asdict(records)
 
 
 def _match_notes(match: FigureMatch, n_rows: int) -> Iterator[str]:

@@ -197,34 +197,15 @@ class RecordedFile(_Part):
 
     @model_validator(mode="after")
     def _has_its_digest(self) -> RecordedFile:
-        _refuse_other_than_one(self.sha256, self.ranges_sha256)
+        if (self.sha256 is None) == (self.ranges_sha256 is None):
+            raise ValueError("expected sha256, or else ranges_sha256")
         return self
 
 
-class DatasetFile(_Part):
+class DatasetFile(RecordedFile):
     """A file of a dataset."""
 
     role: str
-    path: PathText
-    size: Count
-    sha256: Sha256 | None = None
-    ranges_sha256: Sha256 | None = None
-    """Of a file above 4 GiB, as `InputFile` has it."""
-
-    @property
-    def file(self) -> InputFile:
-        """The file that was read."""
-        return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
-
-    @model_validator(mode="after")
-    def _has_its_digest(self) -> DatasetFile:
-        _refuse_other_than_one(self.sha256, self.ranges_sha256)
-        return self
-
-
-def _refuse_other_than_one(sha256: str | None, ranges_sha256: str | None) -> None:
-    if (sha256 is None) == (ranges_sha256 is None):
-        raise ValueError("expected sha256, or else ranges_sha256")
 
 
 class Definition(_Part):

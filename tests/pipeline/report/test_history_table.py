@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 
 import pytest
 
-from rankledger.pipeline.report.changes import figure_matches, record_list, records_data
+from rankledger.pipeline.report.changes import figure_matches, record_list
 from rankledger.pipeline.types.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
 
 ID = "20261120T020000Z-nightly-1f0c9a2b"
@@ -95,7 +96,7 @@ def test_the_same_figure_of_several_evaluations_is_one_row():
         (figure(3).evaluation_id, "2 earlier"),
         (figure(1).evaluation_id, ""),
     ]
-    assert len(records_data(match)["figures"]) == 4
+    assert len(asdict(match)["figures"]) == 4
 
 
 def test_of_too_many_figures_the_last_are_shown():
@@ -104,7 +105,7 @@ def test_of_too_many_figures_the_last_are_shown():
 
     assert len(cells(figure_matches(many, width=120))) == 50
     assert "10 more; --json has all" in figure_matches(many, width=120)
-    assert len(json.loads(json.dumps(records_data(many)))["figures"]) == 60
+    assert len(json.loads(json.dumps(asdict(many)))["figures"]) == 60
 
 
 def test_unlike_definitions_are_said():
