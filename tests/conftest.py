@@ -79,6 +79,13 @@ def loaded() -> Iterator[Loaded]:
 
 
 @pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, and the one to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def unprivileged(tmp_path: Path) -> Iterator[None]:
     """Not root, who may read everything, for as long as a test lasts."""
     if os.geteuid() != 0:

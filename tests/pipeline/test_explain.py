@@ -264,7 +264,7 @@ def test_a_score_that_skipping_leaves_undefined_says_so(tmp_path):
 
 
 def test_a_score_without_a_size_of_the_catalogue_is_undefined(tmp_path):
-    """Utility that counts documents left alone needs to know how many there are; its JSON is strict all the same."""
+    """Utility that counts documents left alone needs to know how many there are; its JSON is strict anyway."""
     found = hand_worked(tmp_path, "utility(d=1)")
 
     assert (found.outcome.value, found.outcome.counts_as, found.sum.rest) == (None, 0.0, None)
@@ -562,7 +562,7 @@ def test_a_record_has_the_scores_that_are_explained(record):
 
 
 def test_a_record_is_found_by_its_id(record):
-    """Its name alone is enough, below the folder of runs; a measure that it lacks is explained all the same."""
+    """Its name alone is enough, below the folder of runs; a measure that it lacks is explained anyway."""
     query = min(WEB.judged)
     found = explain(record.name, model="bm25", query=query, measure="p@3", dataset="web")
 
@@ -765,7 +765,7 @@ def test_two_models_are_explained_side_by_side(config, capsys):
     alone = [explain(config, model=model, query=query, measure="ap", dataset="web") for model in ("bm25", "dense")]
 
     assert as_data(both) == as_data(alone[0]) | {"against": as_data(alone[1])}
-    with pytest.raises(InputError, match="'bm25' is named twice; name another one to see beside it"):
+    with pytest.raises(InputError, match="'bm25' is named twice; name another one to compare it with"):
         explain(config, model="bm25", against="bm25", query=query, measure="ap")
     command = ["explain", str(config), "--query", query, "--measure", "ap", "--dataset", "web"]
     models = ["--model", "bm25", "--model", "dense"]

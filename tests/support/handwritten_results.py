@@ -13,6 +13,7 @@ from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure
 from rankledger.pipeline.types.views import Page
 from tests.support.manifests import whole
+from tests.support.sample_page import compared
 
 __all__ = ["COMPARED", "comparison", "estimates", "page"]
 
@@ -38,25 +39,20 @@ def _ends(value: float | None) -> tuple[float | None, float | None]:
 
 def comparison(model: str, difference: float, p_corrected: float, **changes: Any) -> Comparison:
     """A comparison with bm25 on web by ap, whose interval is 0.02 wide."""
-    line = Comparison(
-        dataset="web",
-        slice="all",
+    line = compared(
+        model,
+        difference,
         measure="ap",
-        model=model,
-        baseline="bm25",
         estimate=0.4 + difference,
         baseline_estimate=0.4,
-        difference=difference,
         ci_low=difference - 0.01,
         ci_high=difference + 0.01,
         std_error=0.005,
         p_value=p_corrected / 2,
         p_corrected=p_corrected,
-        family="2 pairs on web",
         effect_size=0.1,
         wins=20,
         ties=270,
-        losses=10,
         minimum_detectable_difference=0.02,
         n_queries=300,
         n_clusters=300,

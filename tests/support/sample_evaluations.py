@@ -1,4 +1,4 @@
-"""Evaluations that a report has something of everything of, and one of which every name is hostile."""
+"""An evaluation with something of everything that a report shows, and one whose every name is hostile."""
 
 from __future__ import annotations
 

@@ -112,6 +112,6 @@ def test_what_happens_meanwhile_happens_before_the_client_knows(seen):
 
 
 def test_a_server_that_is_away_is_a_502():
-    """As with any proxy, the client is answered all the same."""
+    """As with any proxy, the client is answered anyway."""
     with proxy_to(f"http://127.0.0.1:{free_port()}") as proxy:
         assert Seen(proxy).post()[0] == 502

@@ -100,13 +100,6 @@ def proxy(mlflow: str) -> Iterator[Proxy]:
         yield between
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder, and the one to work in."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.fixture(scope="session")
 def chromium_on_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
     """A browser for pages that lie on disk."""
@@ -140,7 +133,7 @@ def various(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of one of which every name is hostile."""
+    """The page of an evaluation whose every name is hostile."""
     folder = tmp_path_factory.mktemp("hostile")
     return page_of(sample_evaluations.hostile(folder), folder)
 

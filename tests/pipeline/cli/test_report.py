@@ -125,7 +125,7 @@ def test_a_page_is_opened_in_the_browser(run_cli, reference, tmp_path, monkeypat
 
 
 def test_without_a_browser_the_page_is_named(run_cli, reference, monkeypatch):
-    """The page is written all the same."""
+    """The page is written anyway."""
     monkeypatch.setattr("webbrowser.open", lambda _: False)
 
     code, _, err = run_cli("report", "--open")

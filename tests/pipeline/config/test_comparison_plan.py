@@ -11,18 +11,14 @@ from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 CONFIG = """\
 name: n
 datasets: {web: {judgments: q}, shop: {judgments: q, suites: [short]}, answers: {scores: {faithfulness: }}}
 models: {a: {outputs: "{dataset}/{model}"}, b: {outputs: "{dataset}/{model}"}, c: {outputs: {shop: x}}}
 suites: {long: [ap, "ndcg@5,10", entropy@5], short: [ap]}
 """
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write a config in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def planned(section: str, config: str = CONFIG) -> Plan:

@@ -226,7 +226,7 @@ SELF = "is compared with itself; remove it from `models`, or write self@accepted
         ),
         (
             "measure: rr@10, against: lexical, margin: 0, models: candidate",
-            ".models: the model 'candidate' is not judged: it is not evaluated beside 'lexical' on these datasets; "
+            ".models: the model 'candidate' is not judged: it is not evaluated with 'lexical' on these datasets; "
             "name another, or fix its outputs",
         ),
         (

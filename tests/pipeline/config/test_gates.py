@@ -11,15 +11,11 @@ from rankledger.pipeline.config.gates import Gate
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 SMALL = "name: n\ndatasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\ngates:\n  - "
 
 WAIVE = "waive: {until: 2026-12-31, owner: me, reason: why}"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write a config in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def gate(keys: str) -> Gate:
@@ -73,7 +69,7 @@ def test_a_date_is_a_date():
 
 
 NOTHING = (
-    "the gate has no condition; add one of `margin` or `max_query_drop` beside `against`, `at_least` or `at_most`, "
+    "the gate has no condition; add one of `margin` or `max_query_drop` with `against`, `at_least` or `at_most`, "
     "`max_missing` or `extra`"
 )
 TWO = "cannot be combined; write two gates"
@@ -94,17 +90,17 @@ OUT = "remove it"
         ("measure: ap, max_query_drop: 1", "`max_query_drop` needs `against`; add it"),
         ("at_most: 1", "`at_most` needs `measure`; add it"),
         ("extra: cost", "`extra` needs a limit; add `at_least` or `at_most`"),
-        ("measure: ap, at_least: 0, against: last_passed", f"`against` has no effect beside `at_least`; {OUT}"),
-        ("measure: ap, at_least: 0, allow: 3", f"`allow` has no effect beside `at_least`; {OUT}"),
-        ("measure: ap, at_least: 0, looks: {changed_outputs: 90}", f"`looks` has no effect beside `at_least`; {OUT}"),
+        ("measure: ap, at_least: 0, against: last_passed", f"`against` has no effect with `at_least`; {OUT}"),
+        ("measure: ap, at_least: 0, allow: 3", f"`allow` has no effect with `at_least`; {OUT}"),
+        ("measure: ap, at_least: 0, looks: {changed_outputs: 90}", f"`looks` has no effect with `at_least`; {OUT}"),
         (
             "measure: ap, against: accepted, max_query_drop: 1, looks: {changed_outputs: 90}",
-            f"`looks` has no effect beside `max_query_drop`; {OUT}",
+            f"`looks` has no effect with `max_query_drop`; {OUT}",
         ),
-        ("max_missing: 0, slices: [a]", f"`slices` has no effect beside `max_missing`; {OUT}"),
-        ("max_missing: 0, measure: ap", f"`measure` has no effect beside `max_missing`; {OUT}"),
-        ("extra: cost, at_most: 1, datasets: d", f"`datasets` has no effect beside `extra`; {OUT}"),
-        ("extra: cost, at_most: 1, measure: ap", f"`measure` has no effect beside `extra`; {OUT}"),
+        ("max_missing: 0, slices: [a]", f"`slices` has no effect with `max_missing`; {OUT}"),
+        ("max_missing: 0, measure: ap", f"`measure` has no effect with `max_missing`; {OUT}"),
+        ("extra: cost, at_most: 1, datasets: d", f"`datasets` has no effect with `extra`; {OUT}"),
+        ("extra: cost, at_most: 1, measure: ap", f"`measure` has no effect with `extra`; {OUT}"),
         ("measure: ap, at_least: 2, at_most: 1", "at_least 2 is above at_most 1; no figure satisfies both"),
         (
             "measure: ap, against: last_passed, margin: 100%",

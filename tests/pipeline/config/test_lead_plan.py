@@ -10,6 +10,8 @@ from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 CONFIG = """\
 name: n
 datasets: {web: {judgments: q}, shop: {judgments: q, suites: [short]}, stars: {ratings: q}, answers: {scores: {care: }}}
@@ -17,12 +19,6 @@ models: {a: {outputs: "{dataset}/a"}, b: {outputs: "{dataset}/b"}}
 suites: {long: ["ndcg@5,10", rr, item_coverage@10], short: [ap, rr], errors: [rmse]}
 practical_difference: {ndcg@10: 0.02}
 """
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write a config in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def lead(*sections: str, config: str = CONFIG, overrides: tuple[str, ...] = ()) -> dict[str, str]:

@@ -16,16 +16,12 @@ from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 CONFIG = "name: x\ndatasets: {d: {judgments: j}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\n"
 MANY = "keys and values"
 DEEP = "is nested more than 100 deep; shorten it"
 NOT_PLAIN = "is a folder, device, pipe or socket; name a regular file"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def refusal(text: str | None = None, *overrides: str) -> str:

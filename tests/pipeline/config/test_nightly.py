@@ -11,15 +11,11 @@ from rankledger.pipeline.config.plan import markers, plan, unmatched_searches
 from rankledger.pipeline.config.schema import Config, Loaded, Nightly, load
 from rankledger.pipeline.support.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 SMALL = "name: n\ndatasets: {web: {judgments: q, keys: {lang: de}}}\nsuites: {s: [ap]}\n"
 MODELS = 'models: {bm25: {outputs: "{date}/bm25.tsv"}, dense: {outputs: "{date}/dense.tsv", keys: {lang: fr}}}\n'
 DATE = "2026-11-20"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write a config in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def loaded(nightly: str, models: str = MODELS) -> Loaded:

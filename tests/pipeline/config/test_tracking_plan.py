@@ -11,6 +11,8 @@ from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 CONFIG = """\
 name: n
 datasets: {d: {judgments: q}}
@@ -22,12 +24,6 @@ suites:
   s: [ap, "ndcg@10"]
 """
 TOO_LONG = "has 251 characters, and MLflow allows 250; shorten it"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write a config in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def planned(*changes: tuple[str, str]) -> Plan:

@@ -24,13 +24,9 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Source
 from tests.support.data_files import refusal, write
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 CHANGED = "changed while it was read; evaluate again when it is complete"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 @contextmanager

@@ -13,16 +13,12 @@ from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_ou
 from rankledger.pipeline.types.inputs import DatasetSource, Source
 from tests.support.data_files import encode, refusal, write
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 JUDGED = [("q1", "a", 1.0), ("q2", "b", 2.0), ("q1", "c", -1.0)]
 RANKED = [("q1", "a", 1.0), ("q1", "x", 3.0), ("q3", "a", 1.0)]
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def source(name: str, data: bytes | str, **options) -> Source:

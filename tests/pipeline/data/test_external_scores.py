@@ -18,17 +18,13 @@ from rankledger.pipeline.data.external_scores import ExternalOutput, external_da
 from rankledger.pipeline.types.inputs import DatasetSource, Source
 from tests.support.data_files import refusal, table_bytes, write
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 CONVENTIONS = PROFILES["trec_eval"].conventions
 FAITHFUL = external_measure("faithful", "higher", (0, 1))
 COST = external_measure("cost", "lower")
 NAN = float("nan")
 EXPECTED = {"q2": (0.25, -3.0), "q1": (1.0, NAN), "q3": (NAN, 2.5)}  # faithful, cost; in the order of the files
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def read(name: str, data: bytes | str, **options: Any) -> ExternalOutput:

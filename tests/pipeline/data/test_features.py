@@ -16,11 +16,7 @@ from rankledger.pipeline.data.readers import read_documents
 from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import refusal, table_bytes, write
 
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def dense(matrix: Sparse) -> list[list[float]]:

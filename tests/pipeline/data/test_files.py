@@ -7,7 +7,6 @@ import hashlib
 from datetime import timedelta
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.fs
 import pytest
 
@@ -17,27 +16,9 @@ from rankledger.pipeline.data.readers import read_judgments
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import compress, contents, refusal, write
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 LINE = "q 0 {} 1\n"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def bucket(tmp_path, monkeypatch):
-    """Files under `bucket://` are on a filesystem that is not the local one, as those of a cloud are."""
-    filesystem = pa.fs.SubTreeFileSystem(str(tmp_path), pa.fs.LocalFileSystem())
-    opened = files.open_filesystem
-
-    def open_bucket(path):
-        scheme, separator, name = path.partition("://")
-        return ("bucket://", filesystem, name) if separator and scheme == "bucket" else opened(path)
-
-    monkeypatch.setattr(files, "open_filesystem", open_bucket)
-    return "bucket://"
 
 
 def parts(*names: str) -> None:

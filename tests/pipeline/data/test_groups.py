@@ -16,13 +16,9 @@ from rankledger.pipeline.types.inputs import Source
 from rankledger.pipeline.types.joined import Groups
 from tests.support.data_files import compress, refusal, table_bytes, write
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 QUERIES = ["q1", "q2", "q3", "q4"]
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def groups(name: str, data: bytes | str, *, cluster: str | None = None, slices: tuple[str, ...] = ()) -> Groups:

@@ -38,15 +38,11 @@ from tests.support.data_files import (
     write,
 )
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 TEXTS = ("trec", "tsv", "csv", "jsonl")
 MEGABYTE = 1_000_000
 LONGEST = 65_536
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def answered(function: Callable[..., Any], *args: Any, **options: Any) -> str:

@@ -25,14 +25,10 @@ from rankledger.pipeline.data.readers import (
 from rankledger.pipeline.types.inputs import DatasetSource, Rows, Source
 from tests.support.data_files import contents, refusal, table_bytes, write
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 TREC_EVAL = PROFILES["trec_eval"].conventions
 Read = Callable[[str], Rows]
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def parquet(**columns: Sequence[Any]) -> bytes:

@@ -310,7 +310,7 @@ def test_every_list_of_arrow_is_read(kind, type):
             *("a.csv", f'user_id,recs\nu,"{"[" + "1 2" + "]"}"\n', read_ranking),
             "the list [1 2] cannot be read; write ids with blanks between, or as ['d1', 'd2']",
         ),
-        ("a.parquet", parquet(user_id=[1], items=[[{"item_id": 1}]]), read_ratings, "no list of ratings beside"),
+        ("a.parquet", parquet(user_id=[1], items=[[{"item_id": 1}]]), read_ratings, "no list of ratings next to"),
     ],
 )
 def test_lists_that_may_mean_two_things_or_are_wrong_are_refused(path, data, read, message):

@@ -12,15 +12,11 @@ from rankledger.pipeline.types.inputs import DatasetSource, Source
 from rankledger.pipeline.types.joined import Joined, Quality
 from tests.support.data_files import refusal, write
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 TREC_EVAL = PROFILES["trec_eval"].conventions
 JUDGED = "q1 0 12 1\nq1 0 13 0\nq2 0 140 -1\n"
 RATED = "query_id\tdoc_id\trating\nu1\t12\t4\nu2\t13\t5\n"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def dataset(judged: str = JUDGED, *, documents: str = "", kind: str = "rankings") -> DatasetInput:

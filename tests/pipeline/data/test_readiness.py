@@ -5,32 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.fs
 import pytest
 
-from rankledger.pipeline.data import files
 from rankledger.pipeline.data.files import InputState, input_state, marker_beside
 
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def bucket(tmp_path, monkeypatch):
-    """Files under `bucket://` are on a filesystem that is not the local one, as those of a cloud are."""
-    filesystem = pa.fs.SubTreeFileSystem(str(tmp_path), pa.fs.LocalFileSystem())
-    opened = files.open_filesystem
-
-    def open_bucket(path):
-        scheme, separator, name = path.partition("://")
-        name = name.partition("?")[0]
-        return ("bucket://", filesystem, name) if separator and scheme == "bucket" else opened(path)
-
-    monkeypatch.setattr(files, "open_filesystem", open_bucket)
+pytestmark = pytest.mark.usefixtures("folder")
 
 
 def write(*names: str, text: str = "four") -> None:

@@ -83,7 +83,7 @@ def test_epochs_of_inspect_are_selected():
     assert scores(first) == {"1": [1], "2": [1], "3": [0], "last": [1]}
     assert scores(second) == {"1": [1], "2": [0], "3": [1], "last": [0]}
     assert refusal(TWICE, "includes") == (
-        'twice.eval: results of 2 epochs (1, 2); add select: {epoch: "{replicate}"} beside the path and '
+        'twice.eval: results of 2 epochs (1, 2); add select: {epoch: "{replicate}"} next to the path and '
         "replicates: [1, 2] to the model"
     )
 
@@ -94,7 +94,7 @@ def test_several_logs_are_one_input_if_one_model_is_selected():
 
     assert refusal(logs, "includes") == (
         "[sl]*: results of 2 models (mockllm/large, mockllm/small); "
-        'add select: {model: "mockllm/large"} beside the path'
+        'add select: {model: "mockllm/large"} next to the path'
     )
     assert scores(read(logs, "includes", select={"model": "mockllm/small"})) == scores(read(SMALL, "includes"))
 
@@ -209,7 +209,7 @@ def test_samples_of_lm_eval():
 
     assert scores(read(written, "exact_match", select={"filter": "strict"})) == {"0": [1], "1": [0], "2": [0]}
     assert refusal(written, "exact_match") == (
-        f'{written.name}: results of 2 filters (strict, letters); add select: {{filter: "strict"}} beside the path'
+        f'{written.name}: results of 2 filters (strict, letters); add select: {{filter: "strict"}} next to the path'
     )
     by_text = read(written, "exact_match", select={"filter": "letters"}, columns={"query_id": "doc.question"})
     assert scores(by_text) == {"1 + 1?": [1], "2 + 2?": [0], "3 + 3?": [0]}
@@ -262,7 +262,7 @@ def test_results_of_promptfoo():
     assert large.failed == ("2",)  # the provider raised an error: no answer, not a score of 0
     assert small.keys() == scores(read(path, "cost", "latency_ms", select={"provider": "small"})).keys()
     assert refusal(path, "right") == (
-        'models.json: results of 2 providers (small, large); add select: {provider: "small"} beside the path'
+        'models.json: results of 2 providers (small, large); add select: {provider: "small"} next to the path'
     )
 
 
@@ -288,7 +288,7 @@ def test_repeats_of_promptfoo_are_replicates():
     assert by_repeat == [{"0": [1, 1 / 8], "1": [1, 1 / 8]}, {"0": [0, 1 / 8], "1": [1, 1 / 8]}]
     assert refusal(path, "right") == (
         "repeats.json: results of 2 prompts (plain, polite), and 2 repeats (1, 2); "
-        'add select: {prompt: "plain", repeat: "{replicate}"} beside the path and replicates: [1, 2] to the model'
+        'add select: {prompt: "plain", repeat: "{replicate}"} next to the path and replicates: [1, 2] to the model'
     )
 
 
@@ -353,7 +353,7 @@ def test_instances_that_converters_of_every_eval_ever_wrote():
     both = [scores(read(TWICE, "includes", select={"epoch": epoch})) for epoch in "12"]
     means = {query_id: [(first + both[1][query_id][0]) / 2] for query_id, (first,) in both[0].items()}
     assert [scores(read(twice, "score", select={"epoch": epoch})) for epoch in "12"] == [means, means]
-    assert 'add select: {epoch: "{replicate}"} beside the path and replicates: [1, 2]' in refusal(twice, "score")
+    assert 'add select: {epoch: "{replicate}"} next to the path and replicates: [1, 2]' in refusal(twice, "score")
     hashed = read(converted, "score", select=select, columns={"query_id": "metadata.doc_hash"})
     assert {len(query_id) for query_id in hashed.query_ids} == {64}
 

@@ -17,15 +17,11 @@ from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.joined import Joined
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 CONVENTIONS = PROFILES["trec_eval"].conventions
 QRELS = b"q1 0 a 1\nq1 0 b -1\nq2 0 a 0\n"
 RANKING = b"q1 Q0 b 1 3.0 first\nq1 Q0 a 2 2.0 last\n"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def read(tmp_path, qrels: bytes = QRELS, ranking: bytes = RANKING, name: str = "ranking") -> tuple[Joined, str]:

@@ -239,7 +239,7 @@ def test_a_standard_error_that_is_but_rounding_counts_as_the_median_one():
 
 
 def test_no_step_spans_a_break():
-    """A level that moves at a break is no step, and the step after it is found all the same."""
+    """A level that moves at a break is no step, and the step after it is found anyway."""
     figures = nightly() + np.select([np.arange(N) < 30, np.arange(N) < 80], [0.0, 20.0], 26.0)
     found = find_changepoints(figures, np.ones(N), [30])
 

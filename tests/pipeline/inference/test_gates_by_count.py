@@ -61,7 +61,7 @@ def test_the_worst_queries_are_named():
 
 
 def test_a_drop_of_just_so_much_is_no_crash():
-    """0.9 - 0.7 is above 0.2 in doubles, and no drop of more than 0.2 all the same."""
+    """0.9 - 0.7 is above 0.2 in doubles, and no drop of more than 0.2 anyway."""
     gate = dataclasses.replace(NO_CRASH, max_query_drop=0.2, allow=0)
 
     assert 0.9 - 0.7 > 0.2

@@ -11,18 +11,13 @@ import pytest
 
 from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
 from rankledger.pipeline.types.changes import ChangePart, ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
-from rankledger.pipeline.types.results import Comparison
 from rankledger.pipeline.types.views import QueryChange, RankedDocument, SliceChange
+from tests.support.sample_page import compared
 
-LINE = Comparison(
-    dataset="web",
-    slice="all",
+LINE = compared(
+    "bm25",
+    -0.05,
     measure="rr",
-    model="bm25",
-    baseline="bm25",
-    estimate=0.45,
-    baseline_estimate=0.5,
-    difference=-0.05,
     ci_low=-0.08,
     ci_high=-0.02,
     std_error=0.015,

@@ -9,16 +9,13 @@ import pytest
 from rankledger.pipeline.report.tables import signed
 from rankledger.pipeline.report.terminal import differences
 from rankledger.pipeline.types.results import Comparison
+from tests.support.sample_page import compared
 
-LINE = Comparison(
-    dataset="web",
-    slice="all",
-    measure="ndcg@10",
-    model="dense",
-    baseline="bm25",
+LINE = compared(
+    "dense",
+    0.1,
     estimate=0.5,
     baseline_estimate=0.4,
-    difference=0.1,
     ci_low=0.05,
     ci_high=0.15,
     std_error=0.025,

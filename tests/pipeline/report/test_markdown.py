@@ -50,7 +50,7 @@ def headings(text: str) -> list[str]:
 
 
 def moved(model: str, **changes: str) -> PairedScores:
-    """A pair of models of which one query fell by 0.5, for its document sank from rank 1 to 2."""
+    """A pair of models. One query fell by 0.5, because its document sank from rank 1 to 2."""
     scores = np.array([1.0, 0.5])
     query = QueryChange("web", model, "bm25", "q7", "ap", 1.0, 0.5, -0.5, (RankedDocument("d1", 2.0, 1, 2),))
     ids = np.array(["q7", "q8"], dtype=object)

@@ -23,13 +23,6 @@ NONE = "20261120T020000Z-none-00000000"
 WEB = {"web": search_collection(50, n_queries=8)}
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    """The working directory, with the config in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def evaluate(folder: Path, **sections: object) -> Evaluation:
     config = write_config(folder / "configs", WEB, {"search": ["ap"]}, **sections)
     return rankledger.evaluate(config.relative_to(folder), tracking=False)
@@ -82,7 +75,7 @@ def test_who_accepted_is_whom_git_knows(folder, monkeypatch):
 
 
 def test_the_config_can_be_named(folder):
-    """Where the config has moved, `config` says beside which the file lies; until then nothing is written."""
+    """Where the config has moved, `config` says where the file lies; until then nothing is written."""
     evaluation = evaluate(folder)
     (folder / "configs").rename(folder / "moved")
 

@@ -199,7 +199,7 @@ def test_an_output_that_is_missing_is_a_state_of_its_own(hook):
 
 
 def test_a_night_that_is_evaluated_again_tells_each_change(hook):
-    """Failed, then mended, then failed again on one date: three alerts, and no two share an id."""
+    """Failed, then fixed, then failed again on one date: three alerts, and no two share an id."""
     write_config()
     night(11, GOOD)
     night(12, BAD)

@@ -388,7 +388,7 @@ def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path, sections):
 
 
 def test_ranks_are_left_out_where_nobody_kept_them(tmp_path):
-    """Without store and outputs the scores are compared all the same, and a line says what is missing."""
+    """Without store and outputs the scores are compared anyway, and a line says what is missing."""
     first = evaluate(tmp_path / "first", judgments(), {"bm25": output()})
     second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)})
     (tmp_path / "second" / "web" / "bm25.tsv").unlink()

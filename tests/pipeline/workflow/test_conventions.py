@@ -92,7 +92,7 @@ def test_a_file_without_ranks_cannot_be_ordered_by_them(tmp_path):
 def test_which_queries_the_mean_is_over(tmp_path, missing, undefined, mean):
     """q1 scores 1/3; q2 is missing; q3 has no relevant document: each is counted or left out by its own rule.
 
-    p@3 is never undefined by itself (0 for q3), and is left out all the same where undefined queries are.
+    p@3 is never undefined by itself (0 for q3), and is left out anyway where undefined queries are.
     """
     conventions = {"missing_queries": missing, "undefined_queries": undefined}
 

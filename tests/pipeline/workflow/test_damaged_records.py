@@ -438,7 +438,7 @@ def test_models_with_scores_of_different_queries_are_refused(record):
 
 
 def test_a_config_that_lacks_a_model_of_the_record_is_no_bug(record, run):
-    """The scores of the record are compared all the same; what needs the model's output is left out in a line."""
+    """The scores of the record are compared anyway; what needs the model's output is left out in a line."""
     document = yaml.safe_load((record / "config.yaml").read_text(encoding="utf-8"))
     del document["models"]["dense"]
     document.pop("comparison")

@@ -19,6 +19,8 @@ from rankledger.pipeline.types.inputs import Source
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.export import export
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 INSPECT = Path(__file__).parents[2] / "golden" / "scores" / "inspect"
 SUMS = f"""name: sums
 datasets:
@@ -38,12 +40,6 @@ bootstrap: {resamples: 200}
 report: false
 """
 UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def evaluated(config: str) -> Evaluation:

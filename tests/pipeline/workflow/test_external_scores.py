@@ -21,16 +21,12 @@ from rankledger.pipeline.workflow.evaluate import validate
 from rankledger.pipeline.workflow.explain import explain
 from rankledger.pipeline.workflow.trec_eval import trec_eval
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 CONFIGS = Path(__file__).parents[3] / "configs"
 QRELS = CONFIGS / "quickstart" / "qrels.tsv"
 MODELS = ("bm25", "tfidf", "names")  # of names 86 queries are without output
 TEXT = ["rr@10", "ndcg@10", "r@20"]
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def evaluate(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> Evaluation:

@@ -225,7 +225,7 @@ def test_arguments_of_the_wrong_type_say_what_they_take() -> None:
         "{query: {document: score}}, or tuples (query, document, score)"
     )
     cases: dict[str, tuple[Any, ...]] = {
-        "config: found a dict; give the path of a YAML file, or `outputs` beside judgments in memory": (JUDGED,),
+        "config: found a dict; give the path of a YAML file, or `outputs` with judgments in memory": (JUDGED,),
         "outputs: found a list; give the models' outputs by name, such as {'bm25': run}": (JUDGED, [RUN], "ap"),
         "outputs: found none; give the models' outputs by name, such as {'bm25': run}": (JUDGED, {}, "ap"),
         "outputs: found the key 1; give the models' names as keys": (JUDGED, {1: RUN}, "ap"),

@@ -220,7 +220,7 @@ def test_a_url_is_kept(config):
     assert figures(first) == figures(second)
 
 
-# ---- what is parsed all the same
+# ---- what is parsed anyway
 
 
 def change_output(folder: Path) -> str:

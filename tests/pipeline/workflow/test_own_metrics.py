@@ -305,7 +305,9 @@ def test_rounding_beyond_the_range_is_cut(tmp_path):
 def test_validate_finds_a_score_that_depends_on_other_queries(tmp_path):
     """A metric that averages over all queries of a block would change with the cut of the work."""
     write_module(tmp_path, "def own(block: JudgedBlock) -> Floats:\n    return block.n_judged / block.n_judged.sum()\n")
-    with pytest.raises(InputError, match=r"metrics\.own: own: a query's score changes with the queries beside it"):
+    with pytest.raises(
+        InputError, match=r"metrics\.own: own: a query's score changes with the other queries of its block"
+    ):
         rankledger.validate(write(tmp_path, "own", metrics={"own": "clicks:own"}))
 
 

@@ -20,16 +20,12 @@ from rankledger.pipeline.workflow.page import page_of
 from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 MODELS = ("bm25", "dense", "rrf")
 WEB = search_collection(60, n_queries=40, models=MODELS)
 SUITES = {"search": ["ndcg@10", "ap", "rr"]}
 NO_DROP = {"name": "no-drop", "measure": "ap", "against": "self@last_passed", "margin": 0.5}
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Paths in records start at a folder of the test's own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def evaluated(runs_dir: str = "runs", data: Any = WEB, jobs: int = 1, **sections: Any) -> Evaluation:
@@ -295,7 +291,7 @@ def test_a_page_that_cannot_be_made_costs_no_figure(monkeypatch):
 
 
 def test_the_mean_of_all_datasets_is_led_by_their_measure():
-    """Nothing is compared on it; the measure that leads on the datasets leads all the same."""
+    """Nothing is compared on it; the measure that leads on the datasets leads anyway."""
     config = write_config(Path("c"), {"web": WEB, "shop": WEB}, SUITES, pooled=True, lead="ap")
     evaluation = rankledger.evaluate(config, tracking=False)
 

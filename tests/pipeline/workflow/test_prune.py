@@ -343,7 +343,7 @@ def _killed(*_: Any, **__: Any) -> None:
 
 
 def test_a_damaged_record_stays_and_is_reported(tracked):
-    """Which store has its runs cannot be read any more; the others are pruned all the same."""
+    """Which store has its runs cannot be read any more; the others are pruned anyway."""
     (tracked.runs / "records" / tracked.first / "config.yaml").unlink()
 
     found = tracked.prune()

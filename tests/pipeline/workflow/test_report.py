@@ -204,7 +204,7 @@ def test_a_single_night_has_no_history(config, shown):
 
 
 def test_a_history_that_cannot_be_read_is_a_remark(config, shown):
-    """The record was moved away from the others: it is shown all the same, and says why it has no history."""
+    """The record was moved away from the others: it is shown anyway, and says why it has no history."""
     record = evaluated(config).record
     moved = Path("attic") / record.name
     shutil.move(record, moved)

@@ -41,13 +41,6 @@ STARS = rating_collection(81, n_users=6)
 SUITES = {"search": ["ndcg@10", "ap", "item_coverage@5"], "errors": ["rmse", "mae(average=query)"]}
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch) -> Path:
-    """The working directory, with the config and data in `lab`."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **sections: Any) -> Evaluation:
     """Evaluate two datasets, with slices, clusters, a comparison, ties and a catalogue: all that makes a figure."""
     lab = folder / "lab"

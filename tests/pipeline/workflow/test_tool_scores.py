@@ -10,6 +10,8 @@ import rankledger
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.workflow.reproduce import reproduce
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 SCORES = Path(__file__).parents[2] / "golden" / "scores"
 INSPECT = SCORES / "inspect"
 CONFIG = f"""name: sums
@@ -22,12 +24,6 @@ models:
 bootstrap: {{resamples: 200}}
 report: false
 """
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def written(text: str) -> Path:

@@ -23,18 +23,14 @@ from rankledger.pipeline.workflow.page import page_of
 from rankledger.pipeline.workflow.reproduce import reproduce
 from rankledger.pipeline.workflow.workspace import Workspace
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 QUERIES = [f"q{number}" for number in range(20)]
 GOOD = {query: [f"{10 * place + 10}" for place in range(6)] for query in QUERIES}  # 10 to 60, of which 10 is judged
 BEYOND = {query: ["50", "60", "70"] for query in QUERIES}  # some of what GOOD returns, none of it judged
 PREFIXED = {query: [f"m{document}" for document in documents] for query, documents in GOOD.items()}
 OTHERS = {query: ["x1", "x2"] for query in QUERIES}
 REFUSED = "prefixed.tsv: none of its 6 documents is judged, such as 'm10'; the judgments have '10': remove the prefix"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def config(rankings: Mapping[str, Mapping[str, list[str]]], /, *, documents: str = "", **sections: Any) -> str:

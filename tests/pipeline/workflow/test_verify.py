@@ -89,7 +89,7 @@ def test_without_a_receipt_mlflow_denies_it(original, runs):
 
 
 def test_a_store_that_cannot_be_asked_is_a_remark(original, runs):
-    """The record itself is checked all the same; no empty store is made."""
+    """The record itself is checked anyway; no empty store is made."""
     (runs / "mlflow.db").unlink()
 
     found = check(original, runs)

@@ -11,6 +11,8 @@ from rankledger.pipeline.config.schema import Nightly
 from rankledger.pipeline.workflow.nightly import AwaitedInput, wait_for
 from tests.support.fake_clock import Clock
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 BM25 = AwaitedInput("bm25.tsv", ("web", "bm25"))
 DENSE = AwaitedInput("dense.tsv", ("web", "dense"))
 
@@ -28,12 +30,6 @@ class Night(Clock):
 
     def wait_for(self, wanted: Callable[[], Sequence[AwaitedInput]], **rule: object) -> dict[AwaitedInput, str]:
         return wait_for(wanted, Nightly(**{"wait": "2h", **rule}), clock=self, say=self.said.append)
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Outputs are written to an empty folder of the test's own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def write(name: str, text: str = "text") -> Callable[[], object]:
