@@ -464,7 +464,7 @@ def test_refusals_are_those_shown(scratch, capsys):
 
 
 def test_a_server_that_is_away_is_said_as_shown(scratch, capsys):
-    """The line of docs/mlflow.md is what is said, and the evaluation is done all the same."""
+    """The line of docs/mlflow.md is what is said, and the evaluation is done anyway."""
     (shown,) = [code for page, code in blocks("text") if page == "docs/mlflow.md"]
     (scratch / "qrels.txt").write_text("q1 0 d1 1\n", encoding="utf-8")
     (scratch / "bm25.txt").write_text("q1 Q0 d1 1 1.0 bm25\n", encoding="utf-8")

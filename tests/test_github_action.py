@@ -144,7 +144,7 @@ def write_output(runner: Runner, rank: int) -> None:
 
 
 def test_a_pull_request_has_one_comment_that_is_kept_up_to_date(runner, hub):
-    """A gate fails: the job fails, with an annotation and a comment. The next commit mends it: the comment is replaced.
+    """A gate fails: the job fails, with an annotation and a comment. The next commit fixes it: the comment is replaced.
 
     A comment of a person, and of another config, stay as they are.
     """

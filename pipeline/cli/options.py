@@ -53,7 +53,7 @@ def _be_quiet(context: click.Context, _option: click.Parameter, is_set: bool) ->
 
 
 def form(command: click.decorators.FC) -> click.decorators.FC:
-    """`--json` and `--markdown`, of which the last wins: the `form`, None for a table."""
+    """`--json` and `--markdown`; the last wins: the `form`, None for a table."""
     for name, text in (("markdown", "Print Markdown."), ("json", "Print one JSON object.")):
         command = click.option(f"--{name}", "form", flag_value=name, help=text)(command)
     return command
@@ -92,7 +92,7 @@ allow_env = click.option(
     "--allow-env",
     multiple=True,
     metavar="NAME",
-    help="Let `tracking` and `notify` of a record's config read this variable, beside MLFLOW_… and "
+    help="Let `tracking` and `notify` of a record's config read this variable, in addition to MLFLOW_… and "
     "RANKLEDGER_ALLOW_ENV.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -81,7 +81,7 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
     is_eager=True,
     help="Version to match: 9.0.4 or 10.0.",
 )
-@click.option("--with-intervals", is_flag=True, help="Print a 95% interval beside each mean, in two more columns.")
+@click.option("--with-intervals", is_flag=True, help="Print a 95% interval next to each mean, in two more columns.")
 @click.option(
     "-v",
     "--version",

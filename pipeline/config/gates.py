@@ -148,7 +148,7 @@ class Gate(Section):
     def _is_of_one_kind(self) -> Gate:
         kinds = self._kinds()
         if not kinds:
-            advice = "`margin` or `max_query_drop` beside `against`, `at_least` or `at_most`, `max_missing` or `extra`"
+            advice = "`margin` or `max_query_drop` with `against`, `at_least` or `at_most`, `max_missing` or `extra`"
             raise ValueError(f"the gate has no condition; add one of {advice}")
         made_by = [next(key for key in kind.made_by if key in self._written()) for kind in kinds]
         if len(kinds) > 1:
@@ -158,7 +158,7 @@ class Gate(Section):
             raise ValueError(f"`{made_by[0]}` needs `{lacking[0]}`; add it")
         idle = [key for key in self._written() if key not in (*kinds[0].made_by, *kinds[0].needs, *kinds[0].may)]
         if idle:
-            raise ValueError(f"`{idle[0]}` has no effect beside `{made_by[0]}`; remove it")
+            raise ValueError(f"`{idle[0]}` has no effect with `{made_by[0]}`; remove it")
         return self
 
     @model_validator(mode="after")

@@ -178,7 +178,7 @@ class _GatePlanner:
         if self.gate.kind == "extra":
             wanted = "it has no `extra` file; add it to the model"
         else:
-            beside = f" beside {against.text!r}" if against and against.record is None else ""
+            beside = f" with {against.text!r}" if against and against.record is None else ""
             wanted = f"it is not evaluated{beside} on these datasets; name another, or fix its outputs"
         for position, model in enumerate(self.gate.models):
             if model != EVERYTHING and model not in [task[1] for task in tasks]:

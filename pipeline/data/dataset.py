@@ -214,7 +214,7 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
 
 
 def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> DatasetInput:
-    """A dataset of rankings of which nothing but judgments and excluded documents is asked.
+    """A dataset of rankings that only judgments and excluded documents are asked of.
 
     Args:
         rows: the judgments.

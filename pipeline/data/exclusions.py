@@ -106,7 +106,7 @@ class Left:
     """What is left of some rows.
 
     Attributes:
-        rows: the rows, of which there may be none, with the queries of all of them.
+        rows: the rows, perhaps none, with the queries of all of them.
         numbers: which of the output's rows they are.
         hashes: theirs.
         n_excluded: how many others there were.

@@ -371,7 +371,7 @@ def _remarks(path: str, read: Sequence[_ScoreFile]) -> Iterator[str]:
 
 
 def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
-    """Refuse results of several tasks, models or the like, of which one is to be selected; and none at all."""
+    """Refuse results of several tasks, models or the like, because one must be selected; and no results."""
     tools = [file.part.format for file in read if file.part.format.samples]
     labels = _labels_among(read)
     if tools and not any(file.n_rows for file in read):
@@ -384,7 +384,7 @@ def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
         repeats = next((label for label in mixed if label in {tool.repeats for tool in tools}), "")
         chosen = {label: "{replicate}" if label == repeats else texts[0] for label, texts in mixed.items()}
         select = ", ".join(f"{label}: {json.dumps(text, ensure_ascii=False)}" for label, text in chosen.items())
-        remedy = f"add select: {{{select}}} beside the path"
+        remedy = f"add select: {{{select}}} next to the path"
         if repeats:
             remedy += f" and replicates: [{', '.join(mixed[repeats])}] to the model"
         raise InputError(f"{output.path}: results of {found}; {remedy}")

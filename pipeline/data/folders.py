@@ -43,7 +43,7 @@ def input_files(folder: str, names: Sequence[str]) -> list[str]:
 
 
 def _refuse_splits(folder: str, names: Sequence[str]) -> None:
-    """Refuse several splits, which would be one input, and shards of which some are missing."""
+    """Refuse several splits, which would be one input, and shards if some are missing."""
     shards: dict[tuple[str, str, str], set[int]] = {}
     for found in filter(None, map(_SHARD.fullmatch, names)):
         shards.setdefault((found[1], found[2], found[4]), set()).add(int(found[3]))

@@ -190,7 +190,7 @@ class PairIndex:
 
     @cached_property
     def upper_bits(self) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
-        """How far a hash is shifted to the right, and whether any row that counts has a hash of which the same is left.
+        """How far a hash is shifted to the right, and of each shifted hash, whether a row that counts has it.
 
         The latter are bits, the lowest of each byte first: 2 to 4 bytes for each of these rows.
         """

@@ -194,7 +194,7 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
 
 
 def _with_end(blank: FilePart, size: int, last: Callable[[int], memoryview]) -> FilePart:
-    """A Parquet file of so many bytes of which the end is there; `last` gives the last bytes."""
+    """A Parquet file of so many bytes whose end is there; `last` gives the last bytes."""
     end_size = blank.format.end_size
     assert end_size, "which its end tells"
     end = last(max(PAGE, end_size(last(PAGE))))

@@ -129,7 +129,7 @@ def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floa
 
 
 def oriented(before: Floats, after: Floats, direction: str) -> Floats:
-    """(Q,): how much better each query is, for a measure of which `lower` may be better."""
+    """(Q,): how much better each query is, for a measure that may be better if it is lower."""
     return before - after if direction == "lower" else after - before
 
 

@@ -163,7 +163,7 @@ def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRu
     if one is of a family of replicates, that correction is taken.
 
     Args:
-        figures: each with B resamples, of which resample b of one goes with resample b of the others: drawn together
+        figures: each with B resamples; resample b of one goes with resample b of the others: drawn together
             within a dataset, and independently in different ones. One that leaves a figure undefined counts
             as infinitely far.
         rule: how an interval is read off, and how often all of them together should cover.

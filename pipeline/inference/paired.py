@@ -257,7 +257,7 @@ def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule)
     Args:
         dataset: whose tests these are.
         n_tests: how many.
-        n_resamples: how often the dataset is resampled, of which a bootstrap test makes its p-values.
+        n_resamples: how often the dataset is resampled; a bootstrap test takes its p-values from that.
         test: how differences are tested.
 
     Raises:

@@ -406,7 +406,7 @@ class LargeSums:
     def of(
         cls, numbers: Callable[[Where], Floats], steps: Floats, counted: Bools, sliced: SlicedClusters | None
     ) -> LargeSums:
-        """The columns over slices; without slices over all clusters, of which only those counted matter."""
+        """The columns over slices; without slices over all clusters; only those that are counted matter."""
         if sliced is None:
             rows = np.flatnonzero(counted)
             return cls(numbers, steps, rows, np.array([len(rows)]), np.ones((1, 1)))
@@ -576,7 +576,7 @@ def entropy_of(stream: str) -> int:
 
 
 def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = None) -> Floats:
-    """(C, N), each column in one piece: rounded to a power-of-two step of which no sum of C of its numbers has 2**53.
+    """(C, N), each column in one piece: rounded to a power-of-two step, so that no sum of C has 2**53 steps.
 
     The step is at most 2**-52 of the greatest such sum: 2**-39 for scores in [0, 1] of 7,000 queries.
 

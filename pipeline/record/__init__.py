@@ -1,4 +1,4 @@
-"""The record of an evaluation, the source of truth: a folder, written whole under a temporary name and then renamed.
+"""The record of an evaluation, the source of truth: a folder, completed under a temporary name and then renamed.
 
 It holds `config.yaml`, `manifest.json`, `scores.parquet`, `summary.csv` and `report.html`; and, where there are any,
 `agreement.csv`, `comparisons.csv`, `gates.json`, `curves.csv`, `movers.csv`, `queries.json` and `changes.html`, what

@@ -1,4 +1,4 @@
-"""The folder of a record: written whole under a temporary name and renamed, read again, and checked."""
+"""The folder of a record: completed under a temporary name and renamed, read again, and checked."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def write_record(
     compared: Callable[[Record], str | None] | None = None,
     own: bool = False,
 ) -> Record:
-    """Write a record whole, or nothing.
+    """Write a complete record, or nothing.
 
     Args:
         folder: where records are kept.
@@ -189,7 +189,7 @@ def write_record(
             with contextlib.suppress(OSError):
                 remember_own(manifest.evaluation_id, digest_of(partial))
         partial.rename(path)
-    with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole all the same
+    with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole anyway
         _sync(folder)
     return _record_of(path, written, tables)
 
@@ -522,7 +522,7 @@ def _of_scores(path: Path) -> ComparedFigures:
 
 
 def config_of(record: Record) -> Path:
-    """The config that was evaluated, beside which the file lies.
+    """The config that was evaluated, next to which the file lies.
 
     A record has the path as it was from the working directory of then, which usually held the runs folder: it is looked
     for there first, for the working directory of now may hold another config of that name.

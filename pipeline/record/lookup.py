@@ -165,7 +165,7 @@ class RecordHistory:
             return None
 
     def _read(self, path: Path) -> Record | None:
-        """The record in that folder, if it is a night of this evaluation of which all that gates ask can be read."""
+        """The record in that folder, if it is a night of this evaluation and all that gates ask of it can be read."""
         try:
             record = read_record(path)
             _ = record.verdicts

@@ -8,7 +8,7 @@ between machines; such a claim is a lease, renewed while its holder lives, which
 A place elsewhere that is away stops no night: the machine goes by its own copy of the file, and by its lock.
 
 The id of the evaluation is written down before it begins. So it is known afterwards which record is the night's, even
-if the holder was killed between the record and its next word: the last of the ids of which there is a record.
+if the holder was killed between the record and its next word: the last of the ids that have a record.
 """
 
 from __future__ import annotations

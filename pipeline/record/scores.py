@@ -55,7 +55,7 @@ def write_scores(path: Path, results: Sequence[Scores]) -> None:
 
 
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of all tables in groups, of which one is in memory at a time."""
+    """The rows of all tables in groups; one group is in memory at a time."""
     parts: list[pa.Table] = []
     room = _GROUP_ROWS
     for table in tables:

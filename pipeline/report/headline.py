@@ -197,7 +197,7 @@ class _Words:
         return "since the evaluation before" if now and now == then else f"since {self._day(line.date)}"
 
     def _day(self, text: str) -> str:
-        """A date as people write it, such as `20 Nov`, with the year if it is another than that of the evaluation."""
+        """A date as people write it, such as `20 Nov`, with the year if it differs from that of the evaluation."""
         day, now = _day_of(text), _day_of(self._evaluation.date)
         if day is None:
             return _name(text)

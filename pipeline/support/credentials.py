@@ -23,7 +23,7 @@ def without_credentials(text: str, uri: str = "") -> str:
 
     Args:
         text: what is to be recorded or shown.
-        uri: the tracking store, of which only the public part may stay: a token may stand in its query, too.
+        uri: the tracking store; only its public part may stay, as its query may hold a token.
     """
     for secret in (uri, uri.rstrip("/")):
         text = text.replace(secret, public_uri(secret))

@@ -42,7 +42,7 @@ class LockedError(Exception):
 
 
 class TrackingError(Exception):
-    """MLflow cannot be reached or refuses something: one line that says why. Records are whole all the same.
+    """MLflow cannot be reached or refuses something: one line that says why. Records are whole anyway.
 
     Attributes:
         unreachable: whether nothing else can be asked of it, either.

@@ -48,7 +48,7 @@ class MemoryLimit:
 
 
 def format_bytes(n_bytes: float) -> str:
-    """The bytes as a config has them, in the greatest unit of which there is at least one: `2GiB`; rounded up."""
+    """The bytes as a config has them, in the greatest unit that there is at least one of: `2GiB`; rounded up."""
     for power, unit in zip((30, 20, 10), _UNITS, strict=True):
         if n_bytes >= 1 << power:
             tenths = math.ceil(n_bytes * 10 / (1 << power))

@@ -6,7 +6,7 @@ ghosts; whose run was deleted finds, looking again, the one that stayed.
 
 However often this is done, and wherever it was broken off, what is there is found by the tag of the evaluation's id and
 taken up where it stopped. A run that has ended is whole, for that is its last step. Creating a run is the one step that
-must not be repeated: a request whose answer was lost may have made one. If there are several of a run all the same, the
+must not be repeated: a request whose answer was lost may have made one. If there are several of a run anyway, the
 one of the least id is it; the others, ghosts, are marked, ended and deleted. A run that somebody deleted stays so.
 """
 
@@ -177,7 +177,7 @@ def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: P
     Args:
         client: of the tracking store.
         runs: the models' runs, and last the evaluation's own.
-        uri: the tracking store, of which only the public part may be logged.
+        uri: the tracking store; only its public part may be logged.
         artifacts: the folder for the files of runs where the store is a database; a server has its own place.
 
     Raises:

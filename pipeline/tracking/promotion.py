@@ -92,7 +92,7 @@ def promote(
         client: of the tracking store.
         wanted: the version that passed.
         broken_off: promotions of this version, by their `by`, that are known never to have come to their end.
-        superseded: whether a later night is known, so that nothing is moved; that it was is found all the same.
+        superseded: whether a later night is known, so that nothing is moved; that it was is found anyway.
 
     Raises:
         TrackingError: the store has no registry, there is no such version, its outputs are not those that were

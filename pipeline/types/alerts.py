@@ -120,7 +120,7 @@ class AlertLog:
     def advanced(self, name: str, night: NightState, targets: Collection[str], always: Collection[str]) -> AlertLog:
         """The log with what a night gives rise to; the same log for a night that is not later than its latest.
 
-        A target is due an alert if the state is another than before; without a night before, if it is not `passed`.
+        A target is due an alert if the state has changed; without a night before, if it is not `passed`.
         What a target is due already is replaced by this night's, unless it may have arrived and the state stays.
 
         Args:

@@ -192,7 +192,7 @@ class PlannedGate:
         allow_share: whether `allow` is a share.
         max_missing: the share of queries that may be without output.
         extra: the name of the external metric.
-        slices: columns of the queries table, of each of which every slice is judged beside `all`.
+        slices: columns of the queries table; every slice of each is judged, as `all` is.
         on_inconclusive: what an inconclusive verdict comes to.
         fail_after: how many evaluations in a row must fail before the gate does.
         waiver: until when it may fail; None where it may not.

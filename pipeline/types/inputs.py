@@ -388,7 +388,7 @@ class Rows:
         )
 
     def without(self, rows: npt.NDArray[np.int64]) -> Rows:
-        """The other rows, of which there may be none, with the queries of all rows."""
+        """The other rows, perhaps none, with the queries of all rows."""
         from rankledger.pipeline.support.arrow import bools
 
         kept = np.ones(self.ends[-1], dtype=bool)
@@ -417,7 +417,7 @@ class Rows:
 
 
 def merge_rows(parts: Sequence[Rows]) -> Rows:
-    """The rows of all parts, one after the other, of whose queries some are the same; the rest is the first part's."""
+    """The rows of all parts, one after the other, which may share queries; the rest is the first part's."""
     if len(parts) == 1:
         return parts[0]
     codes: dict[str, int] = {}

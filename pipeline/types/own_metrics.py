@@ -193,7 +193,9 @@ def try_metric(metric: Metric, arguments: Mapping[str, Any]) -> None:
         MetricError: it fails on them.
     """
     if metric.input == "judged" and depends_on_neighbours(metric, arguments):
-        message = "a query's score changes with the queries beside it; compute it of its own column, down axis 0"
+        message = (
+            "a query's score changes with the other queries of its block; compute it of its own column, down axis 0"
+        )
         raise MetricError(message)
 
 

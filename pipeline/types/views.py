@@ -327,7 +327,7 @@ class QueryDetail:
         query_id: the query.
         text: what it says; empty if the queries table does not say, or there is none.
         slices: those that it is in, `column=value` each.
-        lists: by model, `bm25 in ID` for one of another record, the first documents of its ranking; those of which
+        lists: by model, `bm25 in ID` for a model of another record, the first documents of its ranking; those of which
             nothing is known are left out.
     """
 

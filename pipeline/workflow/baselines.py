@@ -513,8 +513,8 @@ def rescore(
         model: the model.
         judged: whose judgments.
         profile: whose definitions.
-        measures: what to measure; each one of which `can_rescore` says so.
-        only: the queries to score, of which ranks are then taken from the store; by default all.
+        measures: what to measure; `can_rescore` says so of each.
+        only: the queries to score, whose ranks are then taken from the store; by default all.
 
     Raises:
         InputError: a rank is not known.

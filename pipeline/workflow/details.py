@@ -35,7 +35,7 @@ _TEXT = 500
 
 @dataclass(frozen=True, eq=False)
 class ShownDataset:
-    """A dataset of which some queries are shown.
+    """A dataset, some of whose queries are shown.
 
     Attributes:
         planned: the dataset.
@@ -69,7 +69,7 @@ class ShownOutput:
     """A model's rankings, whose first documents are shown.
 
     Attributes:
-        name: the model; `bm25 in ID` for one of another record.
+        name: the model; `bm25 in ID` for a model of another record.
         source: the rankings.
         files: those that were evaluated.
         ranks: gives the ranks of judged documents, None if they are not known; asked if the rankings cannot be read.

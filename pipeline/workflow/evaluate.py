@@ -333,7 +333,7 @@ def evaluate(
     if outputs is None:
         if not isinstance(judgments, str | Path):
             found = f"found a {type(judgments).__name__}; give the path of a YAML file"
-            raise InputError(f"config: {found}, or `outputs` beside judgments in memory")
+            raise InputError(f"config: {found}, or `outputs` with judgments in memory")
         for argument, value in {"measures": measures or None, "baseline": baseline, **tables, **settings}.items():
             if value is not None:
                 raise InputError(f"{argument}: is for outputs in memory; remove it, or give `outputs`")

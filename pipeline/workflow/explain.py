@@ -111,7 +111,7 @@ def explain_opened(
 ) -> Explanation:
     """The same of a config or record that was opened; arguments and errors are those of `explain`."""
     if against == model:
-        raise InputError(f"--model: {model!r} is named twice; name another one to see beside it")
+        raise InputError(f"--model: {model!r} is named twice; name another one to compare it with")
     explained = partial(_explain_model, opened, query=query, under=under, inputs=inputs)
     found = explained(model, measure=measure, dataset=dataset, replicate=replicate)
     if against is None:

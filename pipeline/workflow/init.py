@@ -34,7 +34,7 @@ _RELEVANT = 0.8  # of the greatest rating: 4 of 5 stars
 _COLUMNS = re.compile(r"columns: \{[^{}\n]*\}")
 _PLAIN = re.compile(r"[A-Za-z_][\w./@-]*", re.ASCII)
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off"}  # that YAML 1.1 takes for something else
-_LOWER = ("cost", "latency_ms")  # scores that tools write, of which less is better
+_LOWER = ("cost", "latency_ms")  # scores that tools write and that are better if lower
 _LONGEST = 80  # characters of a model's name
 _LISTED = 20  # files in a refusal
 
@@ -270,7 +270,7 @@ def _choose(draft: _Draft, candidates: Sequence[Recognised], outputs: Sequence[R
     best = max(range(len(candidates)), key=lambda place: (not _is_training(candidates[place]), shared[place]))
     for file, n_shared in zip(candidates, shared, strict=True):
         if file is not candidates[best]:
-            chosen = f"{candidates[best].path}, of which they have {shared[best]:,}"
+            chosen = f"{candidates[best].path}, they have {shared[best]:,}"
             draft.unused[file.name] = f"{file.role}, but the outputs have {n_shared:,} of its pairs; chosen: {chosen}"
     return candidates[best]
 

@@ -72,7 +72,7 @@ class OutputStore:
         return self.exclusions and self.exclusions.left_out
 
     def leaving_out(self, exclusions: ExclusionsKey | None) -> OutputStore:
-        """The same of outputs of which these documents are left out, however others are counted."""
+        """The same of outputs without these documents, however others are counted."""
         return self if self.left_out == (exclusions and exclusions.left_out) else replace(self, exclusions=exclusions)
 
     def dataset(self) -> DatasetInput | None:

@@ -160,7 +160,7 @@ class _Locator:
         return f"{described} not found there or in {self._moved.folder}; restore it"
 
 
-_SETTINGS = {"seed", "conventions", "bootstrap", "comparison", "sensitivity"}  # kept whole in a manifest
+_SETTINGS = {"seed", "conventions", "bootstrap", "comparison", "sensitivity"}  # kept completely in a manifest
 _KEPT = 1_000  # figures that moved; nobody reads more
 
 

@@ -245,7 +245,7 @@ class ChangesSince:
         return found
 
     def _first_night(self, goes_on: Callable[[Record], bool]) -> str:
-        """The first night of those before this one without a break of which something holds; else this one."""
+        """The first night of those before this one, without a break, that something holds for; else this one."""
         first = self._planned.date or ""
         try:
             for record in islice(self._history, _MOST_NIGHTS):

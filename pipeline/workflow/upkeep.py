@@ -54,7 +54,7 @@ def accept(
         reason: why.
         name: the evaluation that the words refer to; by default that of `config`, or else the only one that has
             records.
-        config: the config beside which `accepted.yaml` lies; by default the one that was evaluated.
+        config: the config next to `accepted.yaml`; by default the one that was evaluated.
         runs_dir: the runs folder.
         records: where records are kept; by default in the runs folder.
 
@@ -109,11 +109,11 @@ def _choose(record: Record, models: Sequence[str]) -> list[str]:
 
 
 def _config_of(record: Record, config: str | Path | None) -> Path:
-    """The config beside which the file lies."""
+    """The config that is next to the file."""
     path = Path(config) if config else config_of(record)
     if not path.is_file():
         named = f"{path}: there is no such config" if path.name else f"{record.path}: does not say what was evaluated"
-        raise InputError(f"{named}; name the config with --config, beside which {ACCEPTED} is kept")
+        raise InputError(f"{named}; name the config with --config; {ACCEPTED} is next to it")
     return path
 
 

@@ -191,7 +191,7 @@ def test_err_compares_doubles(tmp_path):
 
 
 def test_judged_counts_negative_grades(tmp_path):
-    """a has grade -1, which is no judgment for Bpref: Judged@1 is 1 all the same, and 0 by us."""
+    """a has grade -1, which is no judgment for Bpref: Judged@1 is 1 anyway, and 0 by us."""
     judgments, ranking = {"1": {"a": -1, "b": 1}}, {"1": {"a": 2.0, "b": 1.0}}
 
     assert one("Judged@1", judgments, ranking) == 1

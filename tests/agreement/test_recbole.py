@@ -136,7 +136,7 @@ def test_a_user_without_output_is_refused(tmp_path):
 
 
 def test_recall_of_a_user_without_positive_items_is_undefined(tmp_path):
-    """Handed to RecBole's metrics all the same, such a user's recall is 0 / 0 = NaN, and with it the mean, while the
+    """Handed to RecBole's metrics anyway, such a user's recall is 0 / 0 = NaN, and with it the mean, while the
     other metrics give 0. Here the user is left out and the mean is that of the other, 1.
     """
     case = Case({"ann": {"d01": 1}, "bob": {"d01": 0}}, {user: {"d01": 2.0, "d02": 1.0} for user in ("ann", "bob")})

@@ -57,7 +57,7 @@ def test_how_many_were_retrieved_and_are_relevant():
 
 
 def test_counts_of_nothing():
-    """An empty list and a query without judgments have counts all the same."""
+    """An empty list and a query without judgments have counts anyway."""
     block = plain_block([ranked(missed=[1, 0]), ranked(None, None)])
 
     assert num_ret(block).tolist() == [0, 2]

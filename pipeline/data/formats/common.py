@@ -116,7 +116,7 @@ class Format:
         typed: whether a cell is a text, a number or a list; if not, all cells are texts.
         count_lines: counts the lines of bytes that end with a line; None if a file cannot be cut at line ends.
         end_size: how many bytes at a file's end say where its rows are, by some of the last; None if none do.
-        cut: cuts a whole file, of which its end must be there, into parts of about so many rows; None likewise.
+        cut: cuts a whole file, whose end must be there, into parts of about so many rows; None likewise.
         lists: how it holds lists of documents; None if it has none.
         samples: gives the results of another tool; None for tables.
         is_recognised: whether a file that begins with these bytes is of that tool.
@@ -326,7 +326,7 @@ class FilePart:
         return self.names.get(column, column)
 
     def missing(self, columns: Sequence[str], found: Collection[str]) -> str:
-        """What to do about columns of ours of which some are not among those of the file."""
+        """What to do if some columns of ours are not among those of the file."""
         fields = dict(zip(self.kind.trec, " ".join(found).split(), strict=False))
         if fields.get(self.kind.value or "", "").lstrip("+-.")[:1].isdigit():  # a header has no number there
             return "looks like TREC text; set format: trec, or rename it to .txt"

@@ -238,7 +238,7 @@ def recognise_fields(
 
     Args:
         path: the file.
-        columns: ours that are wanted, of which the last is a number, if there are three.
+        columns: ours that are wanted; if there are three, the last is a number.
         names: our names to the numbers of the fields, where the config says, as text.
         lines: the first ones of the file.
         tsv: whether its name says that it has a header.

@@ -67,7 +67,7 @@ def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePar
     if part.format.lists is None or part.kind.ids != _IDS or (part.kind.value is None and not part.format.typed):
         return None
     chains = {**part.format.lists.find(part, sample)}
-    for name in part.names.values():  # a field of objects of which the first rows have none
+    for name in part.names.values():  # a field of objects, which the first rows lack
         column, _, key = name.rpartition(".")
         if name not in chains and EACH in chains.get(column, ()):
             chains[name] = (*chains[column], key)
@@ -158,7 +158,7 @@ def _value(part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str
     if wanted == "score":
         return RANK, _rank(part, chains, ids, beside)
     if wanted != "relevance":
-        raise InputError(f"{part.path}: no list of {wanted}s beside '{ids['doc_id']}'; add one")
+        raise InputError(f"{part.path}: no list of {wanted}s next to '{ids['doc_id']}'; add one")
     return wanted, ""
 
 

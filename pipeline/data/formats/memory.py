@@ -263,7 +263,7 @@ def _ids(part: FilePart, column: str, ids: Sequence[Any]) -> pa.Array:
     if not (kinds <= {str} or (bool not in kinds and all(issubclass(kind, Integral) for kind in kinds))):
         first = type(ids[0])
         row = next(row for row, found in enumerate(ids) if type(found) is not first or not _is_id(found))
-        where = row_number(row) if isinstance(_held(part).data, list) else f"beside {_short(ids[0])}"
+        where = row_number(row) if isinstance(_held(part).data, list) else f"at {_short(ids[0])}"
         advice = "write ids as strings or whole numbers, all of one kind"
         raise InputError(f"{part.path}: {column} {_short(ids[row])} ({where}) is {_kind(ids[row])}; {advice}")
     return _refusing(part.path, lambda: pa.array(ids, pa.string() if kinds <= {str} else None))

@@ -147,7 +147,7 @@ def _cut(part: FilePart, n_rows: int) -> list[Cut]:
 def _spans_of(part: FilePart, groups: Sequence[int], names: Sequence[str]) -> list[tuple[int, int]]:
     """Where these columns of these row groups are, in the order of the file.
 
-    Arrow reads a file of which it then finds nothing, and what it asks for is noted. It knows where writers miscount.
+    Arrow reads a file and then finds nothing of it, and what it asks for is noted. It knows where writers miscount.
     Of a column's place nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
     """
     assert part.spans is not None, "of what is there as a whole nobody asks"

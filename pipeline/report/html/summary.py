@@ -193,7 +193,7 @@ class _Layout:
     """The columns of a dataset's matrix beside the models."""
 
     measures: tuple[str, ...]  # the lead measure first
-    lower: frozenset[str]  # of these, those of which lower figures are better
+    lower: frozenset[str]  # those of these whose lower figures are better
     baseline: str | None  # the one model that all others were compared with; None leaves out the difference
     letters: bool  # whether each model was compared with each
     ranks: bool  # whether models have ranks
