@@ -16,7 +16,7 @@ from tests.support.histories import points_in
 from tests.system.books import runs_in, visible
 from tests.system.kills import run
 
-N_MODELS, N_DATASETS, N_METRICS = int(os.environ.get("RANKLEDGER_NIGHT", "10")), 6, 40
+N_MODELS, N_DATASETS, N_METRICS = int(os.environ.get("RANKLEDGER_NIGHT", "6")), 6, 40
 MOST_CALLS = 6  # per run
 MEASURES = [f"{name}@{k}" for name in ("ndcg", "p", "r", "rr", "success") for k in (1, 3, 5, 10, 20)]
 

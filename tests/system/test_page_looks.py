@@ -27,9 +27,14 @@ _LENGTHEN = """
 _OPEN = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
 
 
-@pytest.mark.parametrize(("name", "looks"), [("various", LOOKS), ("hostile", LOOKS[::3]), ("quickstart", LOOKS[1:3])])
+@pytest.mark.parametrize(
+    ("name", "looks"), [("various", LOOKS[::3]), ("hostile", LOOKS[::3]), ("quickstart", LOOKS[1:3])]
+)
 def test_accessible(opened, name, looks, request):
-    """At 1440 and 375 pixels, light and dark, axe-core finds nothing serious, and the page does not scroll sideways."""
+    """At 1440 and 375 pixels, light and dark, axe-core finds nothing serious, and the page does not scroll sideways.
+
+    Of the large pages each width and each scheme is looked at once, of the small one the other pairs.
+    """
     page = opened(request.getfixturevalue(name))
     page.driver.execute_script(_OPEN)
     page.driver.execute_script("choose({intervals: '1', reasons: 'all'})")

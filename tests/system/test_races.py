@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
+import os
 import pickle
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,10 @@ import base64, pickle, sys
 from pathlib import Path
 from mlflow import MlflowClient
 from rankledger.pipeline.tracking.delivery import deliver
-uri, record = sys.argv[1:]
-client = MlflowClient(tracking_uri=uri)
 print("ready", flush=True)
 for line in sys.stdin:
-    delivered = deliver(client, pickle.loads(base64.b64decode(line)), uri=uri, artifacts=Path(record))
+    uri, record, runs = pickle.loads(base64.b64decode(line))
+    delivered = deliver(MlflowClient(tracking_uri=uri), runs, uri=uri, artifacts=Path(record))
     print(delivered.run_id, flush=True)
 """
 
@@ -42,14 +41,14 @@ def held(tmp_path_factory: pytest.TempPathFactory, mlflow: str, mlflow_database:
         yield server
 
 
-@contextmanager
-def delivery_processes(held: Ledger, number: int) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that deliver on request, and have loaded MLflow."""
-    command = [sys.executable, "-c", DELIVERING, held.proxy.uri, str(held.record)]
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    started = [subprocess.Popen(command, **pipes) for _ in range(number)]
+@pytest.fixture(scope="module")
+def machines() -> Iterator[list[subprocess.Popen[str]]]:
+    """Four processes that deliver on request, and have loaded MLflow."""
+    variables = os.environ | {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": variables}
+    started = [subprocess.Popen([sys.executable, "-c", DELIVERING], **pipes) for _ in range(4)]
     try:
-        assert [answer(process) for process in started] == ["ready"] * number
+        assert [answer(process) for process in started] == ["ready"] * 4
         yield started
     finally:
         for process in started:
@@ -57,9 +56,9 @@ def delivery_processes(held: Ledger, number: int) -> Iterator[list[subprocess.Po
             process.communicate()
 
 
-def tell(process: subprocess.Popen[str], runs: Sequence[Run]) -> None:
+def tell(process: subprocess.Popen[str], held: Ledger, runs: Sequence[Run]) -> None:
     assert process.stdin is not None
-    process.stdin.write(base64.b64encode(pickle.dumps([*runs])).decode() + "\n")
+    process.stdin.write(base64.b64encode(pickle.dumps((held.proxy.uri, held.record, [*runs]))).decode() + "\n")
     process.stdin.flush()
 
 
@@ -69,20 +68,18 @@ def answer(process: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.parametrize(("number", "rounds"), [(2, 10), (4, 4)])
-def test_machines_that_know_nothing_of_each_other(held, monkeypatch, number, rounds):
+def test_machines_that_know_nothing_of_each_other(held, machines, number, rounds):
     """No lock holds them up: each ends well, and there is one run of each, with its figures once, and ghosts."""
-    monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    with delivery_processes(held, number) as started:
-        for _ in range(rounds):
-            runs = held.evaluation()
-            for process in started:
-                tell(process, runs)
-            answers = [answer(process) for process in started]
+    for _ in range(rounds):
+        runs = held.evaluation()
+        for process in machines[:number]:
+            tell(process, held, runs)
+        answers = [answer(process) for process in machines[:number]]
 
-            delivered = held.deliver(runs)  # which finds everything done
-            held.check(runs, delivered)
-            assert all(answers)
-            assert delivered.run_id in answers
+        delivered = held.deliver(runs)  # which finds everything done
+        held.check(runs, delivered)
+        assert all(answers)
+        assert delivered.run_id in answers
 
 
 @pytest.fixture(scope="module")
@@ -93,19 +90,17 @@ def held_on_postgres(tmp_path_factory: pytest.TempPathFactory, mlflow_on_postgre
 
 
 @pytest.mark.parametrize(("server", "number", "rounds"), [("held", 2, 8), ("held", 4, 3), ("held_on_postgres", 4, 6)])
-def test_machines_that_deliver_other_nights_of_one_history(request, monkeypatch, server, number, rounds):
+def test_machines_that_deliver_other_nights_of_one_history(request, machines, server, number, rounds):
     """All are first to log a night of it: one run stays, and has the points of every night once, with no repeat."""
-    monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     held = request.getfixturevalue(server)
-    with delivery_processes(held, number) as started:
-        for turn in range(rounds):
-            nights = [held.evaluation(f"{number} at once, {turn}") for _ in started]
-            for process, runs in zip(started, nights, strict=True):
-                tell(process, runs)
-            answers = [answer(process) for process in started]
+    for turn in range(rounds):
+        nights = [held.evaluation(f"{number} at once, {turn}") for _ in range(number)]
+        for process, runs in zip(machines, nights, strict=False):
+            tell(process, held, runs)
+        answers = [answer(process) for process in machines[:number]]
 
-            assert all(answers)
-            held.check_history(*nights)
+        assert all(answers)
+        held.check_history(*nights)
 
 
 def test_processes_of_one_machine(folder, loaded, proxy, mlflow):

@@ -237,7 +237,7 @@ def test_a_holder_is_heard_of_while_it_works(server, one, monkeypatch):
             server.renewed.clear()
             claim.begin(str(number))
             server.renewed.clear()
-            assert server.renewed.wait(30)
+            assert server.renewed.wait(300)
 
     assert written(one) == {"holder": None, "evaluations": [str(number) for number in range(50)]}
 

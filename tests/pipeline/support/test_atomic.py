@@ -22,7 +22,7 @@ with partial_beside(Path(sys.argv[1])) as partial:
     partial.mkdir()
     (partial / "scores.parquet").write_bytes(b"half")
     print(partial.name, flush=True)
-    time.sleep(60)
+    time.sleep(3_600)
 """
 
 

@@ -96,7 +96,7 @@ def test_results_keep_their_order_though_calls_end_out_of_order():
 
     def call(number: int) -> int:
         if number == 0:
-            assert last_is_done.wait(30)
+            assert last_is_done.wait(300)
         if number == 2:
             last_is_done.set()
         return number
@@ -214,6 +214,6 @@ def test_a_limit_of_cores_is_that_of_its_thread_and_its_block():
 
 def test_the_command_ends_once_the_last_lock_of_its_processes_is_gone():
     """loky warned of a leaked lock if the process ended while the thread that feeds calls let go of it."""
-    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=300, check=False)
 
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[3, 7]\n", "")
