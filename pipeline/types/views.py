@@ -327,8 +327,8 @@ class QueryDetail:
         query_id: the query.
         text: what it says; empty if the queries table does not say, or there is none.
         slices: those that it is in, `column=value` each.
-        lists: by model, `bm25 in ID` for a model of another record, the first documents of its ranking; those of which
-            nothing is known are left out.
+        lists: by model, `bm25 in ID` for a model of another record, the first documents of its ranking; those that
+            nothing is known of are left out.
     """
 
     dataset: str
