@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count, groupby, islice
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -604,13 +604,18 @@ def read_accepted(path: Path) -> _Entries:
         InputError: it is not what `write_accepted` writes.
     """
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader) or {}
+        return _accepted_in(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); restore it") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: is not YAML ({' '.join(str(error).split())[:300]}); restore it") from None
+
+
+@lru_cache(maxsize=1)  # each model of each gate asks for its own
+def _accepted_in(path: Path, text: str) -> _Entries:
+    found = yaml.load(text, yaml.BaseLoader) or {}
     if not isinstance(found, dict):
         raise InputError(f"{path}: found {type(found).__name__}; it holds models by evaluation, restore it")
     return {str(name): _entries(path, str(name), models) for name, models in found.items()}
