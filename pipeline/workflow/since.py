@@ -41,7 +41,7 @@ _REFERENCES: Mapping[Since, Reference] = MappingProxyType(
         "accepted": Reference("accepted", "accepted", None),
     }
 )
-_MOST_SEARCHED = 10  # changes whose slices are searched, the worst first
+_MOST_SEARCHED = 10  # drops whose slices are searched, the worst first
 _QUERIES_SEARCHED = 40_000  # of all of them together: searching 20,000 queries takes a quarter of a second
 _MOST_NIGHTS = 90  # that are looked back on for the first night of a level
 _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not greater is none
@@ -204,9 +204,11 @@ class ChangesSince:
             search: how slices are searched.
         """
         measures = {_key(change.line): change.measure for change in self._changes}
+        judged = {(verdict.dataset, verdict.model) for verdict in verdicts}
         failed = {(verdict.dataset, verdict.model) for verdict in verdicts if verdict.outcome == "fail"}
         failing = {key for key, line in self._lines.items() if failed & _tasks(line)}
-        slices = self._slices(samples, failing, search)
+        told = failing | {key for key, line in self._lines.items() if not judged & _tasks(line)}
+        slices = self._slices(samples, failing, told, search)
         lines = []
         for key, line in self._lines.items():
             own = _with_slice(line, slices[key]) if key in slices else line
@@ -221,9 +223,15 @@ class ChangesSince:
         )
 
     def _slices(
-        self, samples: Mapping[str, Sample], failing: Collection[tuple[str, ...]], search: SearchRule
+        self,
+        samples: Mapping[str, Sample],
+        failing: Collection[tuple[str, ...]],
+        told: Collection[tuple[str, ...]],
+        search: SearchRule,
     ) -> dict[tuple[str, ...], SliceChange]:
-        """The slices that explain most of the worst clear changes: of what fails first, by the lead measure first."""
+        """The slices that explain most of the worst drops that are told: of what fails first, by the lead measure
+        first. What all gates pass is not searched: no surface says more of it than its size.
+        """
 
         def order(change: _Change) -> tuple[bool, bool, float]:
             line = change.line
@@ -231,9 +239,9 @@ class ChangesSince:
             return _key(line) not in failing, not is_lead, line.difference or 0.0
 
         taken = [replace(change, line=self._lines[_key(change.line)]) for change in self._changes]
-        clear = [change for change in taken if change.line.is_clear]
+        drops = [change for change in taken if change.line.is_worse and _key(change.line) in told]
         wanted: dict[tuple[str, Pair], list[_Change]] = {}  # both references may be one record
-        for change in sorted(clear, key=order):
+        for change in sorted(drops, key=order):
             wanted.setdefault((change.line.dataset, change.pair), []).append(change)
         found: dict[tuple[str, ...], SliceChange] = {}
         sizes = accumulate(own[0].line.n_queries for own in wanted.values())

@@ -277,6 +277,17 @@ def test_a_change_worked_by_hand(config):
     )
 
 
+def test_what_the_gates_pass_is_not_searched(config):
+    """All 59 queries of `internet` go from rank 1 to 2 under a gate that allows it: the change is there, no slice."""
+    write_output(config.parent / night(2) / "bm25.txt", {query: 1 + query.startswith("internet") for query in QUERIES})
+    evaluate(config, date=night(1))
+    found = evaluate(config, date=night(2), overrides=['gates=[{"name": "floor", "measure": "rr", "at_least": 0.5}]'])
+    line = line_of(found, "previous")
+
+    assert line.difference == pytest.approx(-59 / 300 / 2)
+    assert (line.is_worse, line.slice, line.slice_share) == (True, "", None)
+
+
 def test_nothing_changed(config):
     """The same outputs: the headline says so, with the date, and nothing was seen first."""
     evaluate(config, date=night(1))
