@@ -37,7 +37,7 @@ from rankledger.pipeline.record.tables import (
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.gates import Acceptance, LookKey, Reference, Verdict
+from rankledger.pipeline.types.gates import Acceptance, LookKey, Reference, Verdict, night_of
 from rankledger.pipeline.types.manifest import MANIFEST, Manifest, evaluation_name, is_evaluation_id, parse_manifest
 from rankledger.pipeline.types.results import Estimate, Record
 
@@ -123,6 +123,18 @@ class RecordHistory:
             if place == len(self._found) and not self._read_another():
                 return
             yield self._found[place]
+
+    def nights_before(self, date: str | None) -> Iterator[Record]:
+        """The records of other nights that are no later ones, most recent first: an older night may be evaluated late.
+
+        Args:
+            date: the date of the evaluation that looks back; None if it has none, and then all are earlier.
+        """
+        tonight = night_of(date, self._before)
+        for record in self:
+            then = record.manifest.date
+            if date is None or (then not in (None, date) and night_of(then, created_at(record)) <= tonight):
+                yield record
 
     @property
     def lost(self) -> tuple[str, ...]:

@@ -230,6 +230,16 @@ def test_nothing_changed(config):
     assert {line.first_seen for line in found.changes} == {""}
 
 
+def test_a_late_night_is_held_against_the_night_before_it(config):
+    """The first night is evaluated, then the third, then the second, in which nothing changed, and that once more."""
+    write_output(config.parent / night(3) / "bm25.txt", dict.fromkeys(QUERIES, 2))
+    write_output(config.parent / night(3) / "dense.txt", dict.fromkeys(QUERIES, 2))
+    for number in (1, 3, 2, 2):
+        found = evaluate(config, date=night(number))
+        then = {(line.date, line.difference) for line in found.changes}
+        assert then == {1: set(), 2: {(night(1), 0.0)}, 3: {(night(1), -0.5)}}[number]
+
+
 def test_without_a_date_nothing_depends_on_the_day(config):
     """A drop that is new has no date then, and the page no word of when it was evaluated."""
     fixed = [f"defaults.model.outputs={config.parent}/{night(2)}/{{model}}.txt", "models={bm25: {}, dense: {}}"]
