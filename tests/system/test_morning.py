@@ -16,7 +16,8 @@ from tests.system.kills import run
 
 def test_every_surface_names_the_broken_slice(folder, mlflow, loaded, opened, tmp_path_factory, monkeypatch):
     """The page and MLflow's own in Chromium, the terminal's last lines, Markdown, and the alert: how much bm25 fell,
-    on which family, since when, and whose it is, by the ranks that were written. The page begins with it.
+    on which family, since when, and whose it is, by the ranks that were written. The page begins with it, and
+    axe-core finds nothing serious on it.
     """
     with receiver() as hook:
         config = write_config(folder, notify=[{"webhook": "${ALERTS_URL}"}], tracking={"uri": mlflow})
@@ -37,7 +38,11 @@ def test_every_surface_names_the_broken_slice(folder, mlflow, loaded, opened, tm
 
     assert (ended.code, ended.err) == (1, "")
     assert page.texts("#verdict h2 ~ *")[0] == said
-    assert page.top(".leads") < 300
+    for width, scheme in ((1440, "light"), (1440, "dark"), (375, "light"), (375, "dark")):
+        page.see(width, scheme)
+        assert page.top(".leads") < 300
+        assert page.violations() == []
+        assert page.overhang() == 0
     assert lines[-1] == said
     assert MarkdownIt().render((folder / "night.md").read_text("utf-8")).partition("<strong>")[2].startswith(said)
     assert alert["data"]["headline"] == said
