@@ -1,7 +1,11 @@
-"""The morning after the night in which bm25 broke: what each surface says first, as a person reads it there."""
+"""The morning after the night in which bm25 broke: what each surface says first, as a person reads it there.
+
+With `RANKLEDGER_SCREENSHOTS=docs/images` the pictures of the guide are made again.
+"""
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 
 from markdown_it import MarkdownIt
@@ -11,7 +15,7 @@ from tests.support.planted_nights import ACCEPTED, BROKEN, broken_headline, nigh
 from tests.support.webhook_receiver import receiver
 from tests.system.books import runs_in
 from tests.system.browser import browser
-from tests.system.kills import run
+from tests.system.kills import ROOT, run
 
 
 def test_every_surface_names_the_broken_slice(folder, mlflow, loaded, opened, tmp_path_factory, monkeypatch):
@@ -39,8 +43,10 @@ def test_every_surface_names_the_broken_slice(folder, mlflow, loaded, opened, tm
     assert (ended.code, ended.err) == (1, "")
     assert page.texts("#verdict h2 ~ *")[0] == said
     for width, scheme in ((1440, "light"), (1440, "dark"), (375, "light"), (375, "dark")):
-        page.see(width, scheme)
+        page.see(width, scheme, height=1560)
         assert page.top(".leads") < 300
+        if pictures := os.environ.get("RANKLEDGER_SCREENSHOTS"):
+            page.picture(ROOT / pictures / f"report-{width}-{scheme}.png")
         assert page.violations() == []
         assert page.overhang() == 0
     assert lines[-1] == said

@@ -182,6 +182,15 @@ def test_gates_that_only_warn_have_the_tone_of_a_warning():
         assert [block.tone for block in blocks if isinstance(block, Words)][:2] == [tone, tone]
 
 
+def test_what_a_model_is_promoted_to_is_named():
+    """The version and the alias that a model gets if its gates pass."""
+    promote = {"model": "models:/ranker", "alias": "champion", "when": "gates_pass"}
+    shown = page({"models": {"dense": {"model_uri": "models:/ranker/3", "promote": promote}}})
+
+    text = said(verdict(page_figures(shown)).blocks)
+    assert "dense is promoted if its gates pass: models:/ranker/3 @champion." in text
+
+
 def test_slices_that_no_gate_judges_are_named():
     """A line below the verdicts; they are not among those that passed."""
     small = sample_page.verdict(slice="market=de", outcome="not judged", effect="pass", reason="15 queries, below 30")
