@@ -260,13 +260,15 @@ def format_level(
         failing_error: the error of the end that decides a failure; None if it is that of the other end.
         rare: why that end is further out.
     """
-    level = f"{100 - float(f'{100 * (1 - confidence):.2g}'):.12g}%"
+    error = 100 * (1 - confidence)
+    level = f"{100 - float(f'{error:.2g}'):.12g}%" if error >= _LEAST_ERROR else f"over {100 - _LEAST_ERROR:g}%"
     level += f", for {' and '.join(causes)}" if causes else ""
     if failing_error is not None:
         level += f"; {100 * failing_error:.2g}% beyond the end that fails, for {rare}"
     return f"({level})"
 
 
+_LEAST_ERROR = 1e-4  # percent: nobody reads a row of nines
 _SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "fail")
 _SAME = 1e-12  # an estimate this close to its limit equals it: the rest is rounding
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count, groupby, islice
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -37,7 +37,7 @@ from rankledger.pipeline.record.tables import (
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.gates import Acceptance, LookKey, Reference, Verdict
+from rankledger.pipeline.types.gates import Acceptance, LookKey, Reference, Verdict, night_of
 from rankledger.pipeline.types.manifest import MANIFEST, Manifest, evaluation_name, is_evaluation_id, parse_manifest
 from rankledger.pipeline.types.results import Estimate, Record
 
@@ -123,6 +123,18 @@ class RecordHistory:
             if place == len(self._found) and not self._read_another():
                 return
             yield self._found[place]
+
+    def nights_before(self, date: str | None) -> Iterator[Record]:
+        """The records of other nights that are no later ones, most recent first: an older night may be evaluated late.
+
+        Args:
+            date: the date of the evaluation that looks back; None if it has none, and then all are earlier.
+        """
+        tonight = night_of(date, self._before)
+        for record in self:
+            then = record.manifest.date
+            if date is None or (then not in (None, date) and night_of(then, created_at(record)) <= tonight):
+                yield record
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -604,13 +616,18 @@ def read_accepted(path: Path) -> _Entries:
         InputError: it is not what `write_accepted` writes.
     """
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader) or {}
+        return _accepted_in(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); restore it") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: is not YAML ({' '.join(str(error).split())[:300]}); restore it") from None
+
+
+@lru_cache(maxsize=1)  # each model of each gate asks for its own
+def _accepted_in(path: Path, text: str) -> _Entries:
+    found = yaml.load(text, yaml.BaseLoader) or {}
     if not isinstance(found, dict):
         raise InputError(f"{path}: found {type(found).__name__}; it holds models by evaluation, restore it")
     return {str(name): _entries(path, str(name), models) for name, models in found.items()}

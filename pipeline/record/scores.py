@@ -41,6 +41,7 @@ REPLICATES = "replicates.parquet"
 
 _IDS = (("dataset", pa.string()), ("model", pa.string()), ("query_id", pa.string()), ("missing", pa.bool_()))
 _GROUP_ROWS = 1 << 20  # of a file, whose row groups are written one by one
+_KEPT_BYTES = 8 << 20  # of a file of which what was read last is kept: its models are read one after another
 _IDS_OF = {SCORES: _IDS, REPLICATES: (*_IDS[:2], ("replicate", pa.string()), *_IDS[2:])}
 
 
@@ -190,7 +191,7 @@ def _rows(record: Record, dataset: str, model: str, columns: Sequence[str], repl
     """The rows of one model, or of one of its replicates, on a dataset, a row per query; None if there are none."""
     path = record.path / (REPLICATES if replicate else SCORES)
     # Chosen here and not by Arrow's filter, which waits for ever if the footer contradicts itself.
-    table = _read(path, columns=[*(name for name, _ in _IDS_OF[path.name]), *columns])
+    table = _read_columns(path, (*(name for name, _ in _IDS_OF[path.name]), *columns))
     with _naming_file(path):  # whatever types the columns have, in a file that somebody else wrote
         table = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["model"], model)))
         table = table.filter(pc.equal(table["replicate"], replicate)) if replicate else table
@@ -246,6 +247,20 @@ def _read(path: Path, **asked: Any) -> pa.Table:
         if name in table.column_names and table[name].null_count:
             raise InputError(f"{path}: {name} is empty in {table[name].null_count:,} rows; restore the record")
     return table
+
+
+def _read_columns(path: Path, columns: tuple[str, ...]) -> pa.Table:
+    """Some columns of the file; of a small one that has not changed since they are read once."""
+    with _naming_file(path):
+        found = path.stat()
+    if found.st_size > _KEPT_BYTES:
+        return _read(path, columns=[*columns])
+    return _read_small(path, columns, found.st_size, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=2)  # an evaluation looks back on the record before and on the accepted one by turns
+def _read_small(path: Path, columns: tuple[str, ...], n_bytes: int, changed: int) -> pa.Table:
+    return _read(path, columns=[*columns])
 
 
 @contextmanager

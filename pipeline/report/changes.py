@@ -198,7 +198,7 @@ def summary(report: ComparisonReport) -> str:
     worse = sum(line.ci_high is not None and line.ci_high < 0 and not line.mark for line in lines)
     sparse = [_name_of(report, line) for line in lines if line.mark == "sparse"]
     more = f" and {len(sparse) - _NAMED} more" if len(sparse) > _NAMED else ""
-    few = f"; too few queries decide (sparse): {', '.join(sparse[:_NAMED])}{more}" if sparse else ""
+    few = f"; too few queries decide on {', '.join(sparse[:_NAMED])}{more}" if sparse else ""
     counts = ((better, "better"), (worse, "worse"), (len(lines) - better - worse, "unclear"))
     said = ", ".join(f"{n:,} {word}" for n, word in counts if n or word != "unclear")
     return f"{counted(len(lines), 'difference')}: {said} ({report.confidence:.0%} intervals){few}"

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 
 from rankledger.pipeline.report.tables import figure, leaderboards
 from rankledger.pipeline.report.text_table import counted, queries, short_text
+from rankledger.pipeline.report.verdicts import raised
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import MONTHS
 from rankledger.pipeline.types.results import Evaluation
@@ -61,7 +62,7 @@ class _Words:
 
     def _judged(self, effect: str, verb: str) -> Iterator[str]:
         verdicts: dict[Task, Verdict] = {}
-        for verdict in self._evaluation.verdicts:
+        for verdict in raised(self._evaluation.verdicts):  # the largest first
             if verdict.effect == effect:
                 verdicts.setdefault((verdict.dataset, verdict.model), verdict)
         if not verdicts:

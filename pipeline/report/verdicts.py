@@ -218,13 +218,14 @@ def _rows(verdicts: Sequence[Verdict]) -> TextTable:
     return TextTable("", headers, (False,) * len(headers), rows)
 
 
-def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
+def junit(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
     """The verdicts as test cases, a suite per gate: `fail` and `stop` are failures; `warn`, and a slice that is not
     judged, are skipped with the reason.
 
     Args:
         verdicts: in the order of the gates.
         name: of all suites together.
+        happened: what happened, as the evaluation's headline says it: the property `headline` of each suite.
     """
     from xml.etree import ElementTree  # here, because most evaluations write no JUnit
 
@@ -232,6 +233,9 @@ def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
     for gate in dict.fromkeys(verdict.gate for verdict in verdicts):
         own = [verdict for verdict in verdicts if verdict.gate == gate]
         suite = ElementTree.SubElement(root, "testsuite", {"name": printable(gate), **_counts(own)})
+        if happened:
+            properties = ElementTree.SubElement(suite, "properties")
+            ElementTree.SubElement(properties, "property", {"name": "headline", "value": printable(happened)})
         for verdict in own:
             parts = (verdict.dataset, verdict.model, verdict.measure, verdict.slice if verdict.slice != ALL else "")
             names = {"classname": printable(gate), "name": printable(" / ".join(filter(None, parts)))}
@@ -307,7 +311,7 @@ def write_reports(
         OSError: a file cannot be written.
     """
     if junit_file:
-        write_text(Path(junit_file), junit(verdicts, name=name))
+        write_text(Path(junit_file), junit(verdicts, name=name, happened=happened))
     if markdown_file:
         write_text(Path(markdown_file), markdown(verdicts, name=name, happened=happened))
     if summary and verdicts:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from rankledger.pipeline.inference.changes import RetrievedRanks
-from rankledger.pipeline.record.lookup import RecordHistory, created_at
+from rankledger.pipeline.record.lookup import RecordHistory
 from rankledger.pipeline.types.changes import ComparisonReport
-from rankledger.pipeline.types.gates import night_of
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.workflow.baselines import RecordedDataset, retrieved_ranks
 from rankledger.pipeline.workflow.compare import compare_sides
@@ -36,7 +35,8 @@ def changes_since_last_night(
         InputError: the record of the night before cannot be read, or the two have nothing in common.
         OSError: the place of records cannot be reached.
     """
-    before = _night_before(current, workspace, started)
+    history = RecordHistory(workspace.records, current.loaded.config.name, started)
+    before = next(history.nights_before(current.planned.date), None)
     if before is None:
         return None
     base = open_record(before.path)
@@ -61,16 +61,6 @@ def changes_since_last_night(
         details=True,
         changed_only=True,
     )
-
-
-def _night_before(current: Opened, workspace: Workspace, started: datetime) -> Record | None:
-    """The last record of another night, which is no later one: an older night may be evaluated late."""
-    tonight = night_of(current.planned.date, started)
-    for record in RecordHistory(workspace.records, current.loaded.config.name, started):
-        date = record.manifest.date
-        if date not in (None, current.planned.date) and night_of(date, created_at(record)) <= tonight:
-            return record
-    return None
 
 
 def _pairs(current: Opened, before: Record) -> list[Pair]:

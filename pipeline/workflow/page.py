@@ -41,7 +41,7 @@ __all__ = ["new_page", "page_of"]
 Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
 """(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
 
-_MOST_PAIRS = 12  # each with two charts and its queries: 40 kB of a page
+_MOST_PAIRS = 8  # each with two charts and its queries: 65 kB of a page
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ rankledger. Nothing is scored again for it; where a figure means something else,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, islice
-from types import MappingProxyType
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan
@@ -35,13 +34,7 @@ from rankledger.pipeline.workflow.baselines import (
 
 __all__ = ["ChangesSince"]
 
-_REFERENCES: Mapping[Since, Reference] = MappingProxyType(
-    {
-        "previous": Reference("previous", "last", None),  # the last one that is written: this one is not yet
-        "accepted": Reference("accepted", "accepted", None),
-    }
-)
-_MOST_SEARCHED = 10  # changes whose slices are searched, the worst first
+_MOST_SEARCHED = 10  # drops whose slices are searched, the worst first
 _QUERIES_SEARCHED = 40_000  # of all of them together: searching 20,000 queries takes a quarter of a second
 _MOST_NIGHTS = 90  # that are looked back on for the first night of a level
 _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not greater is none
@@ -102,19 +95,31 @@ class ChangesSince:
         self._scores: dict[tuple[str, RecordedModel], Scores] = {}
         self._lines: dict[tuple[str, ...], ChangeSince] = {}  # by dataset, model, measure and since
         self._changes: list[_Change] = []
+        references = [*self._references()]
         for scores in results:
-            for since in _REFERENCES:
-                self._look_back(scores, since)
+            for since, reference in references:
+                self._look_back(scores, since, reference)
 
     @property
     def scores(self) -> tuple[Scores, ...]:
         """See above."""
         return tuple(self._scores.values())
 
-    def _look_back(self, scores: Scores, since: Since) -> None:
+    def _references(self) -> Iterator[tuple[Since, Reference]]:
+        """The night before, if there is one, and what is accepted."""
+        try:
+            before = next(self._history.nights_before(self._planned.date), None)
+        except OSError:  # a remote store may be away: resolving says so
+            yield "previous", Reference("previous", "last", None)
+        else:
+            if before is not None:
+                yield "previous", Reference("previous", before.path.name, None)
+        yield "accepted", Reference("accepted", "accepted", None)
+
+    def _look_back(self, scores: Scores, since: Since, wanted: Reference) -> None:
         """Plan the changes of a model since a record, or say why there are none."""
         measures = self._measures(scores)
-        resolved = self._resolver.resolve(_REFERENCES[since], scores.model)
+        resolved = self._resolver.resolve(wanted, scores.model)
         if since == "accepted" and not self._resolver.is_accepted(scores.model):
             return
         reference, night = ("", "")
@@ -204,9 +209,11 @@ class ChangesSince:
             search: how slices are searched.
         """
         measures = {_key(change.line): change.measure for change in self._changes}
+        judged = {(verdict.dataset, verdict.model) for verdict in verdicts}
         failed = {(verdict.dataset, verdict.model) for verdict in verdicts if verdict.outcome == "fail"}
         failing = {key for key, line in self._lines.items() if failed & _tasks(line)}
-        slices = self._slices(samples, failing, search)
+        told = failing | {key for key, line in self._lines.items() if not judged & _tasks(line)}
+        slices = self._slices(samples, failing, told, search)
         lines = []
         for key, line in self._lines.items():
             own = _with_slice(line, slices[key]) if key in slices else line
@@ -221,9 +228,15 @@ class ChangesSince:
         )
 
     def _slices(
-        self, samples: Mapping[str, Sample], failing: Collection[tuple[str, ...]], search: SearchRule
+        self,
+        samples: Mapping[str, Sample],
+        failing: Collection[tuple[str, ...]],
+        told: Collection[tuple[str, ...]],
+        search: SearchRule,
     ) -> dict[tuple[str, ...], SliceChange]:
-        """The slices that explain most of the worst clear changes: of what fails first, by the lead measure first."""
+        """The slices that explain most of the worst drops that are told: of what fails first, by the lead measure
+        first. What all gates pass is not searched: no surface says more of it than its size.
+        """
 
         def order(change: _Change) -> tuple[bool, bool, float]:
             line = change.line
@@ -231,9 +244,9 @@ class ChangesSince:
             return _key(line) not in failing, not is_lead, line.difference or 0.0
 
         taken = [replace(change, line=self._lines[_key(change.line)]) for change in self._changes]
-        clear = [change for change in taken if change.line.is_clear]
+        drops = [change for change in taken if change.line.is_worse and _key(change.line) in told]
         wanted: dict[tuple[str, Pair], list[_Change]] = {}  # both references may be one record
-        for change in sorted(clear, key=order):
+        for change in sorted(drops, key=order):
             wanted.setdefault((change.line.dataset, change.pair), []).append(change)
         found: dict[tuple[str, ...], SliceChange] = {}
         sizes = accumulate(own[0].line.n_queries for own in wanted.values())
@@ -248,7 +261,7 @@ class ChangesSince:
         """The first night of those before this one, without a break, that something holds for; else this one."""
         first = self._planned.date or ""
         try:
-            for record in islice(self._history, _MOST_NIGHTS):
+            for record in islice(self._history.nights_before(self._planned.date), _MOST_NIGHTS):
                 if not goes_on(record):
                     break
                 first = record.manifest.night

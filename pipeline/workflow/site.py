@@ -25,7 +25,16 @@ from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.alerts import state_of
 from rankledger.pipeline.types.manifest import Manifest, is_evaluation_id, read_typed
 from rankledger.pipeline.types.results import ALL, Estimate, Record
-from rankledger.pipeline.types.site import FEED, Site, SiteDataset, SiteEvaluation, SiteFigure, SiteRecord, record_path
+from rankledger.pipeline.types.site import (
+    FEED,
+    Site,
+    SiteDataset,
+    SiteEvaluation,
+    SiteFigure,
+    SiteRecord,
+    evaluation_path,
+    record_path,
+)
 from rankledger.pipeline.types.views import History
 from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.history import HistoryEntry, history_of, nights_of
@@ -224,12 +233,22 @@ def _looked_at(entry: RecordEntry, known: Mapping[str, _Known], folder: Path) ->
     found, stamp = known.get(entry.evaluation_id), entry.stamp
     if found is None or found.stamp != stamp:
         found = _Known(stamp, _read(entry))
-    copy = folder / record_path(entry.evaluation_id)
-    if found.record.page_size is not None and _size(copy) != found.record.page_size:
+    copy, size = folder / record_path(entry.evaluation_id), found.record.page_size
+    linked = len(_with_link_back(_CONTENTS, found.record.name)) - len(_CONTENTS)
+    if size is not None and _size(copy) not in (size, size + linked):
         page = entry.page()
         if page is not None:
-            _write_changed(copy, page)
+            _write_changed(copy, _with_link_back(page, found.record.name))
     return found
+
+
+_CONTENTS = b'<nav aria-label="Contents">\n<ul>'
+
+
+def _with_link_back(page: bytes, name: str) -> bytes:
+    """The page with a link to all nights first in its contents; one without contents, of another writer, as it is."""
+    link = f'\n<li><a href="../{evaluation_path(name)}">All nights</a></li>'
+    return page.replace(_CONTENTS, _CONTENTS + link.encode(), 1)
 
 
 def _size(path: Path) -> int | None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
+from contextlib import chdir
+from pathlib import Path
 
+import rankledger
 from tests.support.generated_data import write_large
-from tests.system.report import choose, column, page_of
+from tests.system.report import choose, column
 
 MEASURES = (
     *("ndcg@1,3,5,10", "p@1,3,5,10", "r@1,3,5,10", "success@3,5,10"),
@@ -20,7 +24,7 @@ REASONS = "[data-name='reasons']"
 
 
 def test_a_large_evaluation(opened, tmp_path, capsys):
-    """25 models × 4 datasets × 20 measures × 8 slices, and hundreds of verdicts that fail.
+    """25 models × 4 datasets × 20 measures × 8 slices, after 29 nights, and hundreds of verdicts that fail.
 
     The verdict and the beginning of the leaderboard are within two screens of a desktop and of a phone, and Tab comes
     to fewer than 60 places. `make kernels` makes the page of six datasets and 10,000 queries, which has to stay under
@@ -38,7 +42,9 @@ def test_a_large_evaluation(opened, tmp_path, capsys):
         comparison={"baseline": "model-00", "permutations": 200},
         bootstrap={"resamples": 200},
     )
-    path = page_of(config, tmp_path)
+    with chdir(tmp_path):
+        repeat(rankledger.evaluate(config, tracking=False, overrides=["report=false"]).record, 29)
+        path = (rankledger.evaluate(config, date="2020-01-30", tracking=False).record / "report.html").absolute()
     timings = json.loads((path.parent / "manifest.json").read_text(encoding="utf-8"))["timings"]
     page = opened(path)
     waited = page.opening()
@@ -54,6 +60,8 @@ def test_a_large_evaluation(opened, tmp_path, capsys):
         assert page.top(REASONS) < height * 1.5
         assert page.top(f"{BOARD} tbody tr:nth-child(2)") < 2 * height
         assert page.overhang() == 0
+    assert len(page.all("[data-name='nights'] tbody svg")) == 5
+    assert len(page.all("[data-name='more-nights'] tbody svg")) == 95
     assert len(column(page, "model", REASONS)) == 10
     more = page.all(f"{REASONS} .more-line button")[0]
     assert more.text == f"{len(page.all(f'{REASONS} tbody tr')) - 10} more"
@@ -63,3 +71,15 @@ def test_a_large_evaluation(opened, tmp_path, capsys):
     for part in ("all", "device=3"):
         choose(page, "slice", part)
         assert len(column(page, "ndcg@10", BOARD)) == 25
+
+
+def repeat(record: Path, n_nights: int) -> None:
+    """Put so many nights of January in the place of a record."""
+    for night in range(1, n_nights + 1):
+        copy = record.with_name(f"202001{night:02}T020000Z-large-{night:08x}")
+        shutil.copytree(record, copy)
+        manifest = json.loads((copy / "manifest.json").read_text(encoding="utf-8"))
+        day = f"2020-01-{night:02}"
+        manifest |= {"evaluation_id": copy.name, "date": day, "created": f"{day}T02:00:00+00:00"}
+        (copy / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    shutil.rmtree(record)

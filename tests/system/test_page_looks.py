@@ -1,16 +1,10 @@
-"""How a record's page looks: to axe-core, on a narrow window, on paper, and where every name means harm.
-
-With `RANKLEDGER_SCREENSHOTS=docs/images` the pictures of the guide are made again.
-"""
+"""How a record's page looks: to axe-core, on a narrow window, on paper, and where every name means harm."""
 
 from __future__ import annotations
-
-import os
 
 import pytest
 
 from tests.support import sample_evaluations
-from tests.system.kills import ROOT
 
 LOOKS = [(width, scheme) for width in (1440, 375) for scheme in ("light", "dark")]
 _LENGTHEN = """
@@ -118,22 +112,6 @@ def test_print_shows_what_is_open(opened, various):
         page.driver.execute_script(_OPEN.replace("'details'", f"'#{section} details'"))
         tables = [text for text in page.texts(f"#{section} table") if words in text]
         assert "".join(page.printed()).count(words) >= len(tables) > 0
-
-
-def test_pictures(opened, quickstart):
-    """The verdict is in view at once, at any width; and pictures are made, where that is asked for."""
-    page = opened(quickstart)
-    folder = os.environ.get("RANKLEDGER_SCREENSHOTS")
-    for width, scheme in LOOKS:
-        page.see(width, scheme, height=1560)
-        page.driver.execute_script("scrollTo(0, 0)")
-        (headline,) = page.all(".leads")
-        assert headline.text.startswith("All 2 checks passed. bm25 leads: ")
-        assert headline.location["y"] < 400
-        if folder:
-            path = ROOT / folder / f"report-{width}-{scheme}.png"
-            page.picture(path)
-            assert path.stat().st_size < 250_000
 
 
 def test_hostile_names_are_text(opened, hostile):

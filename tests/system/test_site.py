@@ -73,6 +73,18 @@ def test_every_page_is_reached_by_links(index, published):
     assert reached == {path.as_uri() for path in files}
 
 
+def test_a_record_leads_back_to_its_evaluation(index, published):
+    """The contents of its copy begin with all nights; what is there is not copied again."""
+    (copy,) = (published / "records").glob("*-hostile-*.html")
+    written = copy.stat().st_mtime_ns
+    site(published, runs_dir=published.parent / "runs")
+    index.driver.get(copy.as_uri())
+    index.click(text="All nights")
+
+    assert copy.stat().st_mtime_ns == written
+    assert index.driver.current_url == next((published / "evaluations").glob("hostile*.html")).as_uri()
+
+
 def test_what_is_searched_is_found(index):
     """Evaluations, models, owners, datasets and nights, by all words in any case; a click leads there."""
     assert search(index, "search-team")[0].startswith("bm25 model")

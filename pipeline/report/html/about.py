@@ -36,7 +36,7 @@ __all__ = ["SECTIONS", "curves", "definitions", "facts", "history", "provenance"
 
 _COMMIT = 10  # characters of it beside the title
 _NOTE = 600  # characters
-_SERIES = 24  # of a measure, each with a chart
+_SERIES = 12  # of a measure, each with a chart and a table: 11 kB of a page
 
 
 def facts(manifest: Description) -> list[tuple[str, str]]:

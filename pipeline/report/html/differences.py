@@ -419,8 +419,8 @@ def _one_baseline(lines: _Lines) -> bool:
 
 
 def _name(line: Comparison, among: _Lines) -> str:
-    """The pair of a line; the model alone, if the title has the other."""
-    if _one_baseline(among):
+    """The pair of a line; the model alone, if the title has the other, or it is the same on another night."""
+    if _one_baseline(among) or line.model == line.baseline:
         return short(line.model, _NAME)
     return f"{short(line.model, _NAME // 2 - 2)} − {short(line.baseline, _NAME // 2 - 1)}"
 

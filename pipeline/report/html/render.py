@@ -48,7 +48,7 @@ _CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "mark": "k"
 
 _SECTIONS = (*summary.SECTIONS, standing, *differences.SECTIONS, *about.SECTIONS)
 
-_FOLDED = ("queries", "curves", "quality", "definitions", "provenance")
+_FOLDED = ("queries", "curves", "quality", "definitions", "history", "provenance")
 """Sections that are read once the first ones raise a question."""
 
 _PAGE = Markup("""\

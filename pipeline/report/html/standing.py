@@ -30,7 +30,7 @@ from rankledger.pipeline.report.tables import (
     worst_figures,
 )
 from rankledger.pipeline.report.text_table import counted, short_text
-from rankledger.pipeline.report.verdicts import REASON
+from rankledger.pipeline.report.verdicts import REASON, result
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate
 
@@ -74,7 +74,7 @@ def _against_records(figures: PageFigures) -> Iterator[Block]:
     for line in lines:
         groups.setdefault((line.dataset, line.measure), []).append(line)
     names = (Column("slice", "name"), Column("gate", "name"), Column("reference", "name"))
-    columns = (_MODEL, Column("difference"), _INTERVAL, Column("outcome", "text"), *names)
+    columns = (_MODEL, Column("difference"), _INTERVAL, Column("result", "text"), *names)
     caption = "Differences from models of other records"
     tables = tuple(_record_group(figures, *group) for group in groups.items())
     yield Table("records", caption, columns, tables, searched="model")
@@ -88,9 +88,10 @@ def _record_group(figures: PageFigures, key: tuple[str, str], lines: Sequence[Ve
     bars = DifferenceBars.of(map(Interval.of, lines), figures.practical_difference.get(measure, 0.0))
 
     def row(line: Verdict) -> Row:
-        tone: Tone = "bad" if line.outcome == "fail" else ""
+        tone: Tone = "bad" if line.effect == "fail" else "warn" if line.effect != "pass" else ""
         names = map(short_text, (line.slice, line.gate, line.reference))
-        return (short_text(line.model), *bars.cells(Interval.of(line), tone), Cell(line.outcome, tone), *names)
+        cells = bars.cells(Interval.of(line), "bad" if tone == "bad" else "")
+        return (short_text(line.model), *cells, Cell(result(line), tone), *names)
 
     return bars.group(map(row, lines), f"{dataset_title(dataset)}: {measure}")
 

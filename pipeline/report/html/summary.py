@@ -40,7 +40,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.report.verdicts import REASON, RESULT_WORDS, headline, not_judged, raised, result, result_word
-from rankledger.pipeline.types.gates import Effect, Verdict, overall_outcome
+from rankledger.pipeline.types.gates import Effect, Verdict, overall_effect
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Evaluation
 from rankledger.pipeline.types.views import VarianceComponents
 
@@ -79,25 +79,28 @@ def verdict(figures: PageFigures) -> Section:
         blocks.append(SideBySide((gates, matrix, signs), reasons) if reasons else SideBySide((gates,), (matrix,)))
     if small := not_judged(evaluation.verdicts):
         blocks.append(Words(f"{printable(small)}.", "quiet"))
+    for name, model in figures.page.manifest.models.items():
+        if target := model.promote:
+            promoted = f"{short_text(target.model)}/{model.version} @{target.alias}"
+            blocks.append(Words(f"{short_text(name)} is promoted if its gates pass: {promoted}.", "quiet"))
     return Section("verdict", "Verdict", tuple(blocks))
 
 
-_TONES: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "warn"}
+_TONES: dict[str, Tone] = {"": "", "pass": "good", "warn": "warn", "fail": "bad", "inconclusive": "warn"}
 
 
 def _headline(figures: PageFigures) -> Iterator[Block]:
     """What happened, in a few sentences."""
     evaluation = figures.page.evaluation
     if text := headline_of(evaluation):
-        tone = _TONES[overall_outcome(evaluation.verdicts)] if evaluation.verdicts else ""
-        yield Words(text, tone, leads=True)
+        yield Words(text, _TONES[overall_effect(evaluation.verdicts)], leads=True)
 
 
 def _outcome(figures: PageFigures) -> Iterator[Block]:
     """What the gates amount to, and what was evaluated."""
     evaluation = figures.page.evaluation
     if evaluation.verdicts:
-        yield Words(headline(evaluation.verdicts), _TONES[overall_outcome(evaluation.verdicts)])
+        yield Words(headline(evaluation.verdicts), _TONES[overall_effect(evaluation.verdicts)])
     word, evaluated = completeness(evaluation)
     if word == "Incomplete":
         yield Words(f"{word}: {evaluated}.", "bad", leads=True)

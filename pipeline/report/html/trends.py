@@ -28,7 +28,10 @@ _SHOWN = 5  # series; the others are folded, so that the leaderboard stays near
 _BREAKS = 3  # that are written out, the last ones; the section on history has all
 _NOTE = 200  # characters
 _SINCE: Mapping[Since, str] = {"accepted": "the accepted record", "previous": "the record before"}
-_HEADS = (Column("model", "name"), Column("dataset", "name"), Column("nights", "text"), Column("tonight"))
+_HEADS = (
+    *(Column("model", "name"), Column("tonight"), Column("change"), Column("nights", "text")),
+    *(Column("interval", "difference"), Column("since", "name"), Column("first seen", "name")),
+)
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,12 @@ def over_time(figures: PageFigures) -> Iterator[Block]:
         return
     from rankledger.pipeline.report.changes import break_lines
 
-    yield _table("nights", "The nights up to this one", trends[:_SHOWN], since)
+    several = len(figures.leading) > 1
+    caption = f"Tonight, and the change since {_SINCE[since]}"
+    yield _table("nights", caption, trends[:_SHOWN], several)
     if others := trends[_SHOWN:]:
-        table = _table("more-nights", "The nights of the other models", others, since)
-        yield Folded("Over time", f"{len(others):,} more", (table,))
+        table = _table("more-nights", f"{caption}, of the others", others, several)
+        yield Folded("More nights", counted(len(others), "line"), (table,))
     lines = break_lines(figures.page.history)
     for line in lines[-_BREAKS:]:
         yield Words(f"{short_text(line, _NOTE)}; figures before it cannot be compared.", "quiet")
@@ -82,30 +87,34 @@ def _trends(figures: PageFigures, since: Since) -> Iterator[_Trend]:
             yield _Trend(series, history.measure, change, not failing.isdisjoint([task, ("", series.model)]))
 
 
-def _table(name: str, caption: str, trends: Sequence[_Trend], since: Since) -> Table:
-    """A group of rows for each measure, whose bars have one scale."""
-    groups = [_group(measure, [own for own in trends if own.measure == measure]) for measure in _measures(trends)]
-    heads = (Column(f"since {_SINCE[since]}"), Column("interval", "difference"), Column("its night", "name"))
-    return Table(name, caption, (*_HEADS, *heads, Column("first seen", "name")), tuple(groups))
+def _table(name: str, caption: str, trends: Sequence[_Trend], several: bool) -> Table:
+    """A group of rows for each measure, whose bars have one scale; with the datasets if there are several."""
+    groups = [
+        _group(measure, [own for own in trends if own.measure == measure], several) for measure in _measures(trends)
+    ]
+    datasets = (Column("dataset", "name"),) if several else ()
+    return Table(name, caption, (*_HEADS[:4], *datasets, *_HEADS[4:]), tuple(groups))
 
 
 def _measures(trends: Sequence[_Trend]) -> Sequence[str]:
     return tuple(dict.fromkeys(own.measure for own in trends))
 
 
-def _group(measure: str, trends: Sequence[_Trend]) -> Group:
+def _group(measure: str, trends: Sequence[_Trend], several: bool) -> Group:
     bars = DifferenceBars.of((_interval(own.change) for own in trends), 0.0)
-    return bars.group([_row(own, bars) for own in trends], short_text(measure))
+    return bars.group([_row(own, bars, several) for own in trends], short_text(measure))
 
 
-def _row(trend: _Trend, bars: DifferenceBars) -> Row:
+def _row(trend: _Trend, bars: DifferenceBars, several: bool) -> Row:
     last, change = trend.series.nights[-1], trend.change
+    difference, interval = _change_cells(change, bars)
     return (
         short_text(trend.series.model),
-        dataset_title(trend.series.dataset),
-        Cell("", drawing=charts.sparkline(trend.series)),
         "not evaluated" if last.failure else figure(last.estimate),
-        *_change_cells(change, bars),
+        difference,
+        Cell("", drawing=charts.sparkline(trend.series)),
+        *((dataset_title(trend.series.dataset),) if several else ()),
+        interval,
         short_text(change.date) if change else "",
         short_text(change.first_seen) if change else "",
     )

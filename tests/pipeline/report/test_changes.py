@@ -174,7 +174,7 @@ def test_the_verdict_counts_intervals_that_may_be_trusted():
 
     text = shown(movement(comparisons=lines))
 
-    assert "3 differences: 0 better, 1 worse, 2 unclear (90% intervals); too few queries decide (sparse): ap\n" in text
+    assert "3 differences: 0 better, 1 worse, 2 unclear (90% intervals); too few queries decide on ap\n" in text
 
 
 def test_an_unchanged_model_is_not_counted():

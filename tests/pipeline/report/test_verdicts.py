@@ -179,9 +179,10 @@ def test_markdown_fits_into_a_comment():
 
 def test_junit_has_a_suite_per_gate_and_a_case_per_line():
     """What fails is a failure, what warns is skipped, what passes says why; the counts agree."""
-    root = ElementTree.fromstring(junit(ALL, name="nightly").encode())
-    suites = {suite.get("name"): suite for suite in root}
+    root = ElementTree.fromstring(junit(ALL, name="nightly", happened="bm25 fell.").encode())
+    suites = {suite.get("name"): suite.findall("testcase") for suite in root}
 
+    assert {found.get("value") for found in root.iter("property")} == {"bm25 fell."}
     assert (root.tag, root.get("name")) == ("testsuites", "nightly")
     assert {key: root.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
         "tests": "4",

@@ -25,7 +25,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.alerts import AlertLog
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.nightly import nightly
-from tests.pipeline.workflow import test_since as planted
+from tests.support import planted_nights as planted
 from tests.support.servers import free_port
 from tests.support.webhook_receiver import SILENT, Receiver, receiver
 
@@ -139,8 +139,7 @@ def test_an_alert_names_the_broken_slice(hook, tmp_path):
     targets = [{"webhook": "${ALERTS_URL}", "form": form} for form in ("json", "slack", "teams")]
     config = planted.write_config(tmp_path, notify=targets, report=False)
     for number in (planted.BROKEN - 1, planted.BROKEN):
-        for model in ("bm25", "dense"):
-            planted.write_output(tmp_path / planted.night(number) / f"{model}.txt", planted.ranks(model, number))
+        planted.write_night(tmp_path, number)
         evaluation = nightly(config, date=planted.night(number))
         rankledger.accept("last", name=NAME, reason="the first", config=str(config))
     told = [post.message for post in hook.posts[-3:]]

@@ -10,12 +10,9 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-import numpy as np
 import pytest
-import yaml
 from markdown_it import MarkdownIt
 
 import rankledger
@@ -24,64 +21,19 @@ from rankledger.pipeline.record.folder import FIGURES
 from rankledger.pipeline.report.terminal import as_data
 from rankledger.pipeline.types.views import ChangeSince
 from rankledger.pipeline.workflow.evaluation import Evaluation
-
-N_NIGHTS = 12
-ACCEPTED = 9
-BROKEN = 11
-"""The night from which bm25 ranks at random what queries of the family `internet` ask for."""
-
-FAMILIES = {"internet": 59, "files": 121, "text": 120}
-QUERIES = {f"{family}-{n:03}": family for family, size in FAMILIES.items() for n in range(size)}
-
-
-def night(number: int) -> str:
-    """The first is 10 November, so that the eleventh is the 20th."""
-    return f"2026-11-{9 + number:02}"
-
-
-def ranks(model: str, number: int) -> dict[str, int]:
-    """The rank of each query's one relevant document: it moves a little from night to night."""
-    rng = np.random.default_rng([len(model), number])
-    usual = np.random.default_rng(len(model)).integers(1, 4, len(QUERIES))
-    moved = np.where(rng.random(len(QUERIES)) < 0.02, rng.integers(1, 4, len(QUERIES)), usual)
-    if model == "bm25" and number >= BROKEN:
-        is_broken = np.array([family == "internet" for family in QUERIES.values()])
-        moved = np.where(is_broken, np.random.default_rng(BROKEN).integers(4, 30, len(QUERIES)), moved)
-    return dict(zip(QUERIES, moved.tolist(), strict=True))
-
-
-def write_output(path: Path, rank_of: Mapping[str, int]) -> None:
-    """Thirty documents for each query, of which `r` is relevant."""
-    lines = []
-    for query_id, rank in rank_of.items():
-        documents = [f"x{place}" for place in range(29)]
-        documents.insert(rank - 1, "r")
-        lines += [f"{query_id} Q0 {doc_id} 0 {-place} x\n" for place, doc_id in enumerate(documents)]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(lines), encoding="utf-8")
-
-
-def write_config(folder: Path, **sections: Any) -> Path:
-    """A config of two models with owners, and their judged queries in families."""
-    (folder / "qrels.txt").write_text("".join(f"{query_id} 0 r 1\n" for query_id in QUERIES), encoding="utf-8")
-    rows = "".join(f"{query_id}\t{family}\n" for query_id, family in QUERIES.items())
-    (folder / "queries.tsv").write_text("query_id\tfamily\n" + rows, encoding="utf-8")
-    config: dict[str, Any] = {
-        "name": "nightly",
-        "datasets": {"web": {"judgments": "qrels.txt", "queries": "queries.tsv"}},
-        "models": {
-            "bm25": {"outputs": "{date}/bm25.txt", "owner": "search-team"},
-            "dense": {"outputs": "{date}/dense.txt", "owner": "ml-team"},
-        },
-        "suites": {"search": ["rr"]},
-        "slices": ["family"],
-        "bootstrap": {"resamples": 500},
-        "gates": [{"name": "no-drop", "measure": "rr", "against": "self@accepted", "margin": 0.02}],
-        "tracking": {"enabled": False},
-    }
-    path = folder / "config.yaml"
-    path.write_text(yaml.safe_dump(config | sections), encoding="utf-8")
-    return path
+from tests.support.planted_nights import (
+    ACCEPTED,
+    BROKEN,
+    N_NIGHTS,
+    QUERIES,
+    broken_headline,
+    mean,
+    night,
+    share,
+    write_config,
+    write_night,
+    write_output,
+)
 
 
 @dataclass(frozen=True)
@@ -100,8 +52,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Nights:
     config, runs, comment = write_config(folder), folder / "runs", folder / "comment.md"
     evaluations, printed = {}, ""
     for number in range(1, N_NIGHTS + 1):
-        for model in ("bm25", "dense"):
-            write_output(folder / night(number) / f"{model}.txt", ranks(model, number))
+        write_night(folder, number)
         if number == BROKEN:
             options = ["--date", night(number), "--runs-dir", str(runs), "--markdown", str(comment)]
             printed = stdout_of("evaluate", str(config), *options)
@@ -126,18 +77,6 @@ def stdout_of(*arguments: str) -> str:
     return printed.getvalue()
 
 
-def mean(model: str, number: int, family: str = "") -> float:
-    """The mean reciprocal rank of a night, over all queries or those of a family."""
-    found = ranks(model, number)
-    return fmean(1 / found[query_id] for query_id, own in QUERIES.items() if family in ("", own))
-
-
-def share(before: int, after: int) -> float:
-    """How much of the change of bm25 between two nights is that of the 59 of 300 queries of `internet`."""
-    own, whole = ([mean("bm25", number, family) for number in (before, after)] for family in ("internet", ""))
-    return (own[1] - own[0]) * 59 / 300 / (whole[1] - whole[0])
-
-
 def line_of(evaluation: Evaluation, since: str, model: str = "bm25") -> ChangeSince:
     (line,) = (line for line in evaluation.changes if (line.since, line.model) == (since, model))
     return line
@@ -147,13 +86,7 @@ def test_the_broken_slice_is_named_on_every_surface(nights):
     """In the night that bm25 broke: how much it fell, where, since when and whose it is, first on the page and in
     Markdown, and at the end of the terminal. Figures are those of the ranks that were written.
     """
-    before, after = (mean("bm25", number, "internet") for number in (BROKEN - 1, BROKEN))
-    fallen = mean("bm25", BROKEN - 1) - mean("bm25", BROKEN)
-    explains = "all" if share(BROKEN - 1, BROKEN) >= 0.95 else f"{share(BROKEN - 1, BROKEN):.0%}"
-    said = (
-        f"bm25 fell {fallen:.3f} since last night. family=internet (59 queries, {before:.3f} → {after:.3f}) explains "
-        f"{explains} of it. First seen 20 Nov. Owner: search-team."
-    )
+    said = broken_headline()
     found = nights.evaluations[BROKEN]
     page = (found.record / "report.html").read_text(encoding="utf-8").replace("<wbr>", "")
     verdict = page.partition('id="verdict"')[2]
@@ -277,6 +210,17 @@ def test_a_change_worked_by_hand(config):
     )
 
 
+def test_what_the_gates_pass_is_not_searched(config):
+    """All 59 queries of `internet` go from rank 1 to 2 under a gate that allows it: the change is there, no slice."""
+    write_output(config.parent / night(2) / "bm25.txt", {query: 1 + query.startswith("internet") for query in QUERIES})
+    evaluate(config, date=night(1))
+    found = evaluate(config, date=night(2), overrides=['gates=[{"name": "floor", "measure": "rr", "at_least": 0.5}]'])
+    line = line_of(found, "previous")
+
+    assert line.difference == pytest.approx(-59 / 300 / 2)
+    assert (line.is_worse, line.slice, line.slice_share) == (True, "", None)
+
+
 def test_nothing_changed(config):
     """The same outputs: the headline says so, with the date, and nothing was seen first."""
     evaluate(config, date=night(1))
@@ -284,6 +228,16 @@ def test_nothing_changed(config):
 
     assert found.headline == "No figure changed since last night."
     assert {line.first_seen for line in found.changes} == {""}
+
+
+def test_a_late_night_is_held_against_the_night_before_it(config):
+    """The first night is evaluated, then the third, then the second, in which nothing changed, and that once more."""
+    write_output(config.parent / night(3) / "bm25.txt", dict.fromkeys(QUERIES, 2))
+    write_output(config.parent / night(3) / "dense.txt", dict.fromkeys(QUERIES, 2))
+    for number in (1, 3, 2, 2):
+        found = evaluate(config, date=night(number))
+        then = {(line.date, line.difference) for line in found.changes}
+        assert then == {1: set(), 2: {(night(1), 0.0)}, 3: {(night(1), -0.5)}}[number]
 
 
 def test_without_a_date_nothing_depends_on_the_day(config):

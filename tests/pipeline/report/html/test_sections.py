@@ -158,8 +158,8 @@ def test_differences_to_other_records_leave_out_slices_that_pass():
     blocks = stand(page(verdicts=(sample_page.verdict(), *slices)))
 
     assert [(row[1], row[3], row[4]) for row in table(blocks, "records")] == [
-        ("-0.0300", "fail", "all"),
-        ("-0.0300", "fail", "market=1"),
+        ("-0.0300", "failed", "all"),
+        ("-0.0300", "failed", "market=1"),
     ]
     assert "1 difference on slices passed." in said(blocks)
 
@@ -172,6 +172,23 @@ def test_a_share_of_lost_queries_is_no_difference():
     assert [row[5] for row in table(blocks, "records")] == [sample_page.verdict().gate]
     alone = stand(page(verdicts=(share,)))
     assert not [block for block in alone if isinstance(block, PagePart) and block.title == "Against other records"]
+
+
+def test_gates_that_only_warn_have_the_tone_of_a_warning():
+    """The headline and the line of gates; where all pass it is that of good news."""
+    for effect, tone in (("warn", "warn"), ("pass", "good")):
+        outcome = {"warn": "fail", "pass": "pass"}[effect]
+        blocks = verdict(page_figures(page(verdicts=(sample_page.verdict(effect=effect, outcome=outcome),)))).blocks
+        assert [block.tone for block in blocks if isinstance(block, Words)][:2] == [tone, tone]
+
+
+def test_what_a_model_is_promoted_to_is_named():
+    """The version and the alias that a model gets if its gates pass."""
+    promote = {"model": "models:/ranker", "alias": "champion", "when": "gates_pass"}
+    shown = page({"models": {"dense": {"model_uri": "models:/ranker/3", "promote": promote}}})
+
+    text = said(verdict(page_figures(shown)).blocks)
+    assert "dense is promoted if its gates pass: models:/ranker/3 @champion." in text
 
 
 def test_slices_that_no_gate_judges_are_named():
@@ -390,7 +407,7 @@ def test_nights_follow_the_headline_the_worst_first():
 
     assert isinstance(blocks[1], Table)
     assert [row[0] for row in rows] == ["dense", "m6", "bm25", "hybrid", "m4"]
-    assert rows[1] == ["m6", "web", "", "0.4000", "-0.0500", "[-0.0600, -0.0400]", "2026-11-01", "2026-11-02"]
+    assert rows[1] == ["m6", "0.4000", "-0.0500", "", "[-0.0600, -0.0400]", "2026-11-01", "2026-11-02"]
     assert [row[0] for row in table(blocks, "more-nights")] == ["m5"]
 
 

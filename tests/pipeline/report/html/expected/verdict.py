@@ -109,7 +109,7 @@ def _is_of_a_record(recorded: Recorded, line: Mapping[str, Any]) -> bool:
 
 
 def _held_against(line: Mapping[str, Any]) -> dict[str, str]:
-    names = {head: line[head] for head in ("model", "slice", "gate", "outcome")}
+    names = {head: line[head] for head in ("model", "slice", "gate")} | {"result": _result(line)}
     ends = {"ci_low": str(line["ci_low"]), "ci_high": str(line["ci_high"]), "mark": line["mark"]}
     figures = {"difference": signed(str(line["estimate"])), "interval": interval(ends, signed)}
     return {**names, "reference": line["reference"], **figures}
@@ -179,12 +179,19 @@ def _models(lines: Sequence[Line]) -> list[str]:
     return list(dict.fromkeys(line["model"] for line in lines))
 
 
-def _reason(line: Verdict) -> dict[str, str]:
+def _result(line: Mapping[str, Any]) -> str:
     effect = "blocked" if line["effect"] == "stop" else _WORDS[line["effect"]]
     outcome = _OUTCOMES.get(line["outcome"], line["outcome"])
-    result = effect if effect == outcome else f"{effect}: {outcome}"
+    return effect if effect == outcome else f"{effect}: {outcome}"
+
+
+def _reason(line: Verdict) -> dict[str, str]:
     named = {head: line[head] for head in ("model", "slice", "gate", "reason")}
-    return {**named, "result": f"{_SIGNS[line['effect']]} {result}", "dataset": line["dataset"] or "external metrics"}
+    return {
+        **named,
+        "result": f"{_SIGNS[line['effect']]} {_result(line)}",
+        "dataset": line["dataset"] or "external metrics",
+    }
 
 
 def _plain(value: float | None) -> str:
