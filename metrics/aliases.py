@@ -78,12 +78,11 @@ _AUC = "it needs a score for every document of the catalogue; bpref compares the
 _CATEGORIES = "it is of the categories of a list, which no file here names; entropy@# is of documents"
 _CLUSTERS = "it needs groups of queries or documents, which no file here names; leave it out"
 _CURVE = "it is a curve; iprec(recall=0.5) is a point of it, and ap11 its mean"
-_FALL_OUT = "it divides by the non-relevant documents of the catalogue; fp@# and tn@# are its parts"
+_FALL_OUT = "there a share of the documents with a target, here of the catalogue"
 _GAINS = "grades are gains here; write the gains into the judgments as grades, and the measure without them"
 _LEVEL_GAINS = "there the level takes gains away, which rel does not do here; set those grades to 0 in the judgments"
-_GROUPS = "it needs several judgments of one document, and judgments here have one; leave it out"
-_NUMBERED_ERR = "it is no normalised err but a relative of it; nerr@# is err over its greatest value"
-_PREFERENCES = "it needs preferences between documents, and judgments here are grades; leave it out"
+_GROUPS = "it needs several judgments of one document; `rankledger trec_eval -R qrels_jg` prints it"
+_PREFERENCES = "it needs preferences, and judgments here are grades; `rankledger trec_eval -R prefs` prints it"
 _PROBABILITIES = "it needs probabilities of clicks, which no file here holds; leave it out"
 _FEATURES = "it takes features of documents for subtopics; strec@# takes judgments by subtopic"
 _READ = "of 1,000 ranks, as cwl_eval reads them; T is t here, and max_rel is max_grade"
@@ -94,7 +93,7 @@ _ILD = "it is diversity here; name the column of the documents that it compares,
 _INTERACTIONS = "there a query counts as often as it consumed the document"
 _COUNT = "a count there, the share of it here"
 _UNCUT = "over all ranks; the MRR of MS MARCO is `rr@10`"
-_DISCOUNTED = "it discounts novelty by rank and relevance; novelty@# does not"
+_DISCOUNTED = "there the gain of a relevant document weighs; efd@# and epc@# count all that are relevant alike"
 
 _TREC_EVAL = {
     "official": _is(*_OFFICIAL, said="without `runid` and `num_q`, which are no measures"),
@@ -153,7 +152,7 @@ _TREC_EVAL = {
     "rbp_resid": _is("rbp_resid"),
     "rbp_resid.p=#": _is("rbp_resid(p=#)"),
     "unj": _is("unjudged@5,10,20"),
-    "yaap": _no("there is no smoothed average precision here; ap and gmap are nearest"),
+    "yaap": _is("yaap"),
     **_all("map_avgjg P_avgjg Rprec_mult_avgjg", _no(_GROUPS)),
     "prefs_*": _no(_PREFERENCES),
     "mrt": _no("it is the time of a query, which no file here holds; log it as a metric of the MLflow run"),
@@ -204,7 +203,10 @@ _IR_MEASURES = {
     "INSQ": _is("insq@1000", said=_READ, T="t", max_rel="max_grade"),
     "BPM": _is("bpm@1000", said=_READ, T="t", max_rel="max_grade"),
     "SDCG": _is("sdcg@10", said=_SCALE, max_rel="max_grade"),
-    **_all("NERR8 NERR9 NERR10 NERR11", _no(_NUMBERED_ERR)),
+    "NERR8": _is("nearly_err@10", said=_SCALE, max_rel="max_grade"),
+    "NERR9": _is("nearly_err(discount=reciprocal)@10", said=_SCALE, max_rel="max_grade"),
+    "NERR10": _is("nearly_err(discount=geometric)@1000", said=_READ, max_rel="max_grade"),
+    "NERR11": _is("nearly_err(discount=inverse_square)@1000", said=_READ, T="t", max_rel="max_grade"),
     "Accuracy": _no(
         "tools mean three things: in BEIR it is success@#, in ir_measures the share of pairs in order, "
         "in RecTools (tp + tn) / documents; write the measures meant"
@@ -221,6 +223,26 @@ _NDEVAL = {
     "nNRBP": _is("nnrbp"),
     "MAP-IA": _is("ap_ia"),
     "P-IA": _is("p_ia@5,10,20"),
+}
+
+_NTCIREVAL = {
+    "Hit": _is("success"),
+    "Precision": _is("p"),
+    "RR": _is("rr"),
+    "AP": _is("ap"),
+    "nDCG": _is("ndcg", said="the discount of the paper there: `ndcg(discount=jarvelin)@10`"),
+    "MSnDCG": _is("ndcg"),
+    "RBP": _is("rbp", said="its gains are grades over the greatest there: `rbp(gain=graded)`"),
+    "ERR": _is("err(max_grade=4)", said="the greatest grade there is that of the gains given: `err@10`"),
+    "nERR": _is("nerr"),
+    **_all("QMeasure Q-measure Q_measure", _is("q_measure")),
+    **_all("OMeasure O-measure O_measure", _is("o_measure")),
+    **_all("PMeasure P-measure P_measure", _is("p_measure")),
+    **_all("PPlusMeasure P-plus P_plus P+ Pplus", _is("p_plus")),
+    **_all("NCU NCUrbBR NCUrb,BR", _is("ncu")),
+    **_all("NCUrbP NCUrb,P", _is("ncu(beta=0)")),
+    **_all("NCUguBR NCUgu,BR", _is("ncu(stop=graded)")),
+    **_all("NCUguP NCUgu,P", _is("ncu(beta=0,stop=graded)")),
 }
 
 _RANX = {
@@ -245,7 +267,7 @@ _RANX = {
     "Hits": _no("ranx's hits@# counts, and is tp@# here; in link prediction it is success@#; write the one meant"),
 }
 
-_HOLE = "it counts documents that no query's judgments name; unjudged@# counts those that the query's own do not name"
+_HOLE = "there of documents that no query's judgments name, here of those that the query's own do not name"
 _BEIR = {
     "NDCG": _is("ndcg"),
     "MAP": _is("ap"),
@@ -253,7 +275,7 @@ _BEIR = {
     "P": _is(f"p@{_RANKS}"),
     **_all("MRR mrr_cut", _is("rr")),
     **_all("R_cap r_cap recall_cap", _is("r(denominator=cutoff)")),
-    **_all("Hole hole", _no(_HOLE)),
+    **_all("Hole hole", _is("unjudged", said=_HOLE)),
     **_all("top_k_accuracy top_k_acc acc", _is("success")),
     "Accuracy": _no("tools mean three things: see ir_measures"),
 }
@@ -266,7 +288,7 @@ _MTEB = {
     "mrr_at_#": _is("rr@#"),
     "hit_rate_at_#": _is("success@#"),
     "R_cap_at_#": _is("r(denominator=cutoff)@#"),
-    "Hole_at_#": _no(_HOLE),
+    "Hole_at_#": _is("unjudged@#", said=_HOLE),
     "accuracy": _no("in MTEB's retrieval tasks it is r@1, elsewhere something else; write what is meant"),
     **_all("nauc_* nAUC_*", _no("it needs a confidence for every query, which no file here holds; leave it out")),
     "max_over_subqueries_*": _no("merge the rankings of a query's parts first, and evaluate what comes of it"),
@@ -331,7 +353,7 @@ _TORCHMETRICS = {
     **_all("RetrievalRecall retrieval_recall", _is("r")),
     **_all("RetrievalHitRate retrieval_hit_rate", _is("success")),
     **_all("RetrievalRPrecision retrieval_r_precision", _is("rprec")),
-    **_all("RetrievalFallOut retrieval_fall_out", _no(_FALL_OUT)),
+    **_all("RetrievalFallOut retrieval_fall_out", _is("fallout", said=_FALL_OUT)),
     **_all("RetrievalAUROC retrieval_auroc", _no(_AUC)),
     **_all("RetrievalPrecisionRecallCurve retrieval_precision_recall_curve", _no(_CURVE)),
     "RetrievalRecallAtFixedPrecision": _no("it is a point of a curve; iprec(recall=0.5) is one the other way round"),
@@ -440,7 +462,7 @@ _ELLIOT_AND_WARPREC = {  # of Elliot and its successor WarpRec
     "Precision": _is("p"),
     "Recall": _is("r"),
     "MRR": _is("rr"),
-    "MAR": _no("it is the mean of r@1 … r@k; write the cutoffs that matter, such as r@1,5,10"),
+    "MAR": _is("mar@10"),
     **_all("AUC GAUC LAUC", _no(_AUC)),
     "ItemCoverage": _is("item_coverage", said=_COUNT),
     "UserCoverage": _is("user_coverage", said=_COUNT),
@@ -451,7 +473,8 @@ _ELLIOT_AND_WARPREC = {  # of Elliot and its successor WarpRec
     "ARP": _is("popularity"),
     "APLT": _is("tail_share(tail=0.2,of=interactions)"),
     "ACLT": _no("it counts documents of the long tail; tail_share@# is their share of the list"),
-    **_all("EFD EPC", _no(_DISCOUNTED)),
+    "EFD": _is("efd"),
+    "EPC": _is("epc"),
 }
 
 _ELLIOT = {
@@ -485,7 +508,11 @@ _WARPREC = {
     "MSE": _is("mse", said="each user's own there: `mse(average=query)`"),
     "RMSE": _is("rmse", said="each user's own there: `rmse(average=query)`"),
     "ShannonEntropy": _RECBOLE["ShannonEntropy"],
-    "EPC": _ELLIOT["EPC"],
+    "MAR": _is("mar@10", said="there the recall at the ranks of hits alone: `mar(at=hits)@10`"),
+    **{
+        name: _is(ours, said="over the discounts of all k ranks there, however short the list")
+        for name, ours in (("EFD", "efd"), ("EPC", "epc"))
+    },
     "APLT[*": _no("it is tail_share with the share of interactions of the tail, such as tail_share(tail=0.1)@10"),
     **_all("EFD[* EPC[*", _no(_DISCOUNTED)),
     "ACLT[*": _ELLIOT_AND_WARPREC["ACLT"],
@@ -505,15 +532,6 @@ _PROSE = {
     "f1_score": _is("f1"),
     "f_beta": _no("say how many times as important recall is: f(beta=2)@#"),
     "f_beta(beta=#)": _is("f(beta=#)"),
-    "nERR": _is("nerr"),
-    "Q_measure": _is("q_measure"),
-    "O_measure": _is("o_measure"),
-    "P_measure": _is("p_measure"),
-    **_all("P_plus P+ Pplus", _is("p_plus")),
-    **_all("NCU NCUrb,BR", _is("ncu")),
-    "NCUrb,P": _is("ncu(beta=0)"),
-    "NCUgu,BR": _is("ncu(stop=graded)"),
-    "NCUgu,P": _is("ncu(beta=0,stop=graded)"),
     "RBO": _is("rbo"),
     "ERR-IA": _is("err_ia"),
     "tau_ap": _is("ap_corr"),
@@ -527,6 +545,7 @@ TOOLS = (
     Tool("trec_eval, pytrec_eval, PyTerrier", "trec_eval 9.0.4 and 10.0-rc3", _TREC_EVAL),
     Tool("ir_measures, PyTerrier", "ir_measures 0.4.3", _IR_MEASURES),
     Tool("ndeval", "pyndeval 0.0.8", _NDEVAL),
+    Tool("NTCIREVAL", "pyNTCIREVAL 0.0.3", _NTCIREVAL),
     Tool("ranx", "ranx 0.3.21", _RANX),
     Tool("BEIR", "beir 2.2", _BEIR),
     Tool("MTEB", "mteb 2.20", _MTEB),
