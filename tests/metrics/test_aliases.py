@@ -474,6 +474,8 @@ REFUSED = {
     "F1[Recall, Precision]": "f1",
     "f_beta@5": "f(beta=2)@5",
     "mrt": "MLflow",
+    "TBG": "reading time",
+    "nsDCG@10": "dcg@10",
     "set_F.-1": "at least 0",
     "SetF(beta=x)": "found 'x'",
     "SetF(beta=nan)": "found 'nan'",
