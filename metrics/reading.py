@@ -190,14 +190,15 @@ def nearly_err(
     at, down_to = _discounted(discount, p, t)
     inside = block.ranks <= cut(k)
     ranks = np.where(inside, block.ranks, 1.0)
-    above = np.vstack([np.zeros((1, ranks.shape[1])), ranks[:-1]])
     unsatisfied = (1.0 - gained).cumprod(axis=0)
     left = np.where(inside, np.vstack([np.ones_like(unsatisfied[:1]), unsatisfied[:-1]]), 0.0)
-    reached = left * at(ranks)
-    between = left * (down_to(ranks - 1) - down_to(above))
-    last = np.where(inside, ranks, 0.0).max(axis=0)
-    below = down_to(np.full_like(last, cut(k))) - down_to(last)
-    read = sum_down(between + reached) + unsatisfied[-1] * below  # rounded as the terms, it is never less
+    here, weights = at(ranks), down_to(ranks)
+    above = np.vstack([np.zeros_like(weights[:1]), weights[:-1]])
+    last = np.where(inside, weights, 0.0).max(axis=0)
+    between = np.maximum(weights - here - above, 0.0)
+    below = down_to(np.full_like(last, cut(k))) - last
+    reached = left * here
+    read = sum_down(left * between + reached) + unsatisfied[-1] * below  # rounded as the terms, it is never less
     return Terms(gained * reached, {"gain": gained, "reached": reached}, divisor=read)
 
 
@@ -215,11 +216,8 @@ def _discounted(discount: PatienceDiscount, p: float, t: float) -> tuple[_Weight
             raise ValueError(f"p must be between 0 and 1, found {p:g}")
         return lambda ranks: p ** (ranks - 1), lambda ranks: (1 - p**ranks) / (1 - p)
     _check_wanted(t)
-    first = 2.0 * t
-    return (
-        lambda ranks: (ranks + (first - 1)) ** -2.0,
-        lambda ranks: _inverse_squares(np.full_like(ranks, first)) - _inverse_squares(ranks + first),
-    )
+    all_ranks = float(_inverse_squares(np.array([2.0 * t]))[0])
+    return lambda ranks: (ranks + (2.0 * t - 1)) ** -2.0, lambda ranks: all_ranks - _inverse_squares(ranks + 2.0 * t)
 
 
 def _gains(block: JudgedBlock, k: int | None, max_grade: float | None) -> Floats:
