@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -193,42 +194,69 @@ def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Term
     )
 
 
-def rbo(block: RankingsBlock, *, model: str, k: int | None = None, p: float = 0.9) -> Floats:
+def rbo(
+    block: RankingsBlock,
+    *,
+    model: str,
+    k: int | None = None,
+    p: float = 0.9,
+    form: Literal["extrapolated", "minimum", "residual"] = "extrapolated",
+) -> Floats:
     """Rank-biased overlap with the ranking of another model, extrapolated beyond the end of both.
 
     Formula: (1 - p) Σ p^(d - 1) |first d ∩ first d of the other model| / d, extrapolated.
 
-    Agreement is extrapolated below the end of each list at its last value: s is the length of the shorter list, l that
-    of the longer one. So a document in both lists adds
-    (1 - p) p**(d - 1) / d at every depth d from the deeper one of its two ranks down to e, and p**e / e for all that is
-    deeper; e is s where both lists have it within the first s documents, and l otherwise.
+    s is the length of the shorter list, l that of the longer one. Extrapolated, the agreement goes on below the end of
+    each list as it was there: a document in both lists adds (1 - p) p**(d - 1) / d at every depth d from the deeper one
+    of its two ranks down to e, and p**e / e for all that is deeper; e is s where both lists have it within the first s
+    documents, and l otherwise.
 
     Args:
         block: the model's rankings and the others'; all documents count, judged or not.
         model: the name of the other model.
         k: ranks to look at in both lists; None looks at all.
         p: persistence, the chance of looking one document further, in (0, 1).
+        form: `extrapolated`; `minimum`, as if nothing below the ends were in both lists; `residual`, how much more it
+            could be at most, if all that could be in both lists were.
 
     Returns:
-        (Q,), in [0, 1], 1 for equal lists; 0 where one of the two retrieved nothing, NaN where neither retrieved
-        anything or the other model's output is missing.
+        (Q,), in [0, 1], 1 for equal lists; 0 where one of the two retrieved nothing (the residual is then 1 at most),
+        NaN where neither retrieved anything or the other model's output is missing.
 
     Raises:
         ValueError: `p` is outside (0, 1).
 
     Reference:
-        Webber, Moffat & Zobel 2010, doi:10.1145/1852102.1852106, equation 32.
+        Webber, Moffat & Zobel 2010, doi:10.1145/1852102.1852106, equation 32; `minimum` is equation 11 and `residual`
+        equation 30, for lists of any two lengths.
     """
     other = block.others.get(model)
     lengths = np.minimum(block.ranked.n_retrieved, cut(k))
     others = np.zeros_like(lengths) if other is None else np.minimum(other.n_retrieved, cut(k))
     shorter, longer = np.minimum(lengths, others), np.maximum(lengths, others)
-    weights = _weights(p, float(longer.max(initial=0)))
+    weights = _weights(p, math.inf if form == "minimum" else float((shorter + longer).max(initial=0)))
     queries, deeper = _in_both(block.ranked, other, cut(k))
-    end = np.where(deeper <= shorter[queries], shorter[queries], longer[queries])
-    adds = (1 - p) * _between(weights, deeper, end) + p**end / end
-    found = np.minimum(np.bincount(queries, weights=adds, minlength=len(lengths)), 1.0)  # rounded, it may be above
+    if form == "residual":
+        found = _residual(shorter, longer, np.bincount(queries, minlength=len(lengths)), p, weights)
+    else:
+        end = np.where(deeper <= shorter[queries], shorter[queries], longer[queries])
+        end = end if form == "extrapolated" else np.full_like(end, np.inf)
+        adds = (1 - p) * _between(weights, deeper, end) + p**end / end
+        found = np.bincount(queries, weights=adds, minlength=len(lengths)).astype(np.float64)
+    found = np.clip(found, 0.0, 1.0)  # rounded, it may be beyond
     return np.where((longer > 0) & (other is not None), found, np.nan)
+
+
+def _residual(shorter: Floats, longer: Floats, n_shared: npt.NDArray[np.int64], p: float, weights: Floats) -> Floats:
+    """(Q,): what the depths weigh at which two lists could still agree, times how much more they could.
+
+    Below its end each list may hold what the other one has; from depth f = s + l - X on, X documents being in both,
+    they may agree wholly.
+    """
+    whole = shorter + longer - n_shared
+    one, both = (_between(weights, end + 1, whole) for end in (shorter, longer))
+    endless = -math.log1p(-p) / p - _between(weights, np.ones_like(whole), whole)
+    return p**shorter + p**longer - p**whole - (1 - p) * (shorter * one + longer * both + n_shared * endless)
 
 
 def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDArray[np.int64], Floats]:

@@ -1,9 +1,7 @@
-"""Metrics made of blended ratios: what a reader who stops at a relevant document has gained, for the ranks read.
+"""Metrics made of blended ratios (see `q_measure`): what a reader has gained who stops at a relevant document.
 
-The blended ratio at rank r is (C + beta cg) / (r + beta cg*): C of the first r documents gain, cg is the sum of their
-gains, and cg* that of the r best judged documents. With beta 0 it is precision. The metrics differ in where readers
-stop: at each relevant document (`q_measure`, `ncu`), at the first (`o_measure`), at the best (`p_measure`) or at each
-down to the best (`p_plus`).
+They differ in where readers stop: at each relevant document (`q_measure`, `ncu`), at the first (`o_measure`), at the
+best (`p_measure`) or at each down to the best (`p_plus`). With beta 0 the blended ratio is precision.
 """
 
 from __future__ import annotations
@@ -115,7 +113,7 @@ def o_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
         (Q,), in [0, 1]; 0 where none was retrieved; NaN where the query has no judged document with positive gain.
 
     Raises:
-        ValueError: `beta` is outside [0, 1e9], or a grade is too great to be added up or for 2**grade.
+        ValueError: as `q_measure`.
 
     Reference:
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
@@ -140,7 +138,7 @@ def p_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
         (Q,), in [0, 1]; 0 where none was retrieved; NaN where the query has no judged document with positive gain.
 
     Raises:
-        ValueError: `beta` is outside [0, 1e9], or a grade is too great to be added up or for 2**grade.
+        ValueError: as `q_measure`.
 
     Reference:
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
@@ -165,7 +163,7 @@ def p_plus(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain: G
         (Q,), in [0, 1]; 0 where none was retrieved; NaN where the query has no judged document with positive gain.
 
     Raises:
-        ValueError: `beta` is outside [0, 1e9], or a grade is too great to be added up or for 2**grade.
+        ValueError: as `q_measure`.
 
     Reference:
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
@@ -203,8 +201,7 @@ def ncu(
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
 
     Raises:
-        ValueError: `beta` is outside [0, 1e9], `gamma` outside (0, 1], or a grade is too great to be added up or for
-            2**grade.
+        ValueError: `gamma` is outside (0, 1], or as `q_measure`.
 
     Reference:
         Sakai & Robertson 2008, Modelling a user population for designing information retrieval metrics, EVIA;

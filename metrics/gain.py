@@ -14,7 +14,7 @@ import numpy as np
 from rankledger.metrics.block import Floats, Gain, GradedGain, JudgedBlock, cut, gains, sum_down
 from rankledger.metrics.terms import Terms, from_terms
 
-__all__ = ["cg", "dcg", "g", "ndcg", "ndcg_rel", "rndcg"]
+__all__ = ["bing", "cg", "dcg", "g", "ndcg", "ndcg_rel", "rndcg"]
 
 Discount = Literal["log2", "jarvelin"]
 
@@ -217,6 +217,29 @@ def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     discount = np.log2(2.0 + shortfall)
     factors = {"gain": gained, "shortfall": shortfall, "discount": discount}
     return Terms(gained / discount, factors, divisor=sum_down(ideal))
+
+
+@from_terms
+def bing(block: JudgedBlock, *, rel: float = 1) -> Terms:
+    """Binary G: each relevant document weighs 1 / log2(2 + the documents above it that are not relevant).
+
+    Formula: Σ 1 / log2(2 + documents above that are not relevant) / R.
+
+    Args:
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no relevant document.
+
+    Reference:
+        trec_eval 9.0.4, National Institute of Standards and Technology; `binG`, an experimental measure of 2008; see
+        `g` for the form with gains.
+    """
+    hit = block.relevant(rel)
+    above = np.where(hit, block.ranks - hit.cumsum(axis=0), 0.0)
+    discount = np.log2(above + 2.0)
+    factors = {"relevant": hit, "others above": above, "discount": discount}
+    return Terms(hit / discount, factors, divisor=block.n_relevant(rel))
 
 
 def _discounts(ranks: Floats, discount: Discount, base: float) -> Floats:

@@ -21,7 +21,6 @@ __all__ = [
     "ap",
     "ap11",
     "avg_rp",
-    "bing",
     "bpref",
     "gm_bpref",
     "gmap",
@@ -31,6 +30,7 @@ __all__ = [
     "rprec",
     "rprec_mult",
     "rr",
+    "yaap",
 ]
 
 RecallPoints = Literal["truncate", "ceil", "round"]
@@ -114,6 +114,30 @@ def gmap(
         Robertson 2006, doi:10.1145/1183614.1183630; trec_eval `gm_map`.
     """
     return ap.terms(block, k=k, rel=rel, denominator=denominator)
+
+
+@from_terms
+def yaap(block: JudgedBlock, *, rel: float = 1) -> Terms:
+    """Yet another average precision: the log odds of average precision, smoothed.
+
+    Formula: ln((1 + s) / (1 + R - s)), s = Σ p@rank of each relevant document retrieved.
+
+    It orders the rankings of a query as average precision does, and tells apart those that are near 0 or 1.
+
+    Args:
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), from -ln(1 + R), where nothing relevant was retrieved, to ln(1 + R); 0 where the query has no relevant
+        document; never NaN.
+
+    Reference:
+        Robertson 2012, doi:10.1007/978-3-642-28997-2_14; trec_eval `yaap`.
+    """
+    summed = ap.terms(block, rel=rel).terms.cumsum(axis=0)
+    n_relevant = block.n_relevant(rel)
+    odds = np.log((1 + summed) / (1 + n_relevant - summed))
+    return Terms(np.diff(odds, axis=0, prepend=-np.log1p(n_relevant)[np.newaxis]), rest=-np.log1p(n_relevant))
 
 
 @from_terms
@@ -270,29 +294,6 @@ def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "t
     """
     levels = [iprec.terms(block, recall=tenths / 10, rel=rel, recall_points=recall_points) for tenths in range(11)]
     return Terms(_added([level.terms for level in levels]), divisor=11.0, defined=block.n_relevant(rel) > 0)
-
-
-@from_terms
-def bing(block: JudgedBlock, *, rel: float = 1) -> Terms:
-    """Binary G: each relevant document weighs 1 / log2(2 + the documents above it that are not relevant).
-
-    Formula: Σ 1 / log2(2 + documents above that are not relevant) / R.
-
-    Args:
-        rel: the least grade that is relevant.
-
-    Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
-
-    Reference:
-        trec_eval 9.0.4, National Institute of Standards and Technology; `binG`, an experimental measure of 2008; see
-        `g` for the form with gains.
-    """
-    hit = block.relevant(rel)
-    above = np.where(hit, block.ranks - hit.cumsum(axis=0), 0.0)
-    discount = np.log2(above + 2.0)
-    factors = {"relevant": hit, "others above": above, "discount": discount}
-    return Terms(hit / discount, factors, divisor=block.n_relevant(rel))
 
 
 def _added(parts: Sequence[Floats]) -> Floats:

@@ -11,12 +11,17 @@ Reference:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Literal
+
 import numpy as np
 
 from rankledger.metrics.block import Floats, JudgedBlock, check_grades, cut, sum_down
 from rankledger.metrics.terms import Terms, from_terms
 
-__all__ = ["bpm", "insq", "inst", "sdcg"]
+__all__ = ["bpm", "insq", "inst", "nearly_err", "sdcg"]
+
+PatienceDiscount = Literal["none", "reciprocal", "geometric", "inverse_square"]
 
 
 @from_terms
@@ -77,7 +82,7 @@ def insq(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade:
 
 @from_terms
 def inst(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade: float | None = None) -> Terms:
-    """INST: as insq, for a reader who goes on the less, the more was gained of the t that is wanted.
+    """INST: insq for a reader who goes on the less, the more was gained of the t that is wanted.
 
     Formula: Σ gain W(rank) / Σ_{i≤k} W(i), W(i + 1) / W(i) = ((i + 2t - cg - 1) / (i + 2t - cg))², cg gained to i.
 
@@ -90,7 +95,7 @@ def inst(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade:
         (Q,), in [0, 1]; never NaN.
 
     Raises:
-        ValueError: `t` is not above 0.5, or `max_grade` is missing, not above 0 or below a grade.
+        ValueError: as `insq`.
 
     Reference:
         Moffat, Bailey, Scholer & Thomas 2015, doi:10.1145/2838931.2838938; cwl_eval 1.0.12 `INSTCWLMetric`.
@@ -149,6 +154,72 @@ def bpm(block: JudgedBlock, *, k: int, t: float = 1.0, max_grade: float | None =
     return Terms(np.where(read, gained, 0.0), {"gain": gained, "read": read}, divisor=stops)
 
 
+@from_terms
+def nearly_err(
+    block: JudgedBlock,
+    *,
+    k: int,
+    discount: PatienceDiscount = "none",
+    p: float = 0.9,
+    t: float = 1.0,
+    max_grade: float | None = None,
+) -> Terms:
+    """Not (but nearly) ERR: the mean gain of the documents read by one whom each satisfies with its gain as the chance.
+
+    Formula: Σ gain reached / Σ_{i≤k} reached(i), reached(i) = discount(i) Π_{j<i} (1 - gain), gain = grade / max_grade.
+
+    Args:
+        k: ranks that are read at most.
+        discount: what else makes the reader stop: `none` is NERR8, nothing but the end at k; `reciprocal` NERR9, 1 / i;
+            `geometric` NERR10, p^(i - 1); `inverse_square` NERR11, as insq, (2t / (i + 2t - 1))².
+        p: persistence, the chance of reading on, in (0, 1), for `geometric`.
+        t: the gain that the reader wants, above 0.5, for `inverse_square`.
+        max_grade: the grade that gains 1; by default an evaluation's greatest.
+
+    Returns:
+        (Q,), in [0, 1]; never NaN.
+
+    Raises:
+        ValueError: `p` is outside (0, 1), or as `insq`.
+
+    Reference:
+        Azzopardi, Mackenzie & Moffat 2021, doi:10.1145/3471158.3472239, equations 8 to 11; cwl_eval 1.0.12
+        `NERReq8CWLMetric` to `NERReq11CWLMetric`.
+    """
+    gained = _gains(block, k, max_grade)
+    at, down_to = _discounted(discount, p, t)
+    inside = block.ranks <= cut(k)
+    ranks = np.where(inside, block.ranks, 1.0)
+    unsatisfied = (1.0 - gained).cumprod(axis=0)
+    left = np.where(inside, np.vstack([np.ones_like(unsatisfied[:1]), unsatisfied[:-1]]), 0.0)
+    here, weights = at(ranks), down_to(ranks)
+    above = np.vstack([np.zeros_like(weights[:1]), weights[:-1]])
+    last = np.where(inside, weights, 0.0).max(axis=0)
+    between = np.maximum(weights - here - above, 0.0)
+    below = down_to(np.full_like(last, cut(k))) - last
+    reached = left * here
+    read = sum_down(left * between + reached) + unsatisfied[-1] * below  # rounded as the terms, it is never less
+    return Terms(gained * reached, {"gain": gained, "reached": reached}, divisor=read)
+
+
+_Weight = Callable[[Floats], Floats]
+
+
+def _discounted(discount: PatienceDiscount, p: float, t: float) -> tuple[_Weight, _Weight]:
+    """What a rank weighs, and what all ranks down to one weigh together; both up to a factor."""
+    if discount == "none":
+        return np.ones_like, np.positive
+    if discount == "reciprocal":
+        return np.reciprocal, _harmonic
+    if discount == "geometric":
+        if not 0 < p < 1:
+            raise ValueError(f"p must be between 0 and 1, found {p:g}")
+        return lambda ranks: p ** (ranks - 1), lambda ranks: (1 - p**ranks) / (1 - p)
+    _check_wanted(t)
+    all_ranks = float(_inverse_squares(np.array([2.0 * t]))[0])
+    return lambda ranks: (ranks + (2.0 * t - 1)) ** -2.0, lambda ranks: all_ranks - _inverse_squares(ranks + 2.0 * t)
+
+
 def _gains(block: JudgedBlock, k: int | None, max_grade: float | None) -> Floats:
     """(H, Q): what each document within the cutoff gains, in [0, 1]."""
     greatest = check_grades(block, max_grade)
@@ -165,16 +236,31 @@ _FAR = 30  # from where on the series below is exact in doubles
 
 
 def _inverse_squares(first: Floats) -> Floats:
-    """(N,): the sum of 1 / x² over x = first, first + 1, …; 0 for infinity. It is the trigamma function.
+    """The sum of 1 / x² over x = first, first + 1, …; 0 for infinity. It is the trigamma function.
 
     Args:
-        first: (N,) above 0.
+        first: of any shape, above 0.
 
     Reference:
         Abramowitz & Stegun 1964, 6.4.12.
     """
-    near = first[np.newaxis] + np.arange(float(_FAR))[:, np.newaxis]
-    begun = sum_down(near**-2.0)
+    begun = np.zeros_like(first)
+    for step in range(_FAR):
+        begun += (first + step) ** -2.0
     far = first + _FAR
     square = far**-2.0
     return begun + (1 / far + square / 2 + square / far * (1 / 6 - square * (1 / 30 - square * (1 / 42 - square / 30))))
+
+
+def _harmonic(ranks: Floats) -> Floats:
+    """The sum of 1 / i over i = 1 … rank, for whole ranks from 0.
+
+    Reference:
+        Abramowitz & Stegun 1964, 6.3.18.
+    """
+    near = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1.0, _FAR))])
+    far = np.maximum(ranks, _FAR)
+    square = far**-2.0
+    series = np.log(far) + np.euler_gamma + 0.5 / far - square * (1 / 12 - square * (1 / 120 - square / 252))
+    found: Floats = np.where(ranks < _FAR, near[np.minimum(ranks, _FAR - 1).astype(np.intp)], series)
+    return found

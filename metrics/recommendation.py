@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rankledger.metrics.block import Floats, divide, sum_down
 from rankledger.metrics.catalogue import CatalogueBlock, Codes, Sparse
 
-__all__ = ["calibration", "diversity", "novelty", "popularity", "serendipity", "tail_share"]
+__all__ = ["calibration", "diversity", "efd", "epc", "novelty", "popularity", "serendipity", "tail_share"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,6 +48,67 @@ def novelty(
     total = float(block.n_consumers if share == "queries" else _popularity(block).sum())
     information = np.log2((total or np.nan) / np.maximum(_consumers(block, codes), 1))
     return _mean(codes, information)
+
+
+def efd(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Floats:
+    """Expected free discovery: the self-information of the relevant documents of a list, discounted by rank, in bits.
+
+    Formula: Σ log2(interactions / those with the document) / log2(rank + 1) where relevant / Σ 1 / log2(rank + 1).
+
+    Args:
+        k: ranks to count; None counts all.
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), bits, 0 or more; NaN where nothing was recommended, and everywhere if nobody consumed anything.
+
+    Raises:
+        ValueError: `rel` is not above 0.
+
+    Reference:
+        Vargas & Castells 2011, doi:10.1145/2043932.2043955; Elliot 0.3.1 `EFD`.
+    """
+    total = float(_popularity(block).sum()) or np.nan
+    return _discovery(block, k, rel, np.log2(total / np.maximum(_consumers(block, block.first(k)), 1)))
+
+
+def epc(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Floats:
+    """Expected popularity complement: how few queries know the relevant documents of a list, discounted by rank.
+
+    Formula: Σ (1 - queries that consumed the document / all) / log2(rank + 1) where relevant / Σ 1 / log2(rank + 1).
+
+    Args:
+        k: ranks to count; None counts all.
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where nothing was recommended, and everywhere if nobody consumed anything.
+
+    Raises:
+        ValueError: `rel` is not above 0.
+
+    Reference:
+        Vargas & Castells 2011, doi:10.1145/2043932.2043955; Elliot 0.3.1 `EPC`.
+    """
+    return _discovery(block, k, rel, 1 - _consumers(block, block.first(k)) / (float(block.n_consumers) or np.nan))
+
+
+def _discovery(block: CatalogueBlock, k: int | None, rel: float, worth: Floats) -> Floats:
+    """(Q,): what the relevant documents are worth, over the discounts of all documents of the list."""
+    relevant = _relevant(block, rel)
+    codes = block.first(k)
+    discounts = np.where(codes >= 0, 1 / np.log2(np.arange(2.0, len(codes) + 2))[:, np.newaxis], 0.0)
+    known = divide(sum_down(discounts * np.where(relevant[: len(codes)], worth, 0.0)), sum_down(discounts))
+    return known if block.n_consumers else np.full_like(known, np.nan)
+
+
+def _relevant(block: CatalogueBlock, rel: float) -> npt.NDArray[np.bool_]:
+    """(K, Q): whether each document recommended is relevant."""
+    if not rel > 0:
+        raise ValueError(f"rel must be above 0, found {rel:g}")
+    if block.grades is None:
+        raise ValueError("it needs the grades of the documents recommended")
+    return block.grades >= rel
 
 
 def popularity(block: CatalogueBlock, *, k: int | None = None) -> Floats:
@@ -126,10 +187,7 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
     Reference:
         Murakami, Mori & Orihara 2008, doi:10.1007/978-3-540-78197-4_5, with the probabilities by rank of RecTools.
     """
-    if not rel > 0:
-        raise ValueError(f"rel must be above 0, found {rel:g}")
-    if block.grades is None:
-        raise ValueError("it needs the grades of the documents recommended")
+    relevant = _relevant(block, rel)
     codes = block.first(k)
     known = _levels(block) > 0
     expected = known.sum() - known.cumsum() + 1  # by the number of queries: how many greater ones there are, and 1
@@ -137,7 +195,7 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
     ranks = np.arange(1.0, len(codes) + 1)[:, np.newaxis]
     ahead = np.maximum(expected[_consumers(block, codes)] - ranks, 0)
     length = np.maximum((codes >= 0).sum(axis=0), 1).astype(np.float64)
-    return divide(sum_down(ahead * (block.grades[: len(codes)] >= rel)), length * block.n_documents)
+    return divide(sum_down(ahead * relevant[: len(codes)]), length * block.n_documents)
 
 
 def diversity(block: CatalogueBlock, *, feature: str, k: int | None = None) -> Floats:

@@ -14,6 +14,7 @@ from rankledger.metrics import (
     blended,
     cascade,
     catalogue,
+    counts,
     diversity,
     gain,
     ranking,
@@ -34,6 +35,7 @@ BINARY = {"rel": ("gain", "binary")}
 DISCOUNT = {"base": ("discount", "jarvelin")} | BINARY
 GRADED = BINARY | {"max_grade": ("gain", "graded")}
 EXPONENTIAL = {"max_grade": ("grades", "exponential")}
+PATIENCE = {"p": ("discount", "geometric"), "t": ("discount", "inverse_square")}
 STOPPING = {"gamma": ("stop", "rank_biased")}
 SMOOTHED = {"alpha": ("divergence", "kl")}
 CONSUMED: tuple[Need, ...] = ("documents", "interactions")
@@ -50,23 +52,28 @@ _TABLE = (
     Metric("f1", sets.f1, "F1", additive=True),
     Metric("f", sets.f, "F measure", additive=True),
     Metric("set_map", sets.set_map, "Average precision of a set"),
+    Metric("mar", sets.mar, "Mean average recall"),
     Metric("success", sets.success, "Success"),
-    Metric("tp", sets.tp, "True positives", COUNT, additive=True),
-    Metric("fp", sets.fp, "False positives", COUNT, direction="lower", additive=True),
-    Metric("fn", sets.fn, "False negatives", COUNT, direction="lower", additive=True),
-    Metric("tn", sets.tn, "True negatives", COUNT, needs=("documents",), additive=True),
-    Metric("utility", sets.utility, "Utility", (-INF, INF), additive=True),
-    _number("num_ret", sets.num_ret, "Documents retrieved"),
-    _number("num_rel", sets.num_rel, "Relevant documents"),
+    Metric("tp", counts.tp, "True positives", COUNT, additive=True),
+    Metric("fp", counts.fp, "False positives", COUNT, direction="lower", additive=True),
+    Metric("fn", counts.fn, "False negatives", COUNT, direction="lower", additive=True),
+    Metric("tn", counts.tn, "True negatives", COUNT, needs=("documents",), additive=True),
+    Metric(
+        "fallout", counts.fallout, "Fall-out", direction="lower", needs=("documents",), undefined="skip", additive=True
+    ),
+    Metric("utility", counts.utility, "Utility", (-INF, INF), additive=True),
+    _number("num_ret", counts.num_ret, "Documents retrieved"),
+    _number("num_rel", counts.num_rel, "Relevant documents"),
     # Cut at a depth, what stands between the best and the worst grades counts.
     _number(
-        "num_nonrel_judged_ret", sets.num_nonrel_judged_ret, "Judged non-relevant documents retrieved", monotone=False
+        "num_nonrel_judged_ret", counts.num_nonrel_judged_ret, "Judged non-relevant documents retrieved", monotone=False
     ),
-    Metric("judged", sets.judged, "Judged share", direction="neither", undefined="skip", additive=True),
-    Metric("unjudged", sets.unjudged, "Unjudged share", direction="neither", additive=True),
+    Metric("judged", counts.judged, "Judged share", direction="neither", undefined="skip", additive=True),
+    Metric("unjudged", counts.unjudged, "Unjudged share", direction="neither", additive=True),
     Metric("rr", ranking.rr, "Reciprocal rank"),
     Metric("ap", ranking.ap, "Average precision"),
     Metric("gmap", ranking.gmap, "Geometric mean of average precision", aggregation=GEOMETRIC_MEAN),
+    Metric("yaap", ranking.yaap, "Smoothed average precision", (-INF, INF)),
     Metric("rprec", ranking.rprec, "R-precision", additive=True),
     Metric("rprec_mult", ranking.rprec_mult, "R-precision at a multiple of R", additive=True),
     Metric("rp", ranking.rp, "Tie-aware R-precision", additive=True),
@@ -76,7 +83,7 @@ _TABLE = (
     Metric("bpref", ranking.bpref, "Binary preference"),
     Metric("gm_bpref", ranking.gm_bpref, "Geometric mean of binary preference", aggregation=GEOMETRIC_MEAN),
     Metric("infap", ranking.infap, "Inferred average precision", monotone=False),
-    Metric("bing", ranking.bing, "Binary G"),
+    Metric("bing", gain.bing, "Binary G"),
     Metric("cg", gain.cg, "Cumulative gain", COUNT, additive=True, conditions=BINARY),
     Metric("dcg", gain.dcg, "Discounted cumulative gain", COUNT, additive=True, conditions=DISCOUNT),
     Metric("ndcg", gain.ndcg, "nDCG", additive=True, conditions=DISCOUNT),
@@ -95,6 +102,7 @@ _TABLE = (
     Metric("sdcg", reading.sdcg, "Scaled DCG", additive=True),
     Metric("insq", reading.insq, "INSQ", additive=True),
     Metric("inst", reading.inst, "INST", monotone=False),
+    Metric("nearly_err", reading.nearly_err, "Not (but nearly) ERR", conditions=PATIENCE, monotone=False),
     Metric("bpm", reading.bpm, "Bejeweled player model", monotone=False),
     Metric("rankscore", cascade.rankscore, "Rank score", additive=True),
     _error("kendall_distance", agreement.kendall_distance, "Kendall tau distance", monotone=False),
@@ -124,12 +132,14 @@ _TABLE = (
     Metric("ap_ia", diversity.ap_ia, "Intent-aware average precision", needs=("subtopics",), monotone=False),
     Metric("p_ia", diversity.p_ia, "Intent-aware precision", needs=("subtopics",), additive=True),
     Metric("strec", diversity.strec, "Subtopic recall", needs=("subtopics",), monotone=False),
-    Metric("user_coverage", sets.user_coverage, "User coverage", additive=True),
+    Metric("user_coverage", counts.user_coverage, "User coverage", additive=True),
     Metric("item_coverage", catalogue.item_coverage, "Item coverage", needs=("documents",)),
     Metric("gini", catalogue.gini, "Gini index", direction="lower", needs=("documents",)),
     Metric("entropy", catalogue.entropy, "Shannon entropy", COUNT),
     Metric("personalization", catalogue.personalization, "Personalization"),
     _consumption("novelty", recommendation.novelty, "Novelty", COUNT),
+    Metric("efd", recommendation.efd, "Expected free discovery", COUNT, needs=("interactions",)),
+    Metric("epc", recommendation.epc, "Expected popularity complement", needs=("interactions",)),
     _consumption("popularity", recommendation.popularity, "Popularity", COUNT, direction="neither"),
     _consumption("tail_share", recommendation.tail_share, "Tail share"),
     Metric("serendipity", recommendation.serendipity, "Serendipity", needs=CONSUMED),

@@ -19,17 +19,23 @@ import numpy as np
 
 from rankledger.metrics import conventional_scores
 from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, Aggregation, contributions
-from rankledger.metrics.block import Bools, Floats, JudgedBlock
+from rankledger.metrics.block import Bools, Floats, JudgedBlock, sum_down
 from rankledger.metrics.conventions import Conventions, Profile
-from rankledger.metrics.measure import Measure
+from rankledger.metrics.gain import dcg, g, ndcg, ndcg_rel, rndcg
+from rankledger.metrics.measure import Measure, external_measure
+from rankledger.metrics.preferences import PREFERENCE_NAMES
+from rankledger.metrics.ranking import ap
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.results import Estimate, Scores
 
-__all__ = ["VERSIONS", "Printout", "TrecLine", "relevance_strings", "trec_lines"]
+__all__ = ["FORMATS", "VERSIONS", "Printout", "TrecLine", "computed_rows", "relevance_strings", "trec_lines"]
 
 VERSIONS: Mapping[str, str] = MappingProxyType({"trec_eval": "9.0.4", "trec_eval_10": "10.0"})
 """The profiles whose output can be printed, and the versions of trec_eval that they stand for."""
+
+FORMATS = ("qrels", "qrels_jg", "prefs", "qrels_prefs")
+"""The formats of judgments."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,8 @@ class TrecLine:
         combine: makes one value of several measures'.
         of_all: what is summed for all queries together, where it is another measure than that of each.
         length: of `relevance`, how many documents it shows.
+        form: the format of judgments that it needs; empty if any will do.
+        compute: gives the values of a block, where they are no measure's: what is measured then stands for them.
     """
 
     name: str
@@ -52,6 +60,8 @@ class TrecLine:
     combine: Callable[[Sequence[Floats]], Floats] = operator.itemgetter(0)
     of_all: Measure | None = None
     length: int = 0
+    form: Literal["qrels", "qrels_jg", "prefs", ""] = "qrels"
+    compute: Callable[[JudgedBlock], Floats] | None = None
 
     @property
     def aggregation(self) -> Aggregation:
@@ -75,7 +85,7 @@ _Entry = Callable[[str, str, _New], list[TrecLine]]  # the lines of a name, of w
 
 
 def _fixed(kind: Literal["tag", "queries"]) -> _Entry:
-    return lambda name, _written, _new: [TrecLine(name, kind)]
+    return lambda name, _written, _new: [TrecLine(name, kind, form="")]
 
 
 def _value(kind: Literal["sum", "mean"], metric: str) -> _Entry:
@@ -98,13 +108,48 @@ def _at_points(metric: str, parameter: str, usual: str) -> _Entry:
     return entry
 
 
-def _with_gains(metric: str) -> _Entry:
+def _with_gains(metric: str, function: Callable[[JudgedBlock], Floats]) -> _Entry:
+    """A measure of gains, which the function gives for a block whose grades are the gains that were written."""
+
     def entry(name: str, written: str, new: _New) -> list[TrecLine]:
-        if written:
-            raise ValueError("grades are gains here; write the gains into the judgments as grades")
-        return [TrecLine(name, "mean", (new(metric),))]
+        if not written and metric:
+            return [TrecLine(name, "mean", (new(metric),))]
+        gains = dict(map(_gain, written.split(","))) if written else {}
+
+        needs_relevant = new("num_rel").parameters["rel"] if metric == "rndcg" else None
+
+        def compute(block: JudgedBlock) -> Floats:
+            found = function(_regraded(block, gains))
+            return found if needs_relevant is None else np.where(block.n_relevant(needs_relevant) > 0, found, 0.0)
+
+        line = _named(name, written)
+        return [TrecLine(line, "mean", (external_measure(line),), compute=compute)]
 
     return entry
+
+
+def _gain(written: str) -> tuple[float, float]:
+    grade, _, gain = written.partition("=")
+    if not grade.isdecimal() or not gain or _numbers(gain)[0] < 0:
+        raise ValueError(f"'{written}' gives no grade a gain of at least 0, as in 1=3.5")
+    return float(grade), _numbers(gain)[0]
+
+
+def _regraded(block: JudgedBlock, gains: Mapping[float, float]) -> JudgedBlock:
+    """The block with gains for grades; grades that have none keep themselves."""
+    grades, judged = block.grades.copy(), block.judged_grades.copy()
+    for grade, gain in gains.items():
+        grades[block.grades == grade] = judged[block.judged_grades == grade] = gain
+    return replace(block, grades=grades, judged_grades=-np.sort(-judged, axis=0))
+
+
+def _of_groups(entry: _Entry) -> _Entry:
+    """The lines of a measure that is averaged over groups of judgments."""
+    return lambda name, written, new: [replace(line, form="qrels_jg") for line in entry(name, written, new)]
+
+
+def _preference(kind: Literal["sum", "mean"]) -> _Entry:
+    return lambda name, _written, _new: [TrecLine(name, kind, (external_measure(name),), form="prefs")]
 
 
 def _with_persistence(metric: str, **given: float) -> _Entry:
@@ -153,6 +198,18 @@ def _set_f(name: str, written: str, new: _New) -> list[TrecLine]:
     return [TrecLine(_named(name, written), "mean", (new("p"), new("r")), combine)]
 
 
+def _yaap(name: str, _written: str, new: _New) -> list[TrecLine]:
+    rel = new("ap").parameters["rel"]
+
+    def compute(block: JudgedBlock) -> Floats:  # the metric adds up logarithms, which rounds otherwise
+        summed = sum_down(ap.terms(block, rel=rel).terms)
+        return np.asarray(np.log((1 + summed) / (1 + block.n_relevant(rel) - summed)))
+
+    return [TrecLine(name, "mean", (external_measure(name),), compute=compute)]
+
+
+_ANY_GAIN = 1e-300
+_MULTIPLES = ".2,.4,.6,.8,1,1.2,1.4,1.6,1.8,2"
 _ELEVEN = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
 _TABLE: Mapping[str, _Entry] = {
     "runid": _fixed("tag"),
@@ -171,15 +228,16 @@ _TABLE: Mapping[str, _Entry] = {
     "recall": _cut("r"),
     "infAP": _value("mean", "infap"),
     "gm_bpref": _value("mean", "gm_bpref"),
-    "Rprec_mult": _at_points("rprec_mult", "factor", ".2,.4,.6,.8,1,1.2,1.4,1.6,1.8,2"),
+    "Rprec_mult": _at_points("rprec_mult", "factor", _MULTIPLES),
     "utility": _utility,
     "11pt_avg": _eleven_points,
     "binG": _value("mean", "bing"),
-    "G": _with_gains("g"),
-    "dcg": _with_gains("dcg"),
-    "ndcg": _with_gains("ndcg"),
-    "ndcg_rel": _with_gains("ndcg_rel"),
-    "Rndcg": _with_gains("rndcg"),
+    "G": _with_gains("g", g),
+    "dcg": _with_gains("dcg", dcg),
+    "ideal_dcg": _with_gains("", lambda block: dcg(block.ideal())),
+    "ndcg": _with_gains("ndcg", ndcg),
+    "ndcg_rel": _with_gains("ndcg_rel", ndcg_rel),
+    "Rndcg": _with_gains("rndcg", lambda block: rndcg(block, rel=_ANY_GAIN)),
     "ndcg_cut": _cut("ndcg"),
     "map_cut": _cut("ap"),
     "relative_P": _cut("relative_p"),
@@ -190,14 +248,22 @@ _TABLE: Mapping[str, _Entry] = {
     "set_map": _value("mean", "set_map"),
     "set_F": _set_f,
     "num_nonrel_judged_ret": _value("sum", "num_nonrel_judged_ret"),
+    **{name: _preference("sum" if name.startswith("prefs_num") else "mean") for name in PREFERENCE_NAMES},
+    "map_avgjg": _of_groups(_value("mean", "ap")),
+    "P_avgjg": _of_groups(_cut("p")),
+    "Rprec_mult_avgjg": _of_groups(_at_points("rprec_mult", "factor", _MULTIPLES)),
+    "yaap": _yaap,
     "rbp": _with_persistence("rbp", rel=1),  # whatever the level
     "rbp_resid": _with_persistence("rbp_resid"),
     "unj": _cut("unjudged", "5,10,20"),
 }
-_SINCE_10 = {"dcg", "rbp", "rbp_resid", "unj"}
+_SINCE_10 = {"dcg", "ideal_dcg", "rbp", "rbp_resid", "unj"}
 _GROUPS: Mapping[str, tuple[str, ...]] = {
     "official": tuple(_TABLE)[:12],
-    "all_trec": tuple(name for name in _TABLE if name != "dcg"),
+    "all_trec": tuple(name for name in _TABLE if not re.fullmatch("(ideal_)?dcg|yaap|prefs_.*|.*_avgjg", name)),
+    "all_prefs": ("runid", "num_q", *PREFERENCE_NAMES),
+    "prefs": ("runid", "num_q", *PREFERENCE_NAMES[:6]),
+    "qrels_jg": ("runid", "num_q", "map_avgjg", "P_avgjg", "Rprec_mult_avgjg"),
     "set": (
         *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility"),
         *("set_P", "set_recall", "set_relative_P", "set_map", "set_F"),
@@ -206,16 +272,17 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def trec_lines(names: Sequence[str], profile: Profile, *, level: int) -> tuple[TrecLine, ...]:
+def trec_lines(names: Sequence[str], profile: Profile, *, level: int, form: str) -> tuple[TrecLine, ...]:
     """The lines of these measures, in trec_eval's order.
 
     Args:
         names: as they stand after `-m`, such as `map`, `P.5,10` or `official`; the first parameters of a name hold.
         profile: one of `VERSIONS`.
         level: the least grade that is relevant.
+        form: the format of the judgments, one of `FORMATS`.
 
     Raises:
-        InputError: there is no such measure, or its parameters are wrong.
+        InputError: there is no such measure, its parameters are wrong, or it needs another format.
     """
     known = {name for name in _TABLE if profile.name == "trec_eval_10" or name not in _SINCE_10}
     wanted: set[str] = set()
@@ -236,6 +303,9 @@ def trec_lines(names: Sequence[str], profile: Profile, *, level: int) -> tuple[T
             lines += _TABLE[name](name, parameters.get(name, ""), functools.partial(_measure, profile, level))
         except ValueError as error:
             raise InputError(f"{name}.{parameters[name]}: {error}") from None
+    for line in lines:
+        if line.form not in ("", form.removeprefix("qrels_") if form == "qrels_prefs" else form):
+            raise InputError(f"{line.name} needs judgments in the format {line.form}: write -R {line.form}")
     return tuple(lines)
 
 
@@ -274,6 +344,7 @@ def _distinct(numbers: Sequence[_Real]) -> list[_Real]:
 
 
 _FORMATS = {"relevance": "'%s'", "sum": "%d", "mean": "%6.4f"}
+_MISSING_Z = -1_000_000.0  # what no mean and deviation are given for
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,6 +356,7 @@ class Printout:
         scores: of the lines' measures, for every judged query.
         relevance: the queries' strings, where a line asks for them.
         complete: whether all judged queries count (`-c`), or those with output alone.
+        z_scores: by query and name, the mean and deviation that make a z-score of a value (`-Z`); None prints values.
         shows_missing: whether with `-c` a query without output is one like any other, as in version 10; in version 9 it
             has no lines of its own and adds 0 to a mean, whatever an empty ranking scores.
     """
@@ -294,6 +366,7 @@ class Printout:
     relevance: Sequence[str]
     complete: bool
     shows_missing: bool
+    z_scores: Mapping[tuple[str, str], tuple[float, float]] | None = None
 
     @cached_property
     def counted(self) -> Bools:
@@ -308,6 +381,15 @@ class Printout:
         """(Q,): the line's values, NaN where undefined."""
         values = line.combine([self._rows[measure] for measure in line.measures])
         return values if self.shows_missing or line.kind == "sum" else np.where(self.scores.missing, 0.0, values)
+
+    def _added(self, line: TrecLine) -> Floats:
+        """(Q,): what each query adds to the sum of all."""
+        added = _summands(line.aggregation, self._values(line))
+        if self.z_scores is None:
+            return added
+        known = (self.z_scores.get((query_id, line.name)) for query_id in self.scores.query_ids)
+        found = np.array([_z_score(value, own) for value, own in zip(added.tolist(), known, strict=True)])
+        return found if self.shows_missing else np.where(self.scores.missing, added, found)
 
     def averaged(self) -> Scores:
         """The scores of the lines that have a mean, for the queries that count: what intervals are of."""
@@ -331,10 +413,10 @@ class Printout:
         columns = [
             [self.relevance[query] for query in np.flatnonzero(shown).tolist()]
             if line.kind == "relevance"
-            else _summands(MEAN, self._values(line)[shown]).tolist()
+            else self._added(line)[shown].tolist()
             for line in lines
         ]
-        template = "".join(f"{line.name:<22}\t\0\t{_FORMATS[line.kind]}\n" for line in lines)
+        template = "".join(f"{self._head(line)}\t\0\t{self._format(line)}\n" for line in lines)
         for query_id, *values in zip(self.scores.query_ids[shown], *columns, strict=True):
             yield template.replace("\0", query_id.replace("%", "%%")) % tuple(values)
 
@@ -349,24 +431,54 @@ class Printout:
         for line in self.lines:
             if line.kind != "relevance":
                 beside = next(ends, "") if line.kind == "mean" else ""
-                yield f"{line.name:<22}\tall\t{self._total(line, tag)}{beside}\n"
+                yield f"{self._head(line)}\tall\t{self._total(line, tag)}{beside}\n"
+
+    def _head(self, line: TrecLine) -> str:
+        is_value = line.kind not in ("tag", "relevance")
+        return f"{'Z' if self.z_scores is not None and is_value else ''}{line.name:<22}"
+
+    def _format(self, line: TrecLine) -> str:
+        return _FORMATS["mean" if self.z_scores is not None and line.kind == "sum" else line.kind]
 
     def _total(self, line: TrecLine, tag: str) -> str:
         n_queries = int(self.counted.sum())
         if line.kind in ("tag", "queries"):
-            return tag if line.kind == "tag" else str(n_queries)
+            return tag if line.kind == "tag" else str(n_queries) if self.z_scores is None else f"{n_queries:6.4f}"
+        added = self._added(line)[self.counted]
+        total = np.cumsum(added)[-1]
+        if line.kind == "sum" and self.z_scores is not None:
+            return f"{total:6.4f}"
         if line.kind == "sum":
             measure = line.of_all if line.of_all is not None and self.complete else line.measures[0]
             return f"{self._rows[measure][self.counted].sum():.0f}"
-        total = np.cumsum(_summands(line.aggregation, self._values(line)[self.counted]))[-1]
         return f"{line.aggregation.backward(total / n_queries):6.4f}"
+
+
+def computed_rows(joined: Joined, conventions: Conventions, lines: Sequence[TrecLine]) -> Mapping[Measure, Floats]:
+    """(Q,) each: the values of the lines that compute their own."""
+    blocks = [conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)]
+    return {
+        line.measures[0]: np.concatenate([line.compute(block) for block in blocks]) for line in lines if line.compute
+    }
+
+
+def _judged(joined: Joined) -> Iterator[JudgedBlock]:
+    return (block for block in joined.blocks if isinstance(block, JudgedBlock))
+
+
+def _z_score(value: float, known: tuple[float, float] | None) -> float:
+    if known is None:
+        return _MISSING_Z
+    mean, deviation = known
+    if deviation:
+        return (value - mean) / deviation
+    return 0.0 if value == mean else _MISSING_Z
 
 
 def relevance_strings(joined: Joined, conventions: Conventions, length: int) -> list[str]:
     """What each query's first documents are judged, a sign each: `-` not, `.` negative, `>` above 9."""
     found = []
-    blocks = (block for block in joined.blocks if isinstance(block, JudgedBlock))
-    for block in (conventional_scores.apply_conventions(block, conventions) for block in blocks):
+    for block in (conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)):
         for query, n_retrieved in enumerate(block.n_retrieved):
             signs = ["-"] * min(length, int(n_retrieved))
             for rank, grade in zip(block.ranks[:, query], block.grades[:, query], strict=True):

@@ -170,6 +170,30 @@ def iprec(query: PlainQuery, *, recall: float, rel: float = 1, recall_points: st
     return best
 
 
+def yaap(query: PlainQuery, *, rel: float = 1) -> float:
+    """The odds of the sum of precisions, with one relevant document more on both sides."""
+    n_relevant = _n_relevant(query, rel)
+    summed = ap(query, rel=rel) * n_relevant if n_relevant else 0.0
+    return math.log((1 + summed) / (1 + n_relevant - summed))
+
+
+def mar(query: PlainQuery, *, k: int, rel: float = 1, at: str = "ranks") -> float:
+    """Recall after recall."""
+    n_relevant = _n_relevant(query, rel)
+    if not n_relevant:
+        return NAN
+    recalls = [r(query, k=rank, rel=rel) for rank in range(1, k + 1)]
+    if at == "ranks":
+        return sum(recalls) / k
+    return sum(recalls[rank - 1] for rank in _hit_ranks(query, k, rel)) / min(n_relevant, k)
+
+
+def fallout(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> float:
+    """The share of those that are not relevant."""
+    others = math.nan if query.n_documents is None else query.n_documents - _n_relevant(query, rel)
+    return fp(query, k=k, rel=rel) / others if others else NAN
+
+
 def ap11(query: PlainQuery, *, rel: float = 1, recall_points: str = "truncate") -> float:
     """The mean of `iprec` at 0.0, 0.1 … 1.0."""
     levels = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -611,6 +635,26 @@ def inst(query: PlainQuery, *, t: float = 1.0, k: int | None = None, max_grade: 
     return _walked(_scaled(query, k, max_grade), lambda gained: 2 * t - 1 - gained, k)
 
 
+def nearly_err(
+    query: PlainQuery, *, k: int, discount: str = "none", p: float = 0.9, t: float = 1.0, max_grade: float | None = None
+) -> float:
+    """The reader goes on by a chance that the discount gives, where the document did not satisfy."""
+    goes_on: Callable[[int], float] = {
+        "none": lambda _: 1.0,
+        "reciprocal": lambda rank: rank / (rank + 1),
+        "geometric": lambda _: p,
+        "inverse_square": lambda rank: ((rank + 2 * t - 1) / (rank + 2 * t)) ** 2,
+    }[discount]
+    gains = _scaled(query, k, max_grade)
+    weight, total, read = 1.0, 0.0, 0.0
+    for rank in range(1, k + 1):
+        gain = gains[rank - 1] if rank <= len(gains) else 0.0
+        total += weight * gain
+        read += weight
+        weight *= goes_on(rank) * (1 - gain)
+    return total / read
+
+
 def bpm(query: PlainQuery, *, k: int, t: float = 1.0, max_grade: float | None = None) -> float:
     """The reader reads until t is gained, or k documents are read, if there are so many or not."""
     total = 0.0
@@ -787,6 +831,7 @@ def strec(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float 
 
 _JUDGED = (
     *(p, r, f1, f, success, tp, fp, fn, tn, judged, user_coverage, rr, ap, rprec, rp, avg_rp, iprec, ap11, bpref),
+    *(yaap, mar, fallout, nearly_err),
     *(cg, dcg, ndcg, rbp, err, rankscore, kendall_distance, kendall_tau),
     *(num_ret, num_rel, num_nonrel_judged_ret, utility, unjudged, relative_p, set_map, rprec_mult, infap, bing),
     *(rndcg, ndcg_rel, g, rbp_resid),
@@ -801,12 +846,32 @@ ORACLE: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def rbo(one: Sequence[str], other: Sequence[str], *, k: int | None = None, p: float = 0.9) -> float:
-    """Equation 32 of Webber, Moffat & Zobel as it is printed: S is the shorter list and L the longer one."""
+def rbo(
+    one: Sequence[str], other: Sequence[str], *, k: int | None = None, p: float = 0.9, form: str = "extrapolated"
+) -> float:
+    """Equation 32 of Webber, Moffat & Zobel as it is printed: S is the shorter list and L the longer one.
+
+    Least and greatest are walked down the depths: of what is not seen, nothing or as much as there can be is shared.
+    """
     short, long = sorted((one[:k], other[:k]), key=len)
     s, l = len(short), len(long)  # noqa: E741
+    if s + l == 0:
+        return NAN
+    if form != "extrapolated":
+        depths = range(1, 3_000)
+        seen = [len(set(short[:depth]) & set(long[:depth])) for depth in depths]
+        unseen = [max(depth - s, 0) + max(depth - l, 0) for depth in depths]
+        shares = [
+            [
+                min(depth, found + (more if most else 0)) / depth
+                for depth, found, more in zip(depths, seen, unseen, strict=True)
+            ]
+            for most in (False, True)
+        ]
+        least, greatest = (sum((1 - p) * p**i * share for i, share in enumerate(found)) for found in shares)
+        return least if form == "minimum" else greatest - least
     if s == 0:
-        return NAN if l == 0 else 0.0
+        return 0.0
     shared = [len(set(short[:depth]) & set(long[:depth])) for depth in range(l + 1)]
     agreed = sum(shared[d] / d * p**d for d in range(1, l + 1))
     assumed = sum(shared[s] * (d - s) / (s * d) * p**d for d in range(s + 1, l + 1))
@@ -858,6 +923,34 @@ def novelty(found: PlainCatalogue, query: int, *, k: int | None = None, share: s
     sizes = [len(set(consumed)) for consumed in found.consumed if consumed]
     total = len(sizes) if share == "queries" else sum(sizes)
     return _mean([-math.log2(max(1, _consumers(found, document)) / total) for document in found.lists[query][:k]])
+
+
+def _discovered(found: PlainCatalogue, query: int, k: int | None, rel: float, worths: Sequence[float]) -> float:
+    shown = found.lists[query][:k]
+    if not shown or not any(found.consumed):
+        return NAN
+    total = sum(
+        worth / math.log2(rank + 1)
+        for rank, (document, worth) in enumerate(zip(shown, worths, strict=True), start=1)
+        if found.grades[query].get(document, 0) >= rel
+    )
+    return total / sum(1 / math.log2(rank + 1) for rank in range(1, len(shown) + 1))
+
+
+def efd(found: PlainCatalogue, query: int, *, k: int | None = None, rel: float = 1) -> float:
+    """Bits that an interaction with the document tells, where relevant."""
+    total = sum(len(set(consumed)) for consumed in found.consumed)
+    worths = (
+        [math.log2(total / max(1, _consumers(found, document))) for document in found.lists[query][:k]] if total else []
+    )
+    return _discovered(found, query, k, rel, worths)
+
+
+def epc(found: PlainCatalogue, query: int, *, k: int | None = None, rel: float = 1) -> float:
+    """The share of the queries that do not know the document, where relevant."""
+    total = sum(1 for consumed in found.consumed if consumed)
+    worths = [1 - _consumers(found, document) / total for document in found.lists[query][:k]] if total else []
+    return _discovered(found, query, k, rel, worths)
 
 
 def popularity(found: PlainCatalogue, query: int, *, k: int | None = None) -> float:
@@ -947,7 +1040,7 @@ def _kullback_leibler(p: Mapping[int, float], q: Mapping[int, float]) -> float:
 
 
 _OF_LISTS = (item_coverage, gini, entropy, personalization)
-_OF_A_LIST = (novelty, popularity, tail_share, serendipity, diversity, calibration)
+_OF_A_LIST = (novelty, efd, epc, popularity, tail_share, serendipity, diversity, calibration)
 
 CATALOGUE_ORACLE: Mapping[str, Callable[..., Any]] = {
     function.__name__: function for function in (*_OF_LISTS, *_OF_A_LIST)

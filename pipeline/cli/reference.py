@@ -75,6 +75,15 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
     help="Number of documents in the collection.",
 )
 @click.option(
+    "-R",
+    "--Rel_info_format",
+    "form",
+    type=click.Choice(["qrels", "qrels_jg", "prefs", "qrels_prefs"]),
+    default="qrels",
+    help="Format of QRELS.",
+)
+@click.option("-Z", "--Zscore", "z_scores", metavar="FILE", help="Print z-scores by the means in this file.")
+@click.option(
     "--profile",
     type=click.Choice(["trec_eval", "trec_eval_10"]),
     default="trec_eval",
@@ -101,6 +110,8 @@ def trec_eval(
     depth: int | None,
     judged_only: bool,
     n_documents: int,
+    form: str,
+    z_scores: str | None,
     profile: str,
     with_intervals: bool,
 ) -> None:
@@ -126,6 +137,8 @@ def trec_eval(
             judged_only=judged_only,
             n_documents=n_documents,
             intervals=with_intervals,
+            form=form,
+            z_scores=z_scores,
         )
     )
 

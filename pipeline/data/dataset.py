@@ -54,7 +54,6 @@ __all__ = [
     "odd_rankings",
     "read_dataset",
     "read_output",
-    "read_trec_files",
     "refuse_other_queries",
     "returns_any",
     "row_order",
@@ -473,43 +472,6 @@ def _cut_out(rows: Rows, query_id: str) -> Rows:
     """The rows of one query; where it has none, a row of another, which a join passes over, for none is no input."""
     own = _rows_of(rows, query_id)
     return rows.take(own if own.size else np.zeros(1, dtype=np.int64))
-
-
-_TAG = 5  # its place among the fields of a line
-
-
-def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> tuple[Joined, str]:
-    """Judgments and a ranking, joined, and the tag of the output, from the ranking's last line.
-
-    Args:
-        qrels: the path of the judgments; either may be `-`, standard input, or a pipe.
-        ranking: the path of the ranking.
-        conventions: say how scores are rounded and ties are broken.
-        n_documents: documents in the catalogue.
-
-    Raises:
-        InputError: a file is missing or malformed, a relevance is not a whole number, which trec_eval would cut down to
-            one, or the ranking's last line names no output.
-    """
-    judged = readers.read_judgments(Source(qrels, "trec", streams=True))
-    if judged.remarks:
-        raise InputError(f"{qrels}: {judged.remarks[0].partition(' (')[0]}; trec_eval has 4 fields; write them")
-    _refuse_fractions(judged)
-    ranges = readers.RankingRanges(Source(ranking, "trec", streams=True))
-    join = RankingJoin(index_judgments(judged, remedy="keep one"), conventions, Depths())
-    join.add_ranges(ranges)
-    joined, last = join.joined(ranking, float(n_documents)), ranges.last_fields
-    if len(last) <= _TAG:
-        raise InputError(f"{ranking}: the last line has no sixth field, the tag of the output; add it")
-    return joined, last[_TAG].decode("utf-8", errors="surrogateescape")
-
-
-def _refuse_fractions(judged: Rows) -> None:
-    fractions = np.flatnonzero(judged.values != np.trunc(judged.values))
-    if fractions.size:
-        row = int(fractions[0])
-        found = f"relevance {judged.values[row]:g} ({judged.place(row)}) is not a whole number"
-        raise InputError(f"{judged.path}: {found}, and trec_eval would truncate it; write whole grades")
 
 
 def refuse_other_queries(

@@ -73,6 +73,7 @@ _CHUNK = 1 << 17  # rows that are worked on at a time: a chunk fits into the cac
 _GREATEST_RATING = 1e100
 _JUDGMENTS = Kind(("query_id", "doc_id"), "relevance", ("query_id", "iteration", "doc_id", "relevance"))
 _SUBTOPICS = Kind((*_JUDGMENTS.ids, "subtopic"), "relevance", ("query_id", "subtopic", "doc_id", "relevance"))
+_PARTS = Kind((*_SUBTOPICS.ids, "part"), "relevance", ("query_id", "subtopic", "part", "doc_id", "relevance"))
 _RANKING = Kind(("query_id", "doc_id"), "score", ("query_id", "Q0", "doc_id", "rank", "score", "tag"))
 _RANKS = Kind(_RANKING.ids, "rank", _RANKING.trec)
 _RATINGS = Kind(("query_id", "doc_id"), "rating")
@@ -87,7 +88,12 @@ T = TypeVar("T")
 
 
 def read_judgments(
-    source: Source | str, *, subtopics: bool = False, folder: Path | None = None, _many: int = MANY_ROWS
+    source: Source | str,
+    *,
+    subtopics: bool = False,
+    parts: bool = False,
+    folder: Path | None = None,
+    _many: int = MANY_ROWS,
 ) -> Rows:
     """Relevance judgments: (query_id, doc_id, relevance); in TREC text query, iteration, document, relevance.
 
@@ -95,13 +101,14 @@ def read_judgments(
         source: the input, or its path.
         subtopics: whether documents are judged for subtopics: there is a further column `subtopic`, which in TREC text
             stands in the place of the iteration.
+        parts: whether subtopics have parts: in TREC text a field follows, and stands after a tab in the subtopic.
         folder: where the documents of many rows are kept in a temporary file; None for the system's.
 
     Raises:
         InputError: the file is missing, empty or malformed, changed while it was read, is larger or has longer ids than
             it may, or a relevance is not a finite number.
     """
-    return _read_rows(source, _SUBTOPICS if subtopics else _JUDGMENTS, folder, _many)
+    return _read_rows(source, _PARTS if parts else _SUBTOPICS if subtopics else _JUDGMENTS, folder, _many)
 
 
 def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score") -> Rows:
@@ -405,7 +412,9 @@ def _rows(path: str, files: tuple[InputFile, ...], kind: Kind, table: pa.Table, 
         )
         for batch in batches
     )
-    subtopics = concatenate([batch.column("subtopic") for batch in batches]) if "subtopic" in kind.ids else None
+    names = [name for name in ("subtopic", "part") if name in kind.ids]
+    columns = [concatenate([batch.column(name) for batch in batches]) for name in names]
+    subtopics = pc.binary_join_element_wise(*columns, "\t") if len(columns) > 1 else next(iter(columns), None)
     query_ids = batches[0].column(0).dictionary.to_pylist()
     return Rows(path, files, query_ids, chunks, place, subtopics)
 

@@ -67,6 +67,10 @@ READERS = {  # of cwl_eval, where a grade of 4 gains 1
     },
     **{f"BPM(T={t},max_rel=4)@{k}": f"bpm(t={t})@{k}" for t in (0.5, 2.0) for k in (1, 5, 100)},
     **{f"SDCG(max_rel=4)@{k}": f"sdcg@{k}" for k in CUTOFFS},
+    **{f"NERR8(max_rel=4)@{k}": f"nearly_err@{k}" for k in CUTOFFS},
+    **{f"NERR9(max_rel=4)@{k}": f"nearly_err(discount=reciprocal)@{k}" for k in CUTOFFS},
+    **{f"NERR10(p={p},max_rel=4)": f"nearly_err(discount=geometric,p={p})@1000" for p in (0.5, 0.9)},
+    **{f"NERR11(T={t},max_rel=4)": f"nearly_err(discount=inverse_square,t={t})@1000" for t in (1.0, 2.5)},
 }
 HARD = {"negative": True, "missing_queries": True, "unjudged_queries": True, "beyond_ascii": True}
 TIED = random_case(10, 400, **HARD)
@@ -131,7 +135,7 @@ def test_measures_with_an_order_of_their_own(tmp_path):
 
 
 def test_models_of_a_reader(tmp_path):
-    """INST, INSQ, BPM and SDCG, 15 measures of 400 queries without ties; cwl_eval reads 1,000 ranks."""
+    """INST, INSQ, BPM, SDCG and four NERR, 29 measures of 400 queries without ties; cwl_eval reads 1,000 ranks."""
     found, _ = ours(tmp_path, ABOVE_0, "ir_measures", [*READERS.values()])
 
     assert_agree(found, calc(ABOVE_0, READERS)[0])

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+import numpy as np
+
 from tests.golden.make_golden import random_data
 
 __all__ = ["COMMANDS", "FOLDER", "arguments", "expected_file", "main"]
@@ -47,6 +49,25 @@ COMMANDS: Mapping[tuple[str, str], str] = MappingProxyType(
         ("trec_eval_10", "complete"): "-q -c -m all_trec {binary_qrels} {ranking}",
         ("trec_eval_10", "graded"): "-q -c -m official -m ndcg -m Rndcg -m dcg -m unj.7 {qrels} {ranking}",
         ("trec_eval_10", "level"): "-c -l 2 -m official -m rbp.p=0.5 {binary_qrels} {ranking}",
+        ("trec_eval_10", "preferences"): "-q -m all_prefs -R prefs {preferences} {full_ranking}",
+        (
+            "trec_eval_10",
+            "preferences-complete",
+        ): "-qc -M 9 -m prefs -m prefs_avgjg_imp -R prefs {preferences} {ranking}",
+        (
+            "trec_eval_10",
+            "preferences-of-grades",
+        ): "-q -m all_prefs --Rel_info_format qrels_prefs {groups} {full_ranking}",
+        ("trec_eval_10", "groups"): "-q -m qrels_jg -R qrels_jg {groups} {full_ranking}",
+        ("trec_eval_10", "groups-level"): "-qc -l2 -M 12 -m P_avgjg.3,7 -m map_avgjg -R qrels_jg {groups} {ranking}",
+        **{
+            ("trec_eval_10", f"gains-{name}"): f"-q -m {name}.1=3,2=9,4=4 -m yaap {{qrels}} {{full_ranking}}"
+            for name in ("ndcg", "dcg", "ideal_dcg", "ndcg_rel", "Rndcg", "G")
+        },
+        ("trec_eval_10", "z-scores"): (
+            "-q -Z {z_scores} -m num_ret -m num_rel -m map -m gm_map -m recip_rank -m P.5 -m ndcg -m num_q -m runid "
+            "{qrels} {full_ranking}"
+        ),
         ("trec_eval_10", "parameters"): f"-m rbp_resid.p=0.5 {PARAMETERS} {{qrels}} {{full_ranking}}",
     }
 )
@@ -57,7 +78,12 @@ FILES = {
     "binary_qrels": "qrels.binary.txt",
     "ranking": "ranking.txt",
     "full_ranking": "ranking.full.txt",
+    "preferences": "preferences.txt",
+    "groups": "qrels.groups.txt",
+    "z_scores": "z-scores.txt",
 }
+VALUES = ("num_q", "num_ret", "num_rel", "map", "gm_map", "recip_rank", "P_5", "ndcg")
+"""What there are means and deviations of."""
 
 
 def arguments(command: str) -> list[str]:
@@ -97,6 +123,26 @@ def _write_data() -> None:
             f"{query} Q0 {doc} 1 {score!r} made" for query, scores in found.items() for doc, score in scores.items()
         ]
         _write(key, [*rows[1::2], *rows[::2]])
+    _write_judges(full)
+
+
+def _write_judges(ranking: Mapping[str, Mapping[str, float]]) -> None:
+    """Judges who rank documents once or twice, and who grade them; means and deviations."""
+    rng = np.random.default_rng(SEED)
+    preferences, groups, z_scores = [], [], []
+    for query, scores in ranking.items():
+        documents = [*scores, "missed-1", "missed-2", "missed-3"]
+        for judge in range(rng.integers(1, 4)):
+            levels = rng.integers(0, 4, len(documents))
+            for part in range(rng.integers(1, 3)):
+                some = rng.permutation(len(documents))[: rng.integers(2, 12)].tolist()
+                preferences += [f"{query} j{judge} r{part} {documents[place]} {levels[place]}" for place in some]
+            some = rng.permutation(len(documents))[: rng.integers(2, 12)].tolist()
+            groups += [f"{query} j{judge} {documents[place]} {levels[place]}" for place in some]
+        z_scores += [f"{query} {name} {rng.random():.4f} {rng.choice([0.0, 0.25, 1.5])}" for name in VALUES]
+    _write("preferences", preferences)
+    _write("groups", groups)
+    _write("z_scores", z_scores)
 
 
 def _write(key: str, lines: list[str]) -> None:

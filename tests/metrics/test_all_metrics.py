@@ -235,7 +235,7 @@ def mapped(
 
 
 COUNT_THE_LIST = (
-    *("p", "f1", "f", "fp", "tn", "judged", "user_coverage"),
+    *("p", "f1", "f", "fp", "tn", "fallout", "judged", "user_coverage"),
     *("relative_p", "set_map", "utility", "num_ret", "unjudged", "rndcg", "rbp_resid"),
 )
 
@@ -382,13 +382,29 @@ def test_nothing_beats_the_ideal_ranking(texts, block_of, scored):
 
 
 UNDEFINED_WITHOUT_RELEVANT = {
-    *("r", "f1", "f", "success", "rr", "ap", "rprec", "rp", "avg_rp", "iprec", "ap11", "bpref", "ndcg", "rankscore"),
+    *(
+        "r",
+        "f1",
+        "f",
+        "mar",
+        "success",
+        "rr",
+        "ap",
+        "rprec",
+        "rp",
+        "avg_rp",
+        "iprec",
+        "ap11",
+        "bpref",
+        "ndcg",
+        "rankscore",
+    ),
     *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "rndcg", "ndcg_rel", "g"),
     *("q_measure", "o_measure", "p_measure", "p_plus", "ncu", "nerr", "compat"),
     *("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec"),
 }
 DO_NOT_LOOK_FOR_RELEVANT = (
-    *("fp", "tn", "judged", "user_coverage", "kendall_distance", "kendall_tau", "ap_corr"),
+    *("fp", "tn", "fallout", "judged", "user_coverage", "kendall_distance", "kendall_tau", "ap_corr"),
     *("utility", "num_ret", "num_nonrel_judged_ret", "unjudged", "rbp_resid"),
 )
 
@@ -418,6 +434,7 @@ def test_nothing_retrieved(texts):
             "num_rel": 1.0,
         }
         other["ap_corr"] = np.nan
+        other["yaap"] = -np.log(2)
         measure = parsed(text)
         if measure.metric.name == "utility":
             other["utility"] = measure.parameters["c"] + 9 * measure.parameters["d"]

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankledger.metrics.sets import fn, fp, num_nonrel_judged_ret, num_rel, num_ret, tn, tp, user_coverage, utility
+from rankledger.metrics.counts import (
+    fallout,
+    fn,
+    fp,
+    num_nonrel_judged_ret,
+    num_rel,
+    num_ret,
+    tn,
+    tp,
+    user_coverage,
+    utility,
+)
 from tests.support.blocks import plain_block, ranked
 
 # Ranks 1 to 6: relevant, unjudged, grade 0, grade 2, grade -1, relevant; missed: grades 1 and 0; 20 documents in all.
@@ -85,3 +96,18 @@ def test_utility_needs_the_catalogue_only_where_the_rest_is_worth_something():
 
     assert utility(block, a=2).tolist() == [1]
     np.testing.assert_array_equal(utility(block, a=2, d=1), [np.nan])
+
+
+def test_fallout():
+    """Of ten documents two are relevant; three of the other eight were retrieved, two of them within two ranks."""
+    block = plain_block([ranked(0, None, 1, 0, missed=[1], n_documents=10)])
+
+    assert fallout(block) == [3 / 8]
+    assert fallout(block, k=2) == [2 / 8]
+
+
+def test_fallout_without_others_or_of_an_unknown_catalogue_is_undefined():
+    """The only document is relevant; nobody says how many there are."""
+    found = fallout(plain_block([ranked(1, n_documents=1), ranked(1)]))
+
+    np.testing.assert_array_equal(found, [np.nan, np.nan])

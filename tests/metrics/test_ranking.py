@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
-from rankledger.metrics.ranking import ap, ap11, avg_rp, bing, iprec, rp, rprec, rprec_mult, rr
+from rankledger.metrics.gain import bing
+from rankledger.metrics.ranking import ap, ap11, avg_rp, iprec, rp, rprec, rprec_mult, rr, yaap
 from tests.support.blocks import plain_block, ranked
 
 
@@ -218,3 +221,10 @@ def test_one_document_alone_keeps_its_bits(score):
         alone, beside, padded = plain_block([query]), plain_block([query, query]), plain_block([query], padding=3)
 
         assert score(alone).tolist() == score(beside)[:1].tolist() == score(padded).tolist()
+
+
+def test_yaap():
+    """Precisions 1 and 2/3 at the two that were found of three: ln((1 + 5/3) / (1 + 3 - 5/3)); nothing found: -ln 4."""
+    block = plain_block([ranked(1, 0, 1, missed=[1]), ranked(0, missed=[1, 1, 1]), ranked(0)])
+
+    assert yaap(block) == pytest.approx([math.log((8 / 3) / (7 / 3)), -math.log(4), 0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -92,7 +93,7 @@ def rankings(lists: Sequence[Sequence[str]]) -> Ranked:
     return Ranked(documents.astype(np.uint64), queries, ranks, np.array([float(len(found)) for found in lists]))
 
 
-def compared(one: Sequence[Sequence[str]], other: Sequence[Sequence[str]], **parameters: float) -> list[float]:
+def compared(one: Sequence[Sequence[str]], other: Sequence[Sequence[str]], **parameters: Any) -> list[float]:
     """The overlap of each list with the other model's."""
     return rbo(RankingsBlock(rankings(one), {"bm25": rankings(other)}), model="bm25", **parameters).tolist()
 
@@ -152,7 +153,7 @@ def pairs() -> tuple[list[str], list[str]]:
 def test_overlap_agrees_with_the_loops(text, pairs):
     """The kernel gives each of 300 pairs of lists what the equation gives, whichever of the two comes first."""
     measure = Measure.parse(text)
-    parameters = {"k": measure.k, "p": measure.parameters["p"]}
+    parameters = {"k": measure.k, "p": measure.parameters["p"], "form": measure.parameters["form"]}
     expected = [oracle.rbo(one, other, **parameters) for one, other in zip(*pairs, strict=True)]
     found = compared(*pairs, **parameters)
 
@@ -165,7 +166,7 @@ def test_overlap_agrees_with_the_loops(text, pairs):
 def test_no_neighbour_moves_a_bit_of_an_overlap(text, pairs):
     """A query alone has the bits that it has among 299 others."""
     measure = Measure.parse(text)
-    parameters = {"k": measure.k, "p": measure.parameters["p"]}
+    parameters = {"k": measure.k, "p": measure.parameters["p"], "form": measure.parameters["form"]}
     alone = [compared([one], [other], **parameters)[0] for one, other in zip(*pairs, strict=True)]
 
     np.testing.assert_array_equal(alone, compared(*pairs, **parameters))
@@ -197,3 +198,22 @@ def test_places_by_grade_and_by_row_agree(k, graded_block):
 
     assert len(graded_block.ranks) <= MANY_ROWS * len(np.unique(graded_block.judged_grades)) < len(long.ranks)
     np.testing.assert_array_equal(compat(long, k=k), compat(graded_block, k=k))
+
+
+def test_the_least_and_the_greatest_overlap_of_short_lists():
+    """a and b, p = 0.5: nothing shared is seen. At most the next two documents are b and a: all is shared from depth 2
+    on, which weighs 1 - 0.5. Of a and a, rank 1 weighs 0.5; if no other document is shared, depth d has 1/d: ln 2.
+    """
+    assert compared(["a"], ["b"], p=0.5, form="minimum") == [0]
+    assert compared(["a"], ["b"], p=0.5, form="residual") == pytest.approx([0.5])
+    assert compared(["a"], ["a"], p=0.5, form="minimum") == pytest.approx([math.log(2)])
+    assert compared(["a"], ["a"], p=0.5, form="residual") == pytest.approx([1 - math.log(2)])
+
+
+def test_the_extrapolated_overlap_lies_between_the_bounds(pairs):
+    """Of lists of any two lengths the minimum and the residual enclose it."""
+    least, guess, residual = (np.array(compared(*pairs, form=form)) for form in ("minimum", "extrapolated", "residual"))
+    both = ~np.isnan(guess) & (guess > 0)
+
+    assert (least[both] <= guess[both] + 1e-12).all()
+    assert (guess[both] <= least[both] + residual[both] + 1e-12).all()

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from rankledger.metrics.reading import bpm, insq, inst, sdcg
+from rankledger.metrics.reading import bpm, insq, inst, nearly_err, sdcg
 from tests.support.blocks import plain_block, ranked
 
 LIST = ranked(2, None, 1)
@@ -67,3 +67,40 @@ def test_bpm_refuses_a_goal_of_nothing():
     """Whoever wants nothing reads nothing."""
     with pytest.raises(ValueError, match="t must be above 0, found 0"):
         bpm(plain_block([LIST]), k=1, t=0, max_grade=2)
+
+
+def test_nearly_err_stops_where_a_document_satisfies():
+    """Gains of 1/2, 0 and 1/2: half of the readers go on. They read ranks 1 to 4 with chances 1, 1/2, 1/2 and 1/4; with
+    the discounts 1/i, 1, 1/4, 1/6 and 1/16; with 1/2^(i - 1), 1, 1/4, 1/8 and 1/32.
+    """
+    block = plain_block([ranked(1, None, 1)])
+
+    assert nearly_err(block, k=4, max_grade=2) == pytest.approx([(1 / 2 + 1 / 4) / (1 + 1 / 2 + 1 / 2 + 1 / 4)])
+    assert nearly_err(block, k=4, discount="reciprocal", max_grade=2) == pytest.approx(
+        [(1 / 2 + 1 / 12) / (1 + 1 / 4 + 1 / 6 + 1 / 16)]
+    )
+    assert nearly_err(block, k=4, discount="geometric", p=0.5, max_grade=2) == pytest.approx(
+        [(1 / 2 + 1 / 16) / (1 + 1 / 4 + 1 / 8 + 1 / 32)]
+    )
+
+
+def test_nearly_err_of_one_who_wants_t():
+    """Ranks weigh 1, 4/9 and 4/16 as for insq; nobody goes on after a perfect document at rank 2."""
+    block = plain_block([ranked(0, 2, 2)])
+
+    assert nearly_err(block, k=1000, discount="inverse_square", max_grade=2) == pytest.approx([(4 / 9) / (1 + 4 / 9)])
+
+
+def test_harmonic_weights_far_down():
+    """A gain of 1/2 at rank 1 halves all ranks below it: 1/2 over 1 and half of what 20,000 ranks weigh more."""
+    weights = float((1 / np.arange(2.0, 20_001)).sum())
+    found = nearly_err(plain_block([ranked(1)]), k=20_000, discount="reciprocal", max_grade=2)
+
+    assert found == pytest.approx([0.5 / (1 + weights / 2)], rel=1e-14)
+
+
+@pytest.mark.parametrize("p", [0, 1, float("nan")])
+def test_nearly_err_refuses_a_persistence_that_is_no_chance(p):
+    """Nobody reads on, or everybody does."""
+    with pytest.raises(ValueError, match="p must be between 0 and 1, found"):
+        nearly_err(plain_block([LIST]), k=3, discount="geometric", p=p, max_grade=2)

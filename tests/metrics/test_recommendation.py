@@ -11,7 +11,16 @@ import pytest
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
-from rankledger.metrics.recommendation import calibration, diversity, novelty, popularity, serendipity, tail_share
+from rankledger.metrics.recommendation import (
+    calibration,
+    diversity,
+    efd,
+    epc,
+    novelty,
+    popularity,
+    serendipity,
+    tail_share,
+)
 from tests.metrics.variants import CATALOGUE_VARIANTS, parsed
 from tests.oracle import CATALOGUE_ORACLE
 from tests.support.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
@@ -401,3 +410,30 @@ def test_novelty_where_nobody_consumed_anything(share):
     block = catalogue_block([[0, 1], []], 2, popularity=np.zeros(2), n_consumers=0)
 
     assert np.isnan(novelty(block, share=share)).all()
+
+
+# Discovery
+
+
+def test_expected_popularity_complement_and_free_discovery():
+    """Of 8 queries 4 know document 1 and 1 knows document 2, of 13 interactions. In the list 0 1 2 the last two are
+    relevant, at discounts 1 / log2 3 and 1/2 of 1 + 1 / log2 3 + 1/2; document 3, known to nobody, tells as much as 2.
+    """
+    one, two = 1 / math.log2(3), 1 / 2
+    block = recommended(
+        [0, 1, 2], [3, 2, 1], [], grades=np.array([[0, 2, np.nan], [1, np.nan, np.nan], [1, 0, np.nan]])
+    )
+    assert epc(block) == pytest.approx(
+        [(one / 2 + two * 7 / 8) / (1 + one + two), 1 / (1 + one + two), np.nan], nan_ok=True
+    )
+    assert efd(block)[:2] == pytest.approx(
+        [(one * math.log2(13 / 4) + two * math.log2(13)) / (1 + one + two), math.log2(13) / (1 + one + two)]
+    )
+    assert epc(block, rel=2)[:2] == pytest.approx([0, 1 / (1 + one + two)])
+
+
+def test_discovery_where_nobody_consumed_anything():
+    """Nothing is known of what is new."""
+    block = recommended([0], popularity=np.zeros(4), n_consumers=0, grades=np.ones((1, 1)))
+
+    assert np.isnan([*efd(block), *epc(block)]).all()

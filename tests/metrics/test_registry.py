@@ -15,6 +15,7 @@ from rankledger.metrics import (
     blended,
     cascade,
     catalogue,
+    counts,
     diversity,
     gain,
     ranking,
@@ -31,7 +32,7 @@ from rankledger.metrics.terms import Terms, from_terms
 from tests.support.each import each
 
 MODULES = (
-    *(agreement, blended, cascade, catalogue, diversity, gain),
+    *(agreement, blended, cascade, catalogue, counts, diversity, gain),
     *(ranking, rating, reading, recommendation, sets),
 )
 EVERY_METRIC = each("metric", METRICS)
@@ -46,6 +47,7 @@ def test_the_registry_holds_what_was_asked_for():
         num_nonrel_judged_ret rbp_resid unjudged
         q_measure nerr ap_corr compat rbo alpha_ndcg err_ia nrbp strec
         o_measure p_measure p_plus ncu sdcg insq inst bpm nerr_ia nnrbp ap_ia p_ia
+        nearly_err fallout mar yaap epc efd
     """
     assert set(asked.split()) <= set(METRICS)
 
@@ -145,7 +147,7 @@ NAMED = {("rbo", "model"), ("diversity", "feature"), ("calibration", "feature")}
 
 
 def test_which_cutoffs_and_parameters_are_required():
-    """Four metrics need a cutoff; `f` needs its beta, `iprec` its recall, others a model or a column to be named."""
+    """Six metrics need a cutoff; `f` needs its beta, `iprec` its recall, others a model or a column to be named."""
     required = {
         (name, parameter.name)
         for name, metric in METRICS.items()
@@ -153,7 +155,9 @@ def test_which_cutoffs_and_parameters_are_required():
         if parameter.required
     }
 
-    assert {name for name, metric in METRICS.items() if metric.cutoff == "required"} == {"rp", "sdcg", "bpm", "p_ia"}
+    assert {name for name, metric in METRICS.items() if metric.cutoff == "required"} == {
+        *("rp", "sdcg", "bpm", "p_ia", "mar", "nearly_err")
+    }
     assert required == {("f", "beta"), ("iprec", "recall"), ("rprec_mult", "factor"), *NAMED}
 
 
@@ -204,8 +208,12 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
         **{(name, "gain"): "linear" for name in ("o_measure", "p_measure", "p_plus", "ncu")},
         ("ncu", "stop"): "rank_biased",
         ("ncu", "gamma"): 0.95,
-        **{(name, "max_grade"): None for name in ("sdcg", "insq", "inst", "bpm")},
-        **{(name, "t"): 1.0 for name in ("insq", "inst", "bpm")},
+        **{(name, "max_grade"): None for name in ("sdcg", "insq", "inst", "nearly_err", "bpm")},
+        **{(name, "t"): 1.0 for name in ("insq", "inst", "nearly_err", "bpm")},
+        ("nearly_err", "discount"): "none",
+        ("nearly_err", "p"): 0.9,
+        ("mar", "at"): "ranks",
+        ("rbo", "form"): "extrapolated",
         ("nerr", "grades"): "exponential",
         ("nerr", "max_grade"): None,
         ("nerr", "continuation"): 1.0,
@@ -239,7 +247,7 @@ def test_a_document_is_relevant_from_grade_1_by_default():
         *("bpref", "rbp", "rankscore"),
         *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "utility", "num_rel", "rndcg"),
         *("num_nonrel_judged_ret", "alpha_ndcg", "err_ia", "nrbp", "strec", "serendipity", "cg", "dcg", "ndcg"),
-        *("nerr_ia", "nnrbp", "ap_ia", "p_ia"),
+        *("nerr_ia", "nnrbp", "ap_ia", "p_ia", "mar", "fallout", "yaap", "epc", "efd"),
     }
 
 
@@ -249,7 +257,7 @@ def test_directions():
 
     assert directions == {
         **dict.fromkeys(["fp", "fn", "kendall_distance", "mae", "mse", "rmse"], "lower"),
-        **dict.fromkeys(["rbp_resid", "gini", "calibration"], "lower"),
+        **dict.fromkeys(["rbp_resid", "gini", "calibration", "fallout"], "lower"),
         **dict.fromkeys(["judged", "unjudged", "num_ret", "num_rel", "num_nonrel_judged_ret"], "neither"),
         **dict.fromkeys(["rbo", "popularity"], "neither"),
     }
@@ -266,7 +274,7 @@ def test_inputs():
         "r2": "ratings",
         "explained_variance": "ratings",
         **dict.fromkeys(["item_coverage", "gini", "entropy", "personalization", "novelty", "popularity"], "catalogue"),
-        **dict.fromkeys(["tail_share", "serendipity", "diversity", "calibration"], "catalogue"),
+        **dict.fromkeys(["tail_share", "serendipity", "diversity", "calibration", "epc", "efd"], "catalogue"),
         "rbo": "rankings",
     }
 
@@ -287,6 +295,7 @@ def test_what_a_0_would_flatter_is_skipped():
 
     assert skipped == {
         *(
+            "fallout",
             "judged",
             "kendall_distance",
             "kendall_tau",

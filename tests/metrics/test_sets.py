@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankledger.metrics.sets import f, f1, fp, judged, p, r, relative_p, set_map, success, unjudged
+from rankledger.metrics.counts import fp, judged, unjudged
+from rankledger.metrics.sets import f, f1, mar, p, r, relative_p, set_map, success
 from tests.support.blocks import judged_block, plain_block, ranked
 
 # Ranks 1 to 6: relevant, unjudged, grade 0, grade 2, grade -1, relevant; missed: grades 1 and 0; 20 documents in all.
@@ -148,3 +149,12 @@ def test_average_precision_of_a_set():
     """P = 3/6 and R = 3/4: 9/24, whatever the order; nothing retrieved is 0."""
     assert set_map(BLOCK) == pytest.approx([9 / 24], abs=0)
     assert set_map(plain_block([ranked(0, None, 1, -1, 1, 2, missed=[1]), ranked(missed=[1])])).tolist() == [9 / 24, 0]
+
+
+def test_mean_average_recall():
+    """Of two relevant documents one stands at rank 2 of 4: recalls 0, 1/2, 1/2, 1/2; at the hit alone 1/2, over 2."""
+    block = plain_block([ranked(0, 1, None, missed=[1])])
+
+    assert mar(block, k=4) == pytest.approx([3 / 8])
+    assert mar(block, k=4, at="hits") == pytest.approx([1 / 4])
+    assert mar(block, k=1, at="hits") == [0]

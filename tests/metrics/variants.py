@@ -39,6 +39,9 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "fp": _at("fp", "fp(rel=2)"),
     "fn": _at("fn", "fn(rel=2)"),
     "tn": _at("tn", "tn(rel=2)"),
+    "fallout": _at("fallout", "fallout(rel=2)"),
+    "mar": _at("mar", "mar(rel=2,at=ranks)", "mar(at=hits)", cutoffs=_CUT[1:]),
+    "yaap": ("yaap", "yaap(rel=2)"),
     "judged": _at("judged"),
     "rr": _at("rr", "rr(rel=2)"),
     "ap": _at("ap", "ap(rel=2)", "ap(denominator=relevant)", "ap(denominator=cutoff)", "ap(denominator=hits)"),
@@ -101,6 +104,12 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "sdcg": _at("sdcg", "sdcg(max_grade=5)", cutoffs=_CUT[1:]),
     "insq": _at("insq", "insq(t=2.5)", "insq(t=1,max_grade=5)"),
     "inst": _at("inst", "inst(t=2.5)", "inst(t=1,max_grade=5)"),
+    "nearly_err": _at(
+        *("nearly_err", "nearly_err(discount=none,max_grade=5)", "nearly_err(discount=reciprocal)"),
+        *("nearly_err(discount=geometric)", "nearly_err(discount=geometric,p=0.5)"),
+        *("nearly_err(discount=inverse_square)", "nearly_err(discount=inverse_square,t=2.5)"),
+        cutoffs=_CUT[1:],
+    ),
     "bpm": _at("bpm", "bpm(t=0.4)", "bpm(t=3,max_grade=5)", cutoffs=_CUT[1:]),
     "nerr": _at(
         *("nerr", "nerr(max_grade=5)", "nerr(grades=exponential,continuation=0.9)"),
@@ -116,13 +125,22 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "ap_ia": _at("ap_ia", "ap_ia(rel=2)"),
     "p_ia": _at("p_ia", "p_ia(rel=2)", cutoffs=_CUT[1:]),
     "strec": _at("strec", "strec(rel=2)"),
-    "rbo": _at("rbo(model=bm25)", "rbo(model=bm25,p=0.5)", "rbo(model=bm25,p=0.99)"),
+    "rbo": _at(
+        *("rbo(model=bm25)", "rbo(model=bm25,p=0.5)", "rbo(model=bm25,p=0.99,form=extrapolated)"),
+        *(
+            "rbo(model=bm25,form=minimum)",
+            "rbo(model=bm25,p=0.5,form=residual)",
+            "rbo(model=bm25,p=0.95,form=residual)",
+        ),
+    ),
     "user_coverage": ("user_coverage",),
     "item_coverage": _at("item_coverage"),
     "gini": _at("gini"),
     "entropy": _at("entropy"),
     "personalization": _at("personalization"),
     "novelty": _at("novelty", "novelty(share=queries)", "novelty(share=interactions)"),
+    "efd": _at("efd", "efd(rel=2)"),
+    "epc": _at("epc", "epc(rel=2)"),
     "popularity": _at("popularity"),
     "tail_share": _at(
         *("tail_share", "tail_share(tail=0.5)", "tail_share(of=interactions)", "tail_share(tail=0.1,of=documents)")

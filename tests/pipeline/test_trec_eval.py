@@ -99,6 +99,66 @@ def test_another_process_prints_the_same(tmp_path):
     assert (tmp_path / "out").read_bytes() == expected_file("trec_eval", "all").read_bytes()
 
 
+# Preferences, groups of judgments and z-scores.
+
+
+def test_preferences_are_in_the_order_of_ids_where_scores_are_equal(run):
+    """Of a and b, whose scores are equal, a stands first, which q1 does not prefer; of q2 b alone is there."""
+    Path("prefs").write_text("q1 j r a 1\nq1 j r b 2\nq2 j r a 0\nq2 j r b 1\n", encoding="utf-8")
+    Path("tied").write_text("q1 Q0 b 1 1.0 tag\nq1 Q0 a 1 1.0 tag\nq2 Q0 b 1 1.0 tag\n", encoding="utf-8")
+
+    lines = run("-q", "-m", "prefs_simp", "-R", "prefs", qrels="prefs", ranking="tied")
+
+    assert [line.split()[1:] for line in lines] == [["q1", "0.0000"], ["q2", "1.0000"], ["all", "0.5000"]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("q1 j r a 1\nq1 j r a 2", "query 'q1' judges document 'a' twice in a ranking (line 2); keep one"),
+        ("q1 j r a 1\nq1 j r b -1", "query 'q1': a level is below 0; fix its levels"),
+        ("q1 j r a 1\nq1 j r b 2\nq1 j s a 2\nq1 j s b 1", "query 'q1': two documents are preferred to each other"),
+        ("q1 j r a 1\nq1 j s a 0", "query 'q1': a document has both level 0 and another one"),
+        ("q1 j a 1", "4 fields found where query_id, subtopic, part, doc_id, relevance are expected"),
+    ],
+)
+def test_preferences_that_contradict_themselves_are_refused(refused, rows, said):
+    """The line names the query, and where a row shows it the row."""
+    Path("prefs").write_text(rows + "\n", encoding="utf-8")
+
+    assert said in refused("-R", "prefs", "-m", "prefs", qrels="prefs")
+
+
+def test_groups_of_judgments_count_alike(run):
+    """One judge finds b relevant, at rank 1, the other a, at rank 2: (1 + 1/2) / 2; q2 has one, who finds nothing."""
+    Path("groups").write_text("q1 x b 1\nq1 y a 1\nq1 y b 0\nq2 x a 1\n", encoding="utf-8")
+
+    lines = run("-q", "-m", "map_avgjg", "-R", "qrels_jg", qrels="groups")
+
+    assert [line.split()[1:] for line in lines] == [["q1", "0.7500"], ["q2", "0.0000"], ["all", "0.3750"]]
+
+
+def test_z_scores(run):
+    """map is 1/2 of q1, half a deviation above 1/4; q2 has no deviation and is not its mean."""
+    Path("z").write_text("q1 map 0.25 0.5\nq2 map 0.5 0\n", encoding="utf-8")
+
+    lines = run("-q", "-Z", "z", "-m", "map", "-m", "num_q")
+
+    assert [line.split("\t") for line in lines] == [
+        ["Zmap                   ", "q1", "0.5000"],
+        ["Zmap                   ", "q2", "-1000000.0000"],
+        ["Znum_q                 ", "all", "2.0000"],
+        ["Zmap                   ", "all", "-499999.7500"],
+    ]
+
+
+def test_z_scores_need_numbers(refused):
+    """A mean is a number."""
+    Path("z").write_text("q1 map high 0.5\n", encoding="utf-8")
+
+    assert "z: could not convert string to float: 'high'; lines are" in refused("-Z", "z", "-m", "map")
+
+
 # What is asked for.
 
 
@@ -267,11 +327,20 @@ def test_intervals_do_not_depend_on_the_names_of_the_files(run):
     ("words", "said"),
     [
         (["-m", "ndgc"], "no measure 'ndgc'; did you mean 'ndcg'?"),
-        (["-m", "zzz"], "no measure 'zzz'; there are official, all_trec, set and single ones"),
+        (
+            ["-m", "zzz"],
+            "no measure 'zzz'; there are official, all_trec, all_prefs, prefs, qrels_jg, set and single ones",
+        ),
         (["-m", "P."], "no measure 'P.'; did you mean 'P'?"),
         (["-m", "P_10"], "no measure 'P_10'"),
         (["-m", "rbp"], "trec_eval 9.0.4 as it is here has no measure 'rbp'"),
-        (["-m", "ndcg.1=3,2=9"], "ndcg.1=3,2=9: grades are gains here; write the gains into the judgments as grades"),
+        (["-m", "ndcg.1=3,2"], "ndcg.1=3,2: '2' gives no grade a gain of at least 0, as in 1=3.5"),
+        (["-m", "ndcg.-1=3"], "ndcg.-1=3: '-1=3' gives no grade a gain"),
+        (["-m", "G.1=-3"], "G.1=-3: '1=-3' gives no grade a gain"),
+        (["-m", "prefs_simp"], "prefs_simp needs judgments in the format prefs: write -R prefs"),
+        (["-m", "map", "-m", "map_avgjg"], "map_avgjg needs judgments in the format qrels_jg: write -R qrels_jg"),
+        (["-R", "qrels_jg", "-m", "map"], "map needs judgments in the format qrels: write -R qrels"),
+        (["-Z", "qrels", "--with-intervals"], "leave out -Z or --with-intervals"),
         (["-m", "P.0"], "P.0: p: cutoffs are whole numbers from 1"),
         (["-m", "P.x"], "P.x: 'x' is not a number"),
         (["-m", "P.5,10,5"], "P.5,10,5: a parameter occurs twice"),

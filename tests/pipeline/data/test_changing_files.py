@@ -17,9 +17,10 @@ import pyarrow.fs
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data.dataset import describe, read_trec_files
+from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.data.files import StoredFile, each_file
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries, read_ranking
+from rankledger.pipeline.data.trec_files import join_qrels
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Source
 from tests.support.data_files import refusal, write
@@ -202,7 +203,7 @@ def test_the_name_of_an_output_is_of_the_bytes_that_were_read():
     writer = threading.Thread(target=lambda: Path("pipe").write_text("q Q0 d 1 1 mine\n", encoding="utf-8"))
     writer.start()
     try:
-        _, tag = read_trec_files("qrels.txt", "pipe", PROFILES["trec_eval"].conventions, n_documents=0)
+        _, tag = join_qrels("qrels.txt", "pipe", PROFILES["trec_eval"].conventions, n_documents=0)
     finally:
         writer.join()
 

@@ -11,9 +11,9 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import files
-from rankledger.pipeline.data.dataset import read_trec_files
 from rankledger.pipeline.data.formats.common import PAGE
 from rankledger.pipeline.data.formats.trec import last_fields
+from rankledger.pipeline.data.trec_files import join_groups, join_preferences, join_qrels
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.joined import Joined
 
@@ -27,7 +27,7 @@ RANKING = b"q1 Q0 b 1 3.0 first\nq1 Q0 a 2 2.0 last\n"
 def read(tmp_path, qrels: bytes = QRELS, ranking: bytes = RANKING, name: str = "ranking") -> tuple[Joined, str]:
     (tmp_path / "qrels").write_bytes(qrels)
     (tmp_path / name).write_bytes(ranking)
-    return read_trec_files("qrels", name, CONVENTIONS, n_documents=7)
+    return join_qrels("qrels", name, CONVENTIONS, n_documents=7)
 
 
 def test_both_files_are_joined(tmp_path):
@@ -59,7 +59,7 @@ def test_standard_input_is_read_once(tmp_path, monkeypatch):
     (tmp_path / "qrels").write_bytes(QRELS)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RANKING)))
     files._stream.cache_clear()
-    joined, tag = read_trec_files("qrels", "-", CONVENTIONS, n_documents=0)
+    joined, tag = join_qrels("qrels", "-", CONVENTIONS, n_documents=0)
 
     assert tag == "last"
     assert joined.quality.n_rows == 2
@@ -98,3 +98,29 @@ def test_a_fraction_is_refused_with_its_line(tmp_path):
         read(tmp_path, qrels=b"# comment\nq1 0 a 1.0\nq1 0 b 1.5\n")
 
     assert str(refused.value) == said
+
+
+def test_groups_of_judgments_are_joined_one_by_one(tmp_path):
+    """q1 is judged by x and y, in the order of their names, q2 by z alone: the second join has q1 only."""
+    (tmp_path / "qrels").write_bytes(b"q1 y a 2\nq2 z a 1\nq1 x a 1\nq1 x b 0\n")
+    (tmp_path / "ranking").write_bytes(RANKING)
+    (first, second), tag = join_groups("qrels", "ranking", CONVENTIONS, n_documents=0)
+
+    assert tag == "last"
+    assert first.query_ids.tolist() == ["q1", "q2"]
+    assert second.query_ids.tolist() == ["q1"]
+    np.testing.assert_array_equal(first.blocks[0].judged_grades[:, 0], [1, 0])
+    np.testing.assert_array_equal(second.blocks[0].judged_grades[:, 0], [2])
+
+
+def test_preferences_number_documents_by_rank_and_those_that_were_missed_by_id(tmp_path):
+    """b stands above a; c and d were missed. Judge j ranks twice, k once; q2 has no output."""
+    (tmp_path / "qrels").write_bytes(b"q1 j s d 1\nq1 j r a 1\nq1 j r b 2\nq1 k r c 3\nq2 k r a 1\n")
+    (tmp_path / "ranking").write_bytes(RANKING)
+    joined, (first, second), _ = join_preferences("qrels", "ranking", CONVENTIONS, subgroups=True)
+
+    assert joined.missing.tolist() == [False, True]
+    assert (first.n_retrieved, second.n_retrieved) == (2, 0)
+    nan = np.nan
+    np.testing.assert_array_equal(first.judges[0], [[2, 1, nan, nan], [nan, nan, nan, 1]])
+    np.testing.assert_array_equal(first.judges[1], [[nan, nan, 3, nan]])
