@@ -10,7 +10,7 @@ DOCUMENTED := .venv/documented
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz mutants simulate bench kernels docs site shape golden golden-tools clean startup
+.PHONY: help setup run ui test test-system fuzz mutants simulate bench kernels docs agreement site shape golden golden-tools clean startup
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -76,6 +76,10 @@ startup: $(EQUIPPED) ## Print the CPU time of whole processes beside that of `im
 	$(BIN)/python -m tests.benchmarks.startup
 
 docs: $(EQUIPPED) ## Rebuild the generated parts of the documentation.
+	$(BIN)/python docs/generate.py
+
+agreement: $(EQUIPPED) ## Rebuild docs/agreement.csv, what agrees with which tool; MODULES="tests/agreement/test_ranx.py" rebuilds these alone.
+	RANKLEDGER_AGREEMENT=write $(BIN)/pytest $(or $(MODULES),tests/agreement)
 	$(BIN)/python docs/generate.py
 
 site: $(DOCUMENTED) ## Build the documentation site in site/; a dead link fails.

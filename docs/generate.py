@@ -6,6 +6,7 @@ A test fails while a page differs from what this makes.
 
 from __future__ import annotations
 
+import csv
 import importlib
 import inspect
 import itertools
@@ -88,6 +89,7 @@ def pages() -> dict[Path, str]:
         "metrics": _metrics,
         "metric_table": _metric_table,
         "names": _names,
+        "agreement": _agreement,
         "api": _api,
         "commands": _commands,
         "profiles": _profiles,
@@ -202,12 +204,62 @@ def _facts(metric: Metric, text: Mapping[str, list[str]]) -> Iterator[str]:
 
 
 def _names() -> Iterator[str]:
+    compared = _compared()
     for tool in TOOLS:
-        yield from (f"## {tool.title}", "", f"Names of {tool.versions}.", "", "| there | here | |", "|---|---|---|")
+        agreement = {  # of trec_eval 9, whose name comes after that of 10
+            metric: found
+            for (metric, name), found in compared.items()
+            if any(name.startswith(title) for title in tool.title.split(", "))
+        }
+        columns = ("there", "here", "", *(["agreement"] if agreement else []))
+        yield from (f"## {tool.title}", "", f"Names of {tool.versions}.", "", f"| {' | '.join(columns)} |")
+        yield "|---" * len(columns) + "|"
         for name, alias in tool.names.items():
-            said = alias.said.replace("@#", "@10")
-            yield f"| {_theirs(name)} | {_ours(alias)} | {_cell(said)} |"
+            cells = [_theirs(name), _ours(alias), _cell(alias.said.replace("@#", "@10"))]
+            if agreement:
+                metrics = _metric_names(alias)
+                cells.append(
+                    _difference(agreement[min(metrics)]) if metrics <= agreement.keys() and len(metrics) == 1 else ""
+                )
+            yield f"| {' | '.join(cells)} |"
         yield ""
+
+
+def _agreement() -> Iterator[str]:
+    """Each metric with the tools it was compared with, and those that only have a name for it."""
+    compared = _compared()
+    yield from ("| metric | figures compared, and the greatest difference | has it, too |", "|---|---|---|")
+    for metric in METRICS:
+        tools = {tool: found for (name, tool), found in compared.items() if name == metric}
+        named = [
+            tool.title
+            for tool in TOOLS[:-1]  # the last are names of no tool
+            if any({metric} == _metric_names(alias) for alias in tool.names.values())
+            and not any(found.startswith(title) for found in tools for title in tool.title.split(", "))
+        ]
+        shown = "; ".join(f"{tool}: {_difference(found)}" for tool, found in tools.items())
+        yield f"| [`{metric}`](#{metric}) | {shown} | {', '.join(named)} |"
+    yield ""
+
+
+def _compared() -> dict[tuple[str, str], tuple[int, float]]:
+    """By metric and tool, how many figures the tests compare, and the greatest difference: see docs/agreement.csv."""
+    found: dict[tuple[str, str], tuple[int, float]] = {}
+    with (FOLDER / "agreement.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            n_figures, greatest = found.get((row["metric"], row["tool"]), (0, 0.0))
+            added = n_figures + int(row["figures"]), max(greatest, float(row["difference"]))
+            found[row["metric"], row["tool"]] = added
+    return dict(sorted(found.items(), key=lambda item: (item[0][0], item[0][1].lower())))
+
+
+def _difference(compared: tuple[int, float]) -> str:
+    n_figures, greatest = compared
+    return f"{n_figures:,}, {greatest:.0e}" if greatest else f"{n_figures:,}, 0"
+
+
+def _metric_names(alias: Alias) -> set[str]:
+    return {re.split(r"\W", ours)[0] for ours in alias.ours}
 
 
 def _theirs(name: str) -> str:

@@ -15,9 +15,10 @@ from typing import Literal
 import numpy as np
 
 import rankledger
+from tests.agreement.table import note
 from tests.support.generated_data import Collection, write_config
 
-__all__ = ["Case", "Figures", "assert_agree", "greatest_difference", "ours", "random_case", "reversed_rows"]
+__all__ = ["Case", "Figures", "assert_agree", "ours", "random_case", "reversed_rows"]
 
 Grades = dict[str, dict[str, int]]
 Ranking = dict[str, dict[str, float]]
@@ -144,25 +145,29 @@ def ours(
     return scores, means
 
 
-def greatest_difference(found: Figures, expected: Figures) -> tuple[float, str, str]:
-    """The greatest difference, with its query and measure; one that is NaN in `found` counts as 0, as undefined does.
+def assert_agree(
+    found: Figures, expected: Figures, *, within: float = 1e-9, at_least: int = 300, tool: str = ""
+) -> None:
+    """Refuse a difference of more than `within`, or fewer than `at_least` queries; note what was compared.
 
-    Every figure of `expected` is compared.
+    Every figure of `expected` is compared. Where ours is NaN, the tool's may be 0 or NaN.
+
+    Args:
+        found: our figures.
+        expected: those of the tool.
+        within: the greatest difference allowed.
+        at_least: the queries that there must be.
+        tool: the tool and its version, if it is not the `TOOL` of the test's module.
     """
-    return max(
-        (abs((0.0 if math.isnan(found[query_id][measure]) else found[query_id][measure]) - value), query_id, measure)
-        for query_id, figures in expected.items()
-        for measure, value in figures.items()
-    )
-
-
-def assert_agree(found: Figures, expected: Figures, *, within: float = 1e-9, at_least: int = 300) -> None:
-    """Refuse a difference of more than `within`, or fewer than `at_least` queries."""
     assert len(expected) >= at_least
-    difference, query_id, measure = greatest_difference(found, expected)
-    assert difference <= within, (
-        f"{query_id} {measure}: ours {found[query_id][measure]!r}, expected {expected[query_id][measure]!r}"
-    )
+    for query_id, figures in expected.items():
+        for measure, value in figures.items():
+            own = found[query_id][measure]
+            if math.isnan(own):
+                own = value if math.isnan(value) else 0.0
+            difference = 0.0 if math.isnan(own) else abs(own - value)
+            assert difference <= within, f"{query_id} {measure}: ours {own!r}, expected {value!r}"
+            note(tool, measure, difference)
 
 
 def reversed_rows(case: Case) -> Case:

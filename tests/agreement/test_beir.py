@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import math
 from copy import deepcopy
+from importlib.metadata import version
 
 import pytest
 from beir.retrieval.evaluation import EvaluateRetrieval
 
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
+
+TOOL = f"BEIR {version('beir')}"
 
 ROUNDED = 0.5e-5 + 1e-9  # half of the last digit
 CUTOFFS = [1, 3, 5, 10, 100, 1000]

@@ -5,11 +5,15 @@ What ir_measures makes of it is compared with the tool's other measures.
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import ir_measures
 import pytest
 from ir_measures.providers.compat_provider import rbo
 
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
+
+TOOL = f"ir_measures {version('ir_measures')}"
 
 DEPTH = 1000
 PERSISTENCES = (0.01, 0.5, 0.8, 0.95, 0.99)  # the program refuses what is outside

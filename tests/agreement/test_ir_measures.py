@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from importlib.metadata import version
 from subprocess import CalledProcessError
 
 import ir_measures
 import pytest
 
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
+
+TOOL = f"ir_measures {version('ir_measures')}"
 
 PRINTED = 0.5e-5 + 1e-9  # gdeval prints five decimals
 CUTOFFS = (1, 3, 5, 10, 100)

@@ -6,6 +6,7 @@ mlflow has no profile: its measures are written with parameters under any.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from math import log2
 
 import numpy as np
@@ -15,6 +16,8 @@ from mlflow.metrics import ndcg_at_k, precision_at_k, recall_at_k
 
 from tests.agreement.cases import Case, Figures, assert_agree, ours
 from tests.agreement.relevance_matrices import matrix_case
+
+TOOL = f"MLflow {version('mlflow')}"
 
 Lists = Sequence[Sequence[str]]
 

@@ -12,6 +12,8 @@ import yaml
 import rankledger
 from tests.agreement.cases import Figures, assert_agree
 
+TOOL = "ndeval 4.5"
+
 Judgment = tuple[str, str, str, int]  # query, subtopic, document, grade
 Ranking = dict[str, dict[str, float]]
 
@@ -87,7 +89,7 @@ def theirs(judgments: list[Judgment], ranking: Ranking, measures: dict[str, str]
     ("parameters", "written", "rel"), [({}, "", ""), ({"relevance_level": 2}, "(rel=2)", "(rel=2)")]
 )
 def test_all_measures(tmp_path, seed, parameters, written, rel):
-    """32 measures of 400 queries, at two relevance levels; what is undefined by us is 0 there."""
+    """32 measures of 400 queries, at two relevance levels; what is undefined by us is 0 there, or NaN."""
     judgments, ranking = random_case(seed)
     measures = {name: text.format(written, rel=rel) for name, text in MEASURES.items()}
 

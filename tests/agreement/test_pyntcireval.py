@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from importlib.metadata import version
 
 import pytest
 from pyNTCIREVAL import Labeler
@@ -11,6 +12,8 @@ from pyNTCIREVAL.metrics import NCUguBR, NCUrbBR, OMeasure, PMeasure, PPlusMeasu
 from pyNTCIREVAL.metrics.grade_metric import GradeMetric
 
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
+
+TOOL = f"pyNTCIREVAL {version('pyNTCIREVAL')}"
 
 CASE = random_case(50, 400, ties="none", beyond_ascii=True)
 CUTOFFS = (None, 1, 3, 5, 10, 100)

@@ -12,6 +12,8 @@ from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
 from tests.agreement.recorded_tool import RANX, by_query
 from tests.support.generated_data import Collection, write_config
 
+TOOL = "ranx 0.3.21"
+
 CUTOFFS = (1, 3, 5, 10, 100)
 BOTH = {  # with a cutoff and without
     "hits": "tp",

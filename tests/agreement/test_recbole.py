@@ -17,6 +17,8 @@ from tests.agreement.recorded_tool import RECBOLE, by_query
 from tests.agreement.relevance_matrices import Floats
 from tests.support.generated_data import Collection, write_config
 
+TOOL = "RecBole 1.2.1"
+
 CUTOFFS = (1, 2, 3, 5, 10)
 N_ITEMS = 30
 MEASURES = {"success": "hit", "rr": "mrr", "ap": "map", "r": "recall", "ndcg": "ndcg", "p": "precision"}
@@ -177,7 +179,7 @@ def test_rating_errors(tmp_path):
     evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
     expected = RECBOLE("of_ratings", ["MAE", "RMSE"], predictions, ratings)
 
-    assert {line.measure: line.estimate for line in evaluation.estimates} == pytest.approx(expected, abs=1e-9)
+    assert_agree({"all": {line.measure: line.estimate for line in evaluation.estimates}}, {"all": expected}, at_least=1)
 
 
 def test_padding_and_division_in_the_catalogue_metrics():

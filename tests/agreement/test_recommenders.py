@@ -6,6 +6,7 @@ each item's interactions in training. What they gave is in `tests/golden/tools/r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import log
 
 import numpy as np
@@ -14,9 +15,13 @@ import pytest
 
 from rankledger.metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage
 from rankledger.metrics.recommendation import popularity, tail_share
+from tests.agreement.cases import Figures, assert_agree
 from tests.agreement.recorded_tool import RECBOLE
 
+TOOL = "RecBole 1.2.1"
+
 CUTOFFS = (1, 2, 5, 10)
+RANKS = range(1, 11)
 
 Items = npt.NDArray[np.int64]
 
@@ -25,6 +30,15 @@ def block(items: Items, n_items: int, counts: npt.ArrayLike) -> CatalogueBlock:
     """The same lists as ours."""
     codes = np.ascontiguousarray(items.T, dtype=np.int32)
     return CatalogueBlock(codes, n_items, popularity=np.asarray(counts, dtype=np.float64), n_consumers=100)
+
+
+def by_rank(metric: str, columns: Iterable[npt.ArrayLike]) -> Figures:
+    """A column of figures for each rank, by user and measure."""
+    rows = np.transpose([*columns]).tolist()
+    return {
+        str(user): {f"{metric}@{k}": value for k, value in zip(RANKS, row, strict=True)}
+        for user, row in enumerate(rows)
+    }
 
 
 def random_lists(rng: np.random.Generator, n_users: int) -> tuple[Items, int, Items]:
@@ -38,26 +52,33 @@ def random_lists(rng: np.random.Generator, n_users: int) -> tuple[Items, int, It
 def test_figures_of_all_lists():
     """Coverage, Gini index and average popularity of 300 random sets of lists at four cutoffs, to 1e-9."""
     rng = np.random.default_rng(41)
-    for _ in range(300):
+    found, expected = {}, {}
+    for case in map(str, range(300)):
         lists = random_lists(rng, int(rng.integers(1, 30)))
         ours = block(*lists)
         theirs = RECBOLE("of_lists", ["itemcoverage", "giniindex", "averagepopularity"], CUTOFFS, *lists)
-        for k in CUTOFFS:
-            assert item_coverage(ours, k=k) == pytest.approx(theirs[f"itemcoverage@{k}"], abs=1e-9)
-            assert gini(ours, k=k) == pytest.approx(theirs[f"giniindex@{k}"], abs=1e-9)
-            assert popularity(ours, k=k).mean() == pytest.approx(theirs[f"averagepopularity@{k}"], abs=1e-9)
+        names = {"item_coverage": "itemcoverage", "gini": "giniindex", "popularity": "averagepopularity"}
+        expected[case] = {f"{name}@{k}": theirs[f"{names[name]}@{k}"] for name in names for k in CUTOFFS}
+        functions = {"item_coverage": item_coverage, "gini": gini, "popularity": popularity}
+        found[case] = {
+            f"{name}@{k}": float(np.mean(function(ours, k=k))) for name, function in functions.items() for k in CUTOFFS
+        }
+
+    assert_agree(found, expected)
 
 
 def test_entropy_of_all_lists():
     """RecBole's entropy is in nats and divided by the number of items recommended: 300 random sets, to 1e-9."""
     rng = np.random.default_rng(42)
-    for _ in range(300):
+    found, expected = {}, {}
+    for case in map(str, range(300)):
         items, n_items, counts = random_lists(rng, int(rng.integers(1, 30)))
         theirs = RECBOLE("of_lists", ["shannonentropy"], CUTOFFS, items, n_items, counts)
-        for k in CUTOFFS:
-            n_recommended = len(np.unique(items[:, :k]))
-            ours = entropy(block(items, n_items, counts), k=k) * log(2) / n_recommended
-            assert ours == pytest.approx(theirs[f"shannonentropy@{k}"], abs=1e-9)
+        n_recommended = {k: len(np.unique(items[:, :k])) for k in CUTOFFS}
+        found[case] = {f"entropy@{k}": entropy(block(items, n_items, counts), k=k) for k in CUTOFFS}
+        expected[case] = {f"entropy@{k}": theirs[f"shannonentropy@{k}"] * n_recommended[k] / log(2) for k in CUTOFFS}
+
+    assert_agree(found, expected)
 
 
 def test_popularity_of_each_list():
@@ -65,8 +86,9 @@ def test_popularity_of_each_list():
     lists = random_lists(np.random.default_rng(43), 330)
     theirs = np.array(RECBOLE("popularity_of_each", *lists))
 
-    for k in range(1, 11):
-        np.testing.assert_allclose(popularity(block(*lists), k=k), theirs[:, k - 1], rtol=1e-9)
+    assert_agree(
+        by_rank("popularity", [popularity(block(*lists), k=k) for k in RANKS]), by_rank("popularity", theirs.T)
+    )
 
 
 @pytest.mark.parametrize("share", [0.1, 0.25, 0.5, 0.8])
@@ -77,9 +99,8 @@ def test_tail_share_of_each_list(share):
     counts = rng.permutation(100)[:n_items] + 1
     theirs = np.array(RECBOLE("tail_of_each", items, n_items, counts, share))
 
-    for k in range(1, 11):
-        ours = tail_share(block(items, n_items, counts), k=k, tail=share, of="documents")
-        np.testing.assert_allclose(ours, theirs[:, k - 1], rtol=1e-9)
+    ours = [tail_share(block(items, n_items, counts), k=k, tail=share, of="documents") for k in RANKS]
+    assert_agree(by_rank("tail_share", ours), by_rank("tail_share", theirs.T))
 
 
 def test_entropy_is_not_divided_by_the_documents_recommended():

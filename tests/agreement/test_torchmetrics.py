@@ -14,6 +14,8 @@ from tests.agreement.cases import Case, assert_agree, ours
 from tests.agreement.recorded_tool import TORCHMETRICS, by_query
 from tests.agreement.relevance_matrices import Floats, all_judged, columns, matrix_case
 
+TOOL = "torchmetrics 1.9.0"
+
 CUTOFFS = (1, 2, 3, 5, 10, 40)
 FUNCTIONS = {
     "ap": "retrieval_average_precision",

@@ -15,11 +15,7 @@ import pytest
 from tests.agreement.recorded_tool import RANX, RECBOLE, TORCHMETRICS
 
 TOOLS = {tool.name: tool for tool in (RANX, RECBOLE, TORCHMETRICS)}
-TESTS = {
-    "ranx": ("ranx", "one_file", "coming_from"),
-    "recbole": ("recbole", "recommenders"),
-    "torchmetrics": ("torchmetrics",),
-}
+TESTS = {"ranx": ("ranx", "coming_from"), "recbole": ("recbole", "recommenders"), "torchmetrics": ("torchmetrics",)}
 
 
 def main(names: list[str]) -> None:

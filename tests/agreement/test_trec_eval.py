@@ -11,10 +11,13 @@ import pytest
 import rankledger
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.types.results import Evaluation
+from tests.agreement.cases import assert_agree
 from tests.golden.make_golden import RELEVANCE_LEVELS
 from tests.golden.make_golden import evaluate as trec_eval
 from tests.metrics.test_trec_eval import ours
 from tests.support.generated_data import Collection, search_collection, write_config
+
+TOOL = "trec_eval 9.0.4"
 
 SEEDS = range(3)
 FIGURES = 73  # that pytrec_eval gives for one query at one relevance level
@@ -63,11 +66,11 @@ def test_every_query_scores_what_the_program_gives(collection, program, evaluati
     scores = evaluation.scores.set_index(["model", "query_id"]).fillna(0.0)
     compared = 0
     for (model, measure), names in program.items():
-        for name, figures in names.items():
+        for figures in names.values():
             found = Measure.parse(measure).aggregation.forward(scores.loc[model][measure]).to_dict()
-            for query_id, value in figures.items():
-                assert abs(found[query_id] - value) <= 1e-9, (model, query_id, measure, name)
-                compared += 1
+            ours = {query_id: {measure: found[query_id]} for query_id in figures}
+            assert_agree(ours, {query_id: {measure: value} for query_id, value in figures.items()}, at_least=40)
+            compared += len(figures)
 
     n_answered = sum(len(collection.judged.keys() & output.keys()) for output in collection.outputs.values())
     assert compared == n_answered * FIGURES * len(RELEVANCE_LEVELS)
