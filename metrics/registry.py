@@ -124,6 +124,8 @@ _TABLE = (
     Metric("ap_ia", diversity.ap_ia, "Intent-aware average precision", needs=("subtopics",), monotone=False),
     Metric("p_ia", diversity.p_ia, "Intent-aware precision", needs=("subtopics",), additive=True),
     Metric("strec", diversity.strec, "Subtopic recall", needs=("subtopics",), monotone=False),
+    Metric("kilt_rprec", diversity.kilt_rprec, "R-precision of evidence sets", needs=("subtopics",), monotone=False),
+    Metric("kilt_r", diversity.kilt_r, "Recall of evidence sets", needs=("subtopics",), monotone=False),
     Metric("user_coverage", sets.user_coverage, "User coverage", additive=True),
     Metric("item_coverage", catalogue.item_coverage, "Item coverage", needs=("documents",)),
     Metric("gini", catalogue.gini, "Gini index", direction="lower", needs=("documents",)),

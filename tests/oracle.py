@@ -785,13 +785,46 @@ def strec(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float 
     return len(covered) / len(subtopics) if subtopics else NAN
 
 
+def _evidence_sets(diverse: DiverseQuery, rel: float) -> list[set[str]]:
+    """The distinct evidence sets, in the order of the subtopics."""
+    topics = _Reader(diverse, 0, rel).topics
+    found: list[set[str]] = []
+    for subtopic in sorted({subtopic for subtopics in topics.values() for subtopic in subtopics}):
+        own = {document for document, subtopics in topics.items() if subtopic in subtopics}
+        if own not in found:
+            found.append(own)
+    return found
+
+
+def kilt_rprec(query: PlainQuery | DiverseQuery, *, rel: float = 1) -> float:
+    """The best over the sets of the share that is found among as many documents."""
+    sets = _evidence_sets(diverse := _diverse(query), rel)
+    return max((len(own & {*diverse.ranking[: len(own)]}) / len(own) for own in sets), default=NAN)
+
+
+def kilt_r(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
+    """Entries are written one by one; one of a set is moved to the end as a further document of it comes."""
+    sets = _evidence_sets(diverse := _diverse(query), rel)
+    left = [{*own} for own in sets]
+    entries: list[object] = []
+    for document in diverse.ranking:
+        of = [number for number, own in enumerate(sets) if document in own]
+        for number in of:
+            entries = [entry for entry in entries if entry != number]
+            entries.append(number)
+            left[number].remove(document)
+        if not of:
+            entries.append(document)
+    return sum(not left[entry] for entry in entries[:k] if isinstance(entry, int)) / len(sets) if sets else NAN
+
+
 _JUDGED = (
     *(p, r, f1, f, success, tp, fp, fn, tn, judged, user_coverage, rr, ap, rprec, rp, avg_rp, iprec, ap11, bpref),
     *(cg, dcg, ndcg, rbp, err, rankscore, kendall_distance, kendall_tau),
     *(num_ret, num_rel, num_nonrel_judged_ret, utility, unjudged, relative_p, set_map, rprec_mult, infap, bing),
     *(rndcg, ndcg_rel, g, rbp_resid),
     *(nerr, q_measure, o_measure, p_measure, p_plus, ncu, sdcg, insq, inst, bpm, ap_corr, compat),
-    *(alpha_ndcg, err_ia, nrbp, nerr_ia, nnrbp, ap_ia, p_ia, strec),
+    *(alpha_ndcg, err_ia, nrbp, nerr_ia, nnrbp, ap_ia, p_ia, strec, kilt_rprec, kilt_r),
 )
 
 ORACLE: Mapping[str, Callable[..., Any]] = {

@@ -351,6 +351,7 @@ NORMALISED = (
     *("ndcg", "ndcg@3", "ndcg(gain=exponential)@10", "ndcg(discount=jarvelin)", "rankscore", "rankscore(rel=2)@3"),
     *("q_measure", "q_measure(gain=exponential)@3", "nerr", "nerr(max_grade=5)@3", "compat", "compat(p=0.5)@3"),
     *("alpha_ndcg", "alpha_ndcg(alpha=0.3)@3", "nerr_ia", "nnrbp@3", "ap_ia", "strec", "strec@1"),
+    *("kilt_rprec", "kilt_r"),
     *("o_measure", "p_measure@3", "p_plus(gain=exponential)", "ncu", "ncu(beta=0,stop=graded)"),
 )
 
@@ -385,7 +386,7 @@ UNDEFINED_WITHOUT_RELEVANT = {
     *("r", "f1", "f", "success", "rr", "ap", "rprec", "rp", "avg_rp", "iprec", "ap11", "bpref", "ndcg", "rankscore"),
     *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "rndcg", "ndcg_rel", "g"),
     *("q_measure", "o_measure", "p_measure", "p_plus", "ncu", "nerr", "compat"),
-    *("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec"),
+    *("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec", "kilt_rprec", "kilt_r"),
 }
 DO_NOT_LOOK_FOR_RELEVANT = (
     *("fp", "tn", "judged", "user_coverage", "kendall_distance", "kendall_tau", "ap_corr"),

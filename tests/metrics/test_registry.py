@@ -45,7 +45,7 @@ def test_the_registry_holds_what_was_asked_for():
         gmap gm_bpref infap g bing rndcg ndcg_rel relative_p set_map utility rprec_mult num_ret num_rel
         num_nonrel_judged_ret rbp_resid unjudged
         q_measure nerr ap_corr compat rbo alpha_ndcg err_ia nrbp strec
-        o_measure p_measure p_plus ncu sdcg insq inst bpm nerr_ia nnrbp ap_ia p_ia
+        o_measure p_measure p_plus ncu sdcg insq inst bpm nerr_ia nnrbp ap_ia p_ia kilt_rprec kilt_r
     """
     assert set(asked.split()) <= set(METRICS)
 
@@ -239,7 +239,7 @@ def test_a_document_is_relevant_from_grade_1_by_default():
         *("bpref", "rbp", "rankscore"),
         *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "utility", "num_rel", "rndcg"),
         *("num_nonrel_judged_ret", "alpha_ndcg", "err_ia", "nrbp", "strec", "serendipity", "cg", "dcg", "ndcg"),
-        *("nerr_ia", "nnrbp", "ap_ia", "p_ia"),
+        *("nerr_ia", "nnrbp", "ap_ia", "p_ia", "kilt_rprec", "kilt_r"),
     }
 
 
