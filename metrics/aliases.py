@@ -270,9 +270,9 @@ _MTEB = {
     "accuracy": _no("in MTEB's retrieval tasks it is r@1, elsewhere something else; write what is meant"),
     **_all("nauc_* nAUC_*", _no("it needs a confidence for every query, which no file here holds; leave it out")),
     "max_over_subqueries_*": _no("merge the rankings of a query's parts first, and evaluate what comes of it"),
-    "p-MRR": _no("it compares two outputs, before and after a change of the instruction; evaluate both"),
-    "robustness_at_#": _no("it is the least ndcg@# over the wordings of a query; leave it out"),
-    "paired_accuracy": _no("it joins two queries into one; leave it out"),
+    "p-MRR": _no("it compares with the output under the original instruction; name it: p_mrr(model={model}-og)"),
+    "robustness_at_#": _is("robustness@#"),
+    "paired_accuracy": _is("paired_accuracy"),
 }
 
 _SENTENCES = {
@@ -529,7 +529,7 @@ TOOLS = (
     Tool("ndeval", "pyndeval 0.0.8", _NDEVAL),
     Tool("ranx", "ranx 0.3.21", _RANX),
     Tool("BEIR", "beir 2.2", _BEIR),
-    Tool("MTEB", "mteb 2.20", _MTEB),
+    Tool("MTEB", "mteb 2.26", _MTEB),
     Tool("sentence-transformers", "sentence-transformers 5.2", _SENTENCES),
     Tool("MLflow", "mlflow 3.17", _MLFLOW),
     Tool("scikit-learn", "scikit-learn 1.9", _SKLEARN),

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support.blocks import DiverseQuery, PlainCatalogue, PlainQuery
 
-__all__ = ["CATALOGUE_ORACLE", "ORACLE", "RANKINGS_ORACLE", "RATINGS_ORACLE"]
+__all__ = ["CATALOGUE_ORACLE", "ORACLE", "OUTPUTS_ORACLE", "RANKINGS_ORACLE", "RATINGS_ORACLE"]
 
 NAN = float("nan")
 
@@ -818,6 +818,15 @@ def kilt_r(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float
     return sum(not left[entry] for entry in entries[:k] if isinstance(entry, int)) / len(sets) if sets else NAN
 
 
+def paired_accuracy(query: PlainQuery, *, rel: float = 1) -> float:
+    """Of one query: whether the only relevant document is first."""
+    relevant = [grade for grade in (*query.ranking, *query.missed) if grade is not None and grade >= rel]
+    if not relevant:
+        return NAN
+    first = query.ranking[0] if query.ranking else None
+    return float(len(relevant) == 1 and first is not None and first >= rel)
+
+
 _JUDGED = (
     *(p, r, f1, f, success, tp, fp, fn, tn, judged, user_coverage, rr, ap, rprec, rp, avg_rp, iprec, ap11, bpref),
     *(cg, dcg, ndcg, rbp, err, rankscore, kendall_distance, kendall_tau),
@@ -825,12 +834,14 @@ _JUDGED = (
     *(rndcg, ndcg_rel, g, rbp_resid),
     *(nerr, q_measure, o_measure, p_measure, p_plus, ncu, sdcg, insq, inst, bpm, ap_corr, compat),
     *(alpha_ndcg, err_ia, nrbp, nerr_ia, nnrbp, ap_ia, p_ia, strec, kilt_rprec, kilt_r),
+    paired_accuracy,
 )
 
 ORACLE: Mapping[str, Callable[..., Any]] = {
     **{function.__name__: function for function in _JUDGED},
     "gmap": ap,  # of one query; what is geometric is the mean over queries
     "gm_bpref": bpref,
+    "robustness": ndcg,  # of one query, as the worst of a cluster is taken afterwards
 }
 
 
@@ -846,7 +857,22 @@ def rbo(one: Sequence[str], other: Sequence[str], *, k: int | None = None, p: fl
     return (1 - p) / p * (agreed + assumed) + ((shared[l] - shared[s]) / l + shared[s] / s) * p**l
 
 
+def p_mrr(documents: Sequence[str], changed: Sequence[str], original: Sequence[str]) -> float:
+    """How far the documents fall, one by one; those not retrieved stand below the last one."""
+    if not (documents and changed and original):
+        return NAN
+    falls = []
+    for document in documents:
+        now, before = (
+            [*ranking].index(document) + 1 if document in ranking else len(ranking) + 1
+            for ranking in (changed, original)
+        )
+        falls.append(now / before - 1 if now <= before else 1 - before / now)
+    return sum(falls) / len(falls)
+
+
 RANKINGS_ORACLE: Mapping[str, Callable[..., Any]] = {"rbo": rbo}
+OUTPUTS_ORACLE: Mapping[str, Callable[..., Any]] = {"p_mrr": p_mrr}
 RATINGS_ORACLE: Mapping[str, Callable[..., Any]] = {
     function.__name__: function for function in (mae, mse, rmse, r2, explained_variance)
 }

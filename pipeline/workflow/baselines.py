@@ -164,9 +164,9 @@ def difference_of_meaning(
         return "the judgments are others"
     if before.exclusions_digest != exclusions_digest(dataset, files):
         return "the excluded documents are others"
-    for role in ("documents", "interactions"):
+    for need, role in {"documents": "documents", "interactions": "interactions", "cluster": "queries"}.items():
         was = [file.digest for file in before.files(role)]
-        if role in measure.metric.needs and was != [file.digest for file in files.get(role, ())]:
+        if need in measure.metric.needs and was != [file.digest for file in files.get(role, ())]:
             return f"the {role} are others"
     return None
 
