@@ -55,7 +55,7 @@ TOOLS = (
     Tool("NTCIREVAL", "pyNTCIREVAL 0.0.3", search.NTCIREVAL),
     Tool("ranx", "ranx 0.3.21", search.RANX),
     Tool("BEIR", "beir 2.2", search.BEIR),
-    Tool("MTEB", "mteb 2.20", search.MTEB),
+    Tool("MTEB", "mteb 2.26", search.MTEB),
     Tool("sentence-transformers", "sentence-transformers 5.2", search.SENTENCES),
     Tool("MLflow", "mlflow 3.17", recommenders.MLFLOW),
     Tool("scikit-learn", "scikit-learn 1.9", recommenders.SKLEARN),

@@ -224,9 +224,9 @@ MTEB = {
     "accuracy": _no("in MTEB's retrieval tasks it is r@1, elsewhere something else; write what is meant"),
     **_all("nauc_* nAUC_*", _no("it needs a confidence for every query, which no file here holds; leave it out")),
     "max_over_subqueries_*": _no("merge the rankings of a query's parts first, and evaluate what comes of it"),
-    "p-MRR": _no("it compares two outputs, before and after a change of the instruction; evaluate both"),
-    "robustness_at_#": _no("it is the least ndcg@# over the wordings of a query; leave it out"),
-    "paired_accuracy": _no("it joins two queries into one; leave it out"),
+    "p-MRR": _no("it compares with the output under the original instruction; name it: p_mrr(model={model}-og)"),
+    "robustness_at_#": _is("robustness@#"),
+    "paired_accuracy": _is("paired_accuracy"),
 }
 
 SENTENCES = {

@@ -189,6 +189,20 @@ _TABLE = (
         },
     ),
     Profile(
+        name="mteb",
+        tool="MTEB 2.19.5 (18 August 2026) to 2.26.24, with pytrec-eval-terrier",
+        conventions=replace(_TREC_EVAL, missing_queries="skip"),
+        because={
+            "ties": "trec_eval's code: document id, descending; MRR has it since 2.18.19, p-MRR since 2.19.5",
+            "score_precision": "trec_eval's code keeps scores as floats; MRR and p-MRR compare doubles",
+            "missing_queries": "all means are over the queries answered",
+            "undefined_queries": "trec_eval's code gives 0, and so does MRR",
+            "negative_grades": "trec_eval's code: not judged",
+            "unjudged_documents": "all documents keep their ranks",
+            "depth": "all documents that the task keeps: top_k, by default 1000",
+        },
+    ),
+    Profile(
         name="gdeval",
         tool="gdeval.pl 1.2a and 1.3",
         conventions=replace(_TREC_EVAL, score_precision="float64", missing_queries="skip", undefined_queries="skip"),

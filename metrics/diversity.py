@@ -2,6 +2,8 @@
 
 A document is relevant to a subtopic when its grade for it is at least `rel`; a subtopic to which no judged document is
 relevant does not count. Where queries are judged as a whole, each is its one subtopic.
+
+For the metrics of KILT a subtopic is an evidence set: all of its documents are needed, and any of the sets will do.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats, JudgedBlock, cut, sum_down
 from rankledger.metrics.terms import Terms, from_terms
 
-__all__ = ["alpha_ndcg", "ap_ia", "err_ia", "nerr_ia", "nnrbp", "nrbp", "p_ia", "strec"]
+__all__ = ["alpha_ndcg", "ap_ia", "err_ia", "kilt_r", "kilt_rprec", "nerr_ia", "nnrbp", "nrbp", "p_ia", "strec"]
 
 _VANISHING = 1100  # 0.5**1100 is 0 in doubles
 
@@ -216,6 +218,75 @@ def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     relevant, judged = _relevant(block, rel)
     found = np.where(block.ranks <= cut(k), _gains(relevant, 1.0), 0.0)
     return Terms(found, {"subtopics": relevant.sum(axis=0)}, divisor=_n_subtopics(judged))
+
+
+@from_terms
+def kilt_rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
+    """R-precision by the best evidence set: the share of a set of n documents that is among the first n.
+
+    Formula: max over sets of (documents of the set with rank ≤ n / n).
+
+    Args:
+        rel: the least grade that belongs to an evidence set.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where no document belongs to any set.
+
+    Reference:
+        Petroni et al. 2021, doi:10.18653/v1/2021.naacl-main.200; KILT `Rprec`.
+    """
+    relevant, judged = _relevant(block, rel)
+    sizes = judged.sum(axis=1)
+    found = relevant & (block.ranks <= sizes[:, np.newaxis])
+    shares = np.where(sizes > 0, found.sum(axis=1) / np.maximum(sizes, 1), -1.0)
+    best = shares.argmax(axis=0)[np.newaxis]
+    of_best = np.take_along_axis(found, best[:, np.newaxis], axis=0)[0].astype(np.float64)
+    size = np.take_along_axis(sizes, best, axis=0)[0].astype(np.float64)
+    return Terms(of_best, {"evidence sets": relevant.sum(axis=0)}, divisor=size)
+
+
+@from_terms
+def kilt_r(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
+    """Recall of evidence sets: the share of the sets that is complete within k entries.
+
+    Formula: complete sets with place ≤ k / sets.
+
+    The documents of a set that are in the ranking are one entry, which stands where the last of them does; a document
+    of no set is an entry, too. Sets that end at the same document stand there in the order of the subtopics. Equal
+    sets are one.
+
+    Args:
+        k: entries to count; None counts all.
+        rel: the least grade that belongs to an evidence set.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where no document belongs to any set.
+
+    Reference:
+        Petroni et al. 2021, doi:10.18653/v1/2021.naacl-main.200; KILT `recall@k`.
+    """
+    relevant, judged = _relevant(block, rel)
+    is_set = _is_set(judged)
+    ends = np.where(relevant & is_set[:, np.newaxis], block.ranks, 0.0).max(axis=1)
+    complete = is_set & (relevant.sum(axis=1) == judged.sum(axis=1))
+    in_a_set = np.any(relevant, axis=0)
+    places = np.empty(ends.shape)
+    for subtopic, end in enumerate(ends):
+        earlier = (ends < end) | ((ends == end) & (np.arange(len(ends)) < subtopic)[:, np.newaxis])
+        sets_before = (earlier & (ends > 0)).sum(axis=0)
+        places[subtopic] = end - (in_a_set & (block.ranks < end)).sum(axis=0) + sets_before
+    counted = complete & (places <= cut(k))
+    ending = relevant & counted[:, np.newaxis] & (block.ranks == ends[:, np.newaxis])
+    found = ending.sum(axis=0).astype(np.float64)
+    return Terms(found, {"evidence sets": relevant.sum(axis=0)}, divisor=sum_down(is_set))
+
+
+def _is_set(judged: Bools) -> Bools:
+    """(S, Q): whether each subtopic has a relevant document, and not the same ones as one before it."""
+    found: Bools = np.any(judged, axis=1)
+    for subtopic in range(1, len(judged)):
+        found[subtopic] &= ~(judged[:subtopic] == judged[subtopic]).all(axis=1).any(axis=0)
+    return found
 
 
 def _over_greedy(

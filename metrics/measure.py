@@ -28,6 +28,7 @@ from rankledger.metrics.aliases import ALIASES, translate
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Profile
+from rankledger.metrics.instructions import OutputsBlock
 from rankledger.metrics.metric import Metric, MetricError, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.metrics.ties import has_expectation
@@ -291,11 +292,11 @@ def _call(measure: Measure, n_documents: int) -> None:
     ranks = np.full((1, 1), 1.0 if n_documents else np.inf)
     rows = np.full((1, 1), n_documents - 1, dtype=np.int32)
     arguments = measure.arguments(max_grade=1)
-    if measure.metric.input == "judged":
+    if measure.metric.input in ("judged", "outputs"):
         counts = np.full(1, float(n_documents))
         ids = np.array([""], dtype=object)
         block = JudgedBlock(ids, ranks, grades, ranks, ranks, rows, grades, counts, counts, counts)
-        measure.metric.function(block, **arguments)
+        measure.metric.function(block if measure.metric.input == "judged" else OutputsBlock(block, {}), **arguments)
     elif measure.metric.input == "catalogue":
         none = Sparse(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0))
         features = {arguments["feature"]: none} if "feature" in arguments else {}

@@ -14,18 +14,20 @@ from rankledger.metrics.aggregation import MEAN, Aggregation
 from rankledger.metrics.agreement import RankingsBlock
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Lists
+from rankledger.metrics.instructions import OutputsBlock
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.metrics.terms import Terms
 
 __all__ = ["AVERAGE", "Metric", "MetricError", "Need", "Parameter"]
 
-Need = Literal["documents", "interactions", "subtopics"]
-Input = Literal["judged", "catalogue", "rankings", "ratings", "scores"]
+Need = Literal["documents", "interactions", "subtopics", "cluster"]
+Input = Literal["judged", "catalogue", "rankings", "outputs", "ratings", "scores"]
 _INPUTS: Mapping[type, Input] = {
     JudgedBlock: "judged",
     CatalogueBlock: "catalogue",
     Lists: "catalogue",
     RankingsBlock: "rankings",
+    OutputsBlock: "outputs",
     RatingsBlock: "ratings",
 }
 
@@ -67,7 +69,8 @@ class Metric:
         title: what it is called in prose.
         range: the least and the greatest value.
         direction: whether a higher or a lower figure is better, or neither.
-        needs: what the dataset must have beside its judgments of queries.
+        needs: what the dataset must have beside its judgments of queries. Of a metric that needs the `cluster` each
+            cluster has one score, that of the query it is worst for, and stands at the cluster's first query.
         aggregation: the scale on which queries are averaged; for ratings, on which pooled ones are.
         moments: gives the (S, Q) means of each query that a pooled figure is made of, where it is none of the queries'
             own figures; takes a block and the origins of all the dataset's.
@@ -109,7 +112,10 @@ class Metric:
 
     @cached_property
     def input(self) -> Input:
-        """Which block it takes; `rankings` holds those of other models too, `scores` are those of external metrics."""
+        """Which block it takes.
+
+        `rankings` and `outputs` hold those of other models, too; `scores` are those of external metrics.
+        """
         return _INPUTS.get(self._types["block"], "scores")
 
     @cached_property

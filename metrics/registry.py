@@ -17,6 +17,7 @@ from rankledger.metrics import (
     counts,
     diversity,
     gain,
+    instructions,
     ranking,
     rating,
     reading,
@@ -43,6 +44,7 @@ CONSUMED: tuple[Need, ...] = ("documents", "interactions")
 _number = partial(Metric, range=COUNT, direction="neither", additive=True)
 _error = partial(Metric, range=COUNT, direction="lower", undefined="skip")
 _fit = partial(Metric, range=(-INF, 1), moments=moments, undefined="skip")
+_of_cluster = partial(Metric, needs=("cluster",), undefined="skip")
 _consumption = partial(Metric, needs=("interactions",), undefined="skip")
 
 _TABLE = (
@@ -132,6 +134,11 @@ _TABLE = (
     Metric("ap_ia", diversity.ap_ia, "Intent-aware average precision", needs=("subtopics",), monotone=False),
     Metric("p_ia", diversity.p_ia, "Intent-aware precision", needs=("subtopics",), additive=True),
     Metric("strec", diversity.strec, "Subtopic recall", needs=("subtopics",), monotone=False),
+    Metric("kilt_rprec", diversity.kilt_rprec, "R-precision of evidence sets", needs=("subtopics",), monotone=False),
+    Metric("kilt_r", diversity.kilt_r, "Recall of evidence sets", needs=("subtopics",), monotone=False),
+    _of_cluster("robustness", instructions.robustness, "Robustness"),
+    _of_cluster("paired_accuracy", instructions.paired_accuracy, "Paired accuracy"),
+    Metric("p_mrr", instructions.p_mrr, "p-MRR", (-1, 1), undefined="skip", monotone=False),
     Metric("user_coverage", counts.user_coverage, "User coverage", additive=True),
     Metric("item_coverage", catalogue.item_coverage, "Item coverage", needs=("documents",)),
     Metric("gini", catalogue.gini, "Gini index", direction="lower", needs=("documents",)),

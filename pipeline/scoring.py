@@ -22,17 +22,18 @@ from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventional_scores import tie_bounds
 from rankledger.metrics.conventions import Conventions, Profile
+from rankledger.metrics.instructions import OutputsBlock
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import MetricError
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Joined, OnDemand, OutputKey, Replicate
+from rankledger.pipeline.types.joined import Joined, OnDemand, OutputKey, Replicate, model_of
 from rankledger.pipeline.types.results import Scores
 
 __all__ = ["average_replicates", "bound_ties", "families", "score"]
 
-Block: TypeAlias = JudgedBlock | RatingsBlock | CatalogueBlock | RankingsBlock
+Block: TypeAlias = JudgedBlock | RatingsBlock | CatalogueBlock | RankingsBlock | OutputsBlock
 Clusters: TypeAlias = npt.NDArray[np.int64] | None
 
 
@@ -57,7 +58,7 @@ def score(
         InputError: a measure cannot be computed of these grades, such as one above its `max_grade`.
     """
     per_query = {name: tuple(m for m in found if m.metric.per == "query") for name, found in measures.items()}
-    inputs = {key: _inputs(key[0], task, joined, per_query[key[0]]) for key, task in joined.items()}
+    inputs = {key: _inputs(key, joined, per_query[key[0]]) for key in joined}
     places = [
         (dataset, blocks, place, asked, joined[dataset, model].max_grade)
         for (dataset, model), own in inputs.items()
@@ -72,6 +73,8 @@ def score(
     found = workers.each("Scoring", _score_block, OnDemand(call, len(places)), unit="blocks")
     values = {key: _gathered(len(joined[key].query_ids), per_query[key[0]], own, found) for key, own in inputs.items()}
     deque(found, maxlen=0)  # the progress ends with it
+    for (dataset, _), (scores, _) in values.items():
+        _keep_worst(scores, per_query[dataset], clusters.get(dataset))
     of_set = {name: tuple(m for m in found if m.metric.per == "dataset") for name, found in measures.items()}
     errors = _figure_errors(joined, of_set, clusters, workers)
     return tuple(
@@ -96,23 +99,50 @@ def score(
 Inputs: TypeAlias = list[tuple[tuple[Measure, ...], Sequence[Block]]]
 
 
-def _inputs(dataset: str, task: Joined, joined: Mapping[OutputKey, Joined], measures: Sequence[Measure]) -> Inputs:
+def _inputs(key: OutputKey, joined: Mapping[OutputKey, Joined], measures: Sequence[Measure]) -> Inputs:
     """What is scored, by which of the measures.
 
-    That is the task's blocks, the parts of its catalogue block, and its rankings beside those of others.
+    That is the task's blocks, the parts of its catalogue block, its rankings beside those of others, and its blocks
+    beside theirs.
     """
-    listed = tuple(measure for measure in measures if measure.metric.input == "catalogue")
-    compared = tuple(measure for measure in measures if measure.metric.input == "rankings")
-    others = tuple(measure for measure in measures if measure.metric.input not in ("catalogue", "rankings"))
-    inputs: Inputs = [(others, task.blocks)] if others else []
-    if listed and task.catalogue is not None:
-        inputs.append((listed, tuple(task.catalogue.parts())))
-    if compared and task.ranked is not None:
-        named = {str(measure.parameters["model"]) for measure in compared}
-        found = {model: joined[dataset, model].ranked for model in named if (dataset, model) in joined}
-        rankings = {model: ranked for model, ranked in found.items() if ranked is not None}
-        inputs.append((compared, (RankingsBlock(task.ranked, rankings),)))
+    task, (dataset, model) = joined[key], model_of(key)
+    of: dict[str, list[Measure]] = {}
+    for measure in measures:
+        of.setdefault(measure.metric.input, []).append(measure)
+    plain = tuple(measure for measure in measures if measure.metric.input in ("judged", "ratings"))
+    inputs: Inputs = [(plain, task.blocks)] if plain else []
+    if "catalogue" in of and task.catalogue is not None:
+        inputs.append((tuple(of["catalogue"]), tuple(task.catalogue.parts())))
+    named = {str(measure.parameters["model"]) for kind in ("rankings", "outputs") for measure in of.get(kind, ())}
+    others = {name: joined.get((dataset, name.replace("{model}", model))) for name in named}
+    there = {name: other for name, other in others.items() if other is not None}
+    if "rankings" in of and task.ranked is not None:
+        rankings = {name: other.ranked for name, other in there.items() if other.ranked is not None}
+        inputs.append((tuple(of["rankings"]), (RankingsBlock(task.ranked, rankings),)))
+    if "outputs" in of:
+        beside = OnDemand(lambda place: _beside(task, there, place), len(task.blocks))
+        inputs.append((tuple(of["outputs"]), beside))
     return inputs
+
+
+def _beside(task: Joined, others: Mapping[str, Joined], place: int) -> OutputsBlock:
+    """One of the task's blocks beside those of others, which are cut at the same queries: judgments alone decide."""
+    found = {name: other.blocks[place] for name, other in others.items()}
+    block = task.blocks[place]
+    assert isinstance(block, JudgedBlock), "what is compared is ranked"
+    return OutputsBlock(block, {name: other for name, other in found.items() if isinstance(other, JudgedBlock)})
+
+
+def _keep_worst(values: Floats, measures: Sequence[Measure], clusters: Clusters) -> None:
+    """Give the first query of each cluster the worst score of the cluster, and the others none, where it is needed."""
+    for row, measure in enumerate(measures):
+        if clusters is not None and "cluster" in measure.metric.needs:
+            order = np.argsort(clusters, kind="stable")
+            _, begins = np.unique(clusters[order], return_index=True)
+            worst = np.maximum if measure.metric.direction == "lower" else np.minimum
+            found = worst.reduceat(values[row, order], begins)  # NaN if one of them is
+            values[row] = np.nan
+            values[row, order[begins]] = found
 
 
 def _gathered(
@@ -164,6 +194,8 @@ def _score_block(
 def _n_queries(block: Block) -> int:
     if isinstance(block, CatalogueBlock):
         return int(block.codes.shape[1])
+    if isinstance(block, OutputsBlock):
+        block = block.block
     return len(block.ranked.n_retrieved if isinstance(block, RankingsBlock) else block.query_ids)
 
 
@@ -339,6 +371,9 @@ def _bound_block(
 
 
 def _rows(result: Scores) -> list[int]:
-    """The rows of the measures that ties may move."""
-    judged = (measure.metric.input == "judged" and measure not in result.failed for measure in result.measures)
+    """The rows of the measures that ties may move; what they do to the worst query of a cluster is not computed."""
+    judged = (
+        measure.metric.input == "judged" and "cluster" not in measure.metric.needs and measure not in result.failed
+        for measure in result.measures
+    )
     return [row for row, moves in enumerate(judged) if moves]

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support.blocks import DiverseQuery, PlainCatalogue, PlainQuery
 
-__all__ = ["CATALOGUE_ORACLE", "ORACLE", "RANKINGS_ORACLE", "RATINGS_ORACLE"]
+__all__ = ["CATALOGUE_ORACLE", "ORACLE", "OUTPUTS_ORACLE", "RANKINGS_ORACLE", "RATINGS_ORACLE"]
 
 NAN = float("nan")
 
@@ -829,6 +829,48 @@ def strec(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float 
     return len(covered) / len(subtopics) if subtopics else NAN
 
 
+def _evidence_sets(diverse: DiverseQuery, rel: float) -> list[set[str]]:
+    """The distinct evidence sets, in the order of the subtopics."""
+    topics = _Reader(diverse, 0, rel).topics
+    found: list[set[str]] = []
+    for subtopic in sorted({subtopic for subtopics in topics.values() for subtopic in subtopics}):
+        own = {document for document, subtopics in topics.items() if subtopic in subtopics}
+        if own not in found:
+            found.append(own)
+    return found
+
+
+def kilt_rprec(query: PlainQuery | DiverseQuery, *, rel: float = 1) -> float:
+    """The best over the sets of the share that is found among as many documents."""
+    sets = _evidence_sets(diverse := _diverse(query), rel)
+    return max((len(own & {*diverse.ranking[: len(own)]}) / len(own) for own in sets), default=NAN)
+
+
+def kilt_r(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
+    """Entries are written one by one; one of a set is moved to the end as a further document of it comes."""
+    sets = _evidence_sets(diverse := _diverse(query), rel)
+    left = [{*own} for own in sets]
+    entries: list[object] = []
+    for document in diverse.ranking:
+        of = [number for number, own in enumerate(sets) if document in own]
+        for number in of:
+            entries = [entry for entry in entries if entry != number]
+            entries.append(number)
+            left[number].remove(document)
+        if not of:
+            entries.append(document)
+    return sum(not left[entry] for entry in entries[:k] if isinstance(entry, int)) / len(sets) if sets else NAN
+
+
+def paired_accuracy(query: PlainQuery, *, rel: float = 1) -> float:
+    """Of one query: whether the only relevant document is first."""
+    relevant = [grade for grade in (*query.ranking, *query.missed) if grade is not None and grade >= rel]
+    if not relevant:
+        return NAN
+    first = query.ranking[0] if query.ranking else None
+    return float(len(relevant) == 1 and first is not None and first >= rel)
+
+
 _JUDGED = (
     *(p, r, f1, f, success, tp, fp, fn, tn, judged, user_coverage, rr, ap, rprec, rp, avg_rp, iprec, ap11, bpref),
     *(yaap, mar, fallout, nearly_err),
@@ -836,13 +878,15 @@ _JUDGED = (
     *(num_ret, num_rel, num_nonrel_judged_ret, utility, unjudged, relative_p, set_map, rprec_mult, infap, bing),
     *(rndcg, ndcg_rel, g, rbp_resid),
     *(nerr, q_measure, o_measure, p_measure, p_plus, ncu, sdcg, insq, inst, bpm, ap_corr, compat),
-    *(alpha_ndcg, err_ia, nrbp, nerr_ia, nnrbp, ap_ia, p_ia, strec),
+    *(alpha_ndcg, err_ia, nrbp, nerr_ia, nnrbp, ap_ia, p_ia, strec, kilt_rprec, kilt_r),
+    paired_accuracy,
 )
 
 ORACLE: Mapping[str, Callable[..., Any]] = {
     **{function.__name__: function for function in _JUDGED},
     "gmap": ap,  # of one query; what is geometric is the mean over queries
     "gm_bpref": bpref,
+    "robustness": ndcg,  # of one query, as the worst of a cluster is taken afterwards
 }
 
 
@@ -878,7 +922,22 @@ def rbo(
     return (1 - p) / p * (agreed + assumed) + ((shared[l] - shared[s]) / l + shared[s] / s) * p**l
 
 
+def p_mrr(documents: Sequence[str], changed: Sequence[str], original: Sequence[str]) -> float:
+    """How far the documents fall, one by one; those not retrieved stand below the last one."""
+    if not (documents and changed and original):
+        return NAN
+    falls = []
+    for document in documents:
+        now, before = (
+            [*ranking].index(document) + 1 if document in ranking else len(ranking) + 1
+            for ranking in (changed, original)
+        )
+        falls.append(now / before - 1 if now <= before else 1 - before / now)
+    return sum(falls) / len(falls)
+
+
 RANKINGS_ORACLE: Mapping[str, Callable[..., Any]] = {"rbo": rbo}
+OUTPUTS_ORACLE: Mapping[str, Callable[..., Any]] = {"p_mrr": p_mrr}
 RATINGS_ORACLE: Mapping[str, Callable[..., Any]] = {
     function.__name__: function for function in (mae, mse, rmse, r2, explained_variance)
 }

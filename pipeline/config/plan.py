@@ -44,6 +44,7 @@ _ADD = {  # what is said to a measure whose input is not there
     "features": "features of documents are needed; add `documents:`, a file with them, or remove the measure",
     "interactions": "earlier interactions are needed; add `interactions:`, those of training, or remove the measure",
     "subtopics": "subtopics are needed; add `subtopics: true` if the judgments have them, or remove the measure",
+    "cluster": "clusters are needed; add `cluster:`, their column of the queries table, or remove the measure",
 }
 
 
@@ -293,14 +294,15 @@ def _check_compared(planning: Planning, datasets: Sequence[PlannedDataset], outp
     for dataset in datasets:
         here = {model: files[dataset.name] for model, files in outputs.items() if dataset.name in files}
         for measure in dataset.measures:
-            model = str(measure.parameters.get("model", ""))
-            if measure.metric.input != "rankings":
+            if measure.metric.input not in ("rankings", "outputs"):
                 continue
-            if model not in here:
-                message = f"{measure} compares with {model!r}, but no model here has that name{suggestion(model, here)}"
+            named = str(measure.parameters["model"])
+            found = [model for model in {named.replace("{model}", own): "" for own in here} if model in here]
+            if not found:
+                message = f"{measure} compares with {named!r}, but no model here has that name{suggestion(named, here)}"
                 planning.find(("datasets", dataset.name), message)
-            elif any(here[model]):
-                message = f"{measure} compares with {model!r}, which has replicates; name a model with one output"
+            elif any(any(here[model]) for model in found):
+                message = f"{measure} compares with {named!r}, which has replicates; name a model with one output"
                 planning.find(("datasets", dataset.name), message)
 
 

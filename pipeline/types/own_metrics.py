@@ -70,6 +70,8 @@ def _check(metric: Metric) -> None:
         f"direction is one of {', '.join(_DIRECTIONS)}": metric.direction not in _DIRECTIONS,
         "undefined is `convention` or `skip`": metric.undefined not in ("convention", "skip"),
         f"needs names {', '.join(unknown)}; known: {', '.join(get_args(Need))}": bool(unknown),
+        "what needs the cluster has no score at its other queries; write undefined='skip'": "cluster" in metric.needs
+        and metric.undefined != "skip",
         f"aggregation is one of {', '.join(_AGGREGATIONS)}, without moments": bool(metric.moments)
         or metric.aggregation not in _AGGREGATIONS.values(),
         "`additive` is for functions made with from_terms; leave it out": metric.additive

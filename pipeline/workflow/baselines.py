@@ -164,11 +164,18 @@ def difference_of_meaning(
         return "the judgments are others"
     if before.exclusions_digest != exclusions_digest(dataset, files):
         return "the excluded documents are others"
-    for role in ("documents", "interactions"):
+    for need, role in {"documents": "documents", "interactions": "interactions", "cluster": "queries"}.items():
         was = [file.digest for file in before.files(role)]
-        if role in measure.metric.needs and was != [file.digest for file in files.get(role, ())]:
+        if need in measure.metric.needs and was != [file.digest for file in files.get(role, ())]:
             return f"the {role} are others"
+    if "cluster" in measure.metric.needs and _planned(record, dataset.name).cluster != dataset.cluster:
+        return "the clusters are others"
     return None
+
+
+def _planned(record: Record, dataset: str) -> PlannedDataset:
+    """The dataset as it was evaluated then."""
+    return next(old for old in open_record(record.path).planned.datasets if old.name == dataset)
 
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
@@ -198,7 +205,8 @@ def _scored_anew(
         joined = _rejoined(record, model, dataset, current)
         asked = {dataset.name: tuple(judged)}
         sharing = [model] if record.manifest.models[model].shared_seeds else []
-        (scores,) = families(score(joined, asked, current.profile, current.workers), sharing)
+        clusters = {dataset.name: current.inputs.datasets[dataset.name].groups.clusters}
+        (scores,) = families(score(joined, asked, current.profile, current.workers, clusters=clusters), sharing)
     except InputError as error:
         return None, reasons | {measure: f"{differing[measure]} {where}, and {error}" for measure in judged}
     return scores, {measure: reason for measure, reason in reasons.items() if measure not in judged}
@@ -208,9 +216,10 @@ def _rejoined(
     record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation
 ) -> dict[OutputKey, Joined]:
     """The outputs that were evaluated then, one or that of each replicate, joined with the current judgments."""
-    planned = open_record(record.path).planned
-    then = next(old for old in planned.datasets if old.name == dataset.name)
-    tasks = [task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model)]
+    then = _planned(record, dataset.name)
+    tasks = [
+        task for task in open_record(record.path).planned.tasks if (task.dataset, task.model) == (dataset.name, model)
+    ]
     files = record.manifest.datasets[dataset.name].files_by_role
     now = current.inputs.datasets[dataset.name]
     if not ("judgments" in files and isinstance(now, DatasetInput)):

@@ -292,7 +292,7 @@ def _choose_measure(text: str, profile: Profile, own: Mapping[str, Metric]) -> M
         raise InputError(str(error)) from None
     if measure.metric.per == "dataset":
         raise InputError(f"{measure} is one figure of the whole dataset; there is no score of a query to explain")
-    if measure.metric.input in ("catalogue", "rankings"):
+    if measure.metric.input in ("catalogue", "rankings", "outputs") or "cluster" in measure.metric.needs:
         raise InputError(f"{measure} uses more than judgments and ranks; it cannot be explained")
     if measure.metric.code and not (measure.metric.input == "judged" and measure.metric.has_terms):
         raise InputError(f"{measure} has no terms to explain: its function is not made with from_terms")

@@ -199,6 +199,16 @@ _TOOLS = {  # a score that each tool's files have, and what to select
     "promptfoo": ("brief", {"provider": "small"}),
     "every_eval_ever": ("score", {}),
 }
+_JUDGED_ANSWERS = {  # by format: a score, and a table of each layout
+    "nuggets": (
+        "vital_score",
+        {
+            "a.csv": b"query_id,nugget,importance,support\nq1,n1,vital,support\nq2,n1,okay,partial_support\n",
+            "a.jsonl": b'{"qid": "q1", "nuggets": [{"text": "n1", "importance": "vital", "assignment": "failed"}]}\n',
+        },
+    ),
+    "citations": ("citation_recall", {"a.tsv": b"query_id\tsentence\tsupport\nq1\t1\tfull_support\nq1\t2\t\n"}),
+}
 
 
 def _tool_seeds() -> list[Case]:
@@ -212,6 +222,15 @@ def _read_tool(path: str, variant: str) -> object:
     name, select = _TOOLS[variant]
     score_names(Source(path))  # of whatever tool it is then taken for
     return read_external_scores(Source(path, variant, select=select), [external_measure(name)])
+
+
+def _answer_seeds() -> list[Case]:
+    tables = {name: tables for name, (_, tables) in _JUDGED_ANSWERS.items()}
+    return [Case(f"{name}/{file}", data) for name, files in tables.items() for file, data in files.items()]
+
+
+def _read_answers(path: str, variant: str) -> object:
+    return read_external_scores(Source(path, variant), [external_measure(_JUDGED_ANSWERS[variant][0])])
 
 
 def _run_trec_eval(path: str, variant: str) -> object:
@@ -321,6 +340,9 @@ TARGETS = (
         tokens=_TOKENS,
     ),
     Target("tool-scores", _tool_seeds, _reading(_read_tool), tokens=(b"score", b"epoch", b"error", b"metadata")),
+    Target(
+        "answers", _answer_seeds, _reading(_read_answers), tokens=(b"vital", b"support", b"nuggets", b"[]", b"null")
+    ),
     Target("extra", _extra_seeds, _reading(lambda path, _: read_external_metrics(path))),
     Target("trec-eval", _trec_seeds, _reading(_run_trec_eval), tokens=_TOKENS, share=5),
     Target("output-cache", _cache_seeds, _read_cache, _prepare_cache, refusals=(CacheError,), share=5),

@@ -125,7 +125,11 @@ def test_a_document_that_moves_changes_only_its_own_term(texts, moves):
     assert [text for text in texts if not holds(text, moves)] == []
 
 
-@pytest.mark.parametrize("name", [name for name in SUMMED if not METRICS[name].additive])
+# Of several evidence sets the best counts, and of the queries of a cluster the worst: there is one of each here.
+OF_SEVERAL = ("kilt_rprec", "robustness", "paired_accuracy")
+
+
+@pytest.mark.parametrize("name", [name for name in SUMMED if not METRICS[name].additive and name not in OF_SEVERAL])
 def test_what_is_not_called_additive_is_not(name, moves):
     """Every other metric has a variant in which a document that moves, or goes, changes another's term."""
     texts = [text for text in JUDGED_VARIANTS if parsed(text).metric.name == name]

@@ -15,7 +15,7 @@ import pytest
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.registry import METRICS
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS, over, parsed
-from tests.oracle import CATALOGUE_ORACLE, ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
+from tests.oracle import CATALOGUE_ORACLE, ORACLE, OUTPUTS_ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
 from tests.support.blocks import (
     ARRAYS,
     PlainQuery,
@@ -90,7 +90,8 @@ def made(graded_queries: list[PlainQuery], probability_queries: list[PlainQuery]
 @each("name", [*METRICS])
 def test_every_metric_has_an_oracle(name):
     """A metric cannot be added without loops to check it against."""
-    oracles = {"judged": ORACLE, "catalogue": CATALOGUE_ORACLE, "rankings": RANKINGS_ORACLE, "ratings": RATINGS_ORACLE}
+    oracles = {"judged": ORACLE, "catalogue": CATALOGUE_ORACLE, "ratings": RATINGS_ORACLE}
+    oracles |= {"rankings": RANKINGS_ORACLE, "outputs": OUTPUTS_ORACLE}
 
     assert name in oracles[METRICS[name].input]
 
@@ -351,6 +352,7 @@ NORMALISED = (
     *("ndcg", "ndcg@3", "ndcg(gain=exponential)@10", "ndcg(discount=jarvelin)", "rankscore", "rankscore(rel=2)@3"),
     *("q_measure", "q_measure(gain=exponential)@3", "nerr", "nerr(max_grade=5)@3", "compat", "compat(p=0.5)@3"),
     *("alpha_ndcg", "alpha_ndcg(alpha=0.3)@3", "nerr_ia", "nnrbp@3", "ap_ia", "strec", "strec@1"),
+    *("kilt_rprec", "kilt_r", "robustness", "robustness@3"),
     *("o_measure", "p_measure@3", "p_plus(gain=exponential)", "ncu", "ncu(beta=0,stop=graded)"),
 )
 
@@ -401,7 +403,8 @@ UNDEFINED_WITHOUT_RELEVANT = {
     ),
     *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "rndcg", "ndcg_rel", "g"),
     *("q_measure", "o_measure", "p_measure", "p_plus", "ncu", "nerr", "compat"),
-    *("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec"),
+    *("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec", "kilt_rprec", "kilt_r"),
+    *("robustness", "paired_accuracy"),
 }
 DO_NOT_LOOK_FOR_RELEVANT = (
     *("fp", "tn", "fallout", "judged", "user_coverage", "kendall_distance", "kendall_tau", "ap_corr"),

@@ -9,7 +9,18 @@ import pytest
 
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.cascade import err, rbp
-from rankledger.metrics.diversity import alpha_ndcg, ap_ia, err_ia, nerr_ia, nnrbp, nrbp, p_ia, strec
+from rankledger.metrics.diversity import (
+    alpha_ndcg,
+    ap_ia,
+    err_ia,
+    kilt_r,
+    kilt_rprec,
+    nerr_ia,
+    nnrbp,
+    nrbp,
+    p_ia,
+    strec,
+)
 from rankledger.metrics.gain import ndcg
 from rankledger.metrics.sets import success
 from tests import oracle
@@ -18,7 +29,7 @@ from tests.support.blocks import DiverseQuery, diverse_block, random_diverse_que
 from tests.support.each import each
 
 LOG3 = math.log2(3)
-NAMES = ("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec")
+NAMES = ("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec", "kilt_rprec", "kilt_r")
 TEXTS = [text for name in NAMES for text in VARIANTS[name]]
 EVERY_VARIANT = each("text", TEXTS)
 
@@ -129,6 +140,38 @@ def test_strec_of_two_subtopics():
     block = diverse_block([TWO_SUBTOPICS])
 
     assert (strec(block, k=1).item(), strec(block, k=2).item(), strec(block).item()) == (0.5, 1, 1)
+
+
+TWO_SETS = DiverseQuery(("b", "z", "a", "c", "y"), relevant_to(a="1", b="1", c="23"))
+"""The sets {a, b} and {c}; subtopic 3 is {c} again."""
+
+
+def test_kilt_by_evidence_sets():
+    """Of {a, b} one is among the first two, and {c} is not first: R-precision 1/2. The entries are z, {a, b}, {c}, y:
+    b and a are one, which stands where a does. Equal sets are one, so that recall@2 is 1 of 2.
+    """
+    block = diverse_block([TWO_SETS])
+
+    assert kilt_rprec(block).item() == 1 / 2
+    assert [kilt_r(block, k=k).item() for k in (1, 2, 3, 5)] == [0, 1 / 2, 1, 1]
+    assert kilt_r(block).item() == 1
+
+
+def test_a_set_without_its_last_document_is_an_entry_that_does_not_count():
+    """{a, b} lacks b: a is an entry all the same, so that {c} is the second one."""
+    block = diverse_block([DiverseQuery(("a", "c"), relevant_to(a="1", b="1", c="2"))])
+
+    assert [kilt_r(block, k=k).item() for k in (1, 2)] == [0, 1 / 2]
+    assert kilt_rprec(block).item() == 1 / 2
+
+
+def test_a_document_of_two_sets_ends_both():
+    """a completes {a} and {a, b} at once: two entries, in the order of the subtopics."""
+    block = diverse_block([DiverseQuery(("b", "a"), relevant_to(a="12", b="2"))])
+
+    assert [kilt_r(block, k=k).item() for k in (1, 2)] == [1 / 2, 1]
+    assert kilt_r.terms(block).terms.ravel().tolist() == [0, 2]
+    assert kilt_rprec(block).item() == 1
 
 
 def test_a_document_is_relevant_to_a_subtopic_from_rel_on():

@@ -18,6 +18,7 @@ from rankledger.metrics import (
     counts,
     diversity,
     gain,
+    instructions,
     ranking,
     rating,
     reading,
@@ -32,7 +33,7 @@ from rankledger.metrics.terms import Terms, from_terms
 from tests.support.each import each
 
 MODULES = (
-    *(agreement, blended, cascade, catalogue, counts, diversity, gain),
+    *(agreement, blended, cascade, catalogue, counts, diversity, gain, instructions),
     *(ranking, rating, reading, recommendation, sets),
 )
 EVERY_METRIC = each("metric", METRICS)
@@ -46,8 +47,8 @@ def test_the_registry_holds_what_was_asked_for():
         gmap gm_bpref infap g bing rndcg ndcg_rel relative_p set_map utility rprec_mult num_ret num_rel
         num_nonrel_judged_ret rbp_resid unjudged
         q_measure nerr ap_corr compat rbo alpha_ndcg err_ia nrbp strec
-        o_measure p_measure p_plus ncu sdcg insq inst bpm nerr_ia nnrbp ap_ia p_ia
-        nearly_err fallout mar yaap epc efd
+        o_measure p_measure p_plus ncu sdcg insq inst bpm nerr_ia nnrbp ap_ia p_ia kilt_rprec kilt_r
+        robustness paired_accuracy p_mrr nearly_err fallout mar yaap epc efd
     """
     assert set(asked.split()) <= set(METRICS)
 
@@ -143,7 +144,7 @@ def test_cutoffs_follow_the_function(metric):
     assert metric.cutoff == expected
 
 
-NAMED = {("rbo", "model"), ("diversity", "feature"), ("calibration", "feature")}
+NAMED = {("rbo", "model"), ("p_mrr", "model"), ("diversity", "feature"), ("calibration", "feature")}
 
 
 def test_which_cutoffs_and_parameters_are_required():
@@ -247,7 +248,8 @@ def test_a_document_is_relevant_from_grade_1_by_default():
         *("bpref", "rbp", "rankscore"),
         *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "utility", "num_rel", "rndcg"),
         *("num_nonrel_judged_ret", "alpha_ndcg", "err_ia", "nrbp", "strec", "serendipity", "cg", "dcg", "ndcg"),
-        *("nerr_ia", "nnrbp", "ap_ia", "p_ia", "mar", "fallout", "yaap", "epc", "efd"),
+        *("nerr_ia", "nnrbp", "ap_ia", "p_ia", "kilt_rprec", "kilt_r", "paired_accuracy", "p_mrr"),
+        *("mar", "fallout", "yaap", "epc", "efd"),
     }
 
 
@@ -276,6 +278,7 @@ def test_inputs():
         **dict.fromkeys(["item_coverage", "gini", "entropy", "personalization", "novelty", "popularity"], "catalogue"),
         **dict.fromkeys(["tail_share", "serendipity", "diversity", "calibration", "epc", "efd"], "catalogue"),
         "rbo": "rankings",
+        "p_mrr": "outputs",
     }
 
 
@@ -290,7 +293,8 @@ def test_scales_of_aggregation():
 
 
 def test_what_a_0_would_flatter_is_skipped():
-    """Counted as 0, an undefined distance or error would be perfect, a tau neutral, a judged share a poor pool."""
+    """Counted as 0, an undefined distance or error would be perfect, a tau neutral, a judged share a poor pool; and the
+    queries of a cluster but the first have no score."""
     skipped = {name for name, metric in METRICS.items() if metric.undefined == "skip"}
 
     assert skipped == {
@@ -308,6 +312,7 @@ def test_what_a_0_would_flatter_is_skipped():
             "explained_variance",
         ),
         *("novelty", "popularity", "tail_share", "diversity", "calibration"),
+        *("robustness", "paired_accuracy", "p_mrr"),
     }
 
 

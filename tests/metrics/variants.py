@@ -125,6 +125,11 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "ap_ia": _at("ap_ia", "ap_ia(rel=2)"),
     "p_ia": _at("p_ia", "p_ia(rel=2)", cutoffs=_CUT[1:]),
     "strec": _at("strec", "strec(rel=2)"),
+    "kilt_rprec": ("kilt_rprec", "kilt_rprec(rel=2)"),
+    "kilt_r": _at("kilt_r", "kilt_r(rel=2)"),
+    "robustness": _at("robustness"),
+    "paired_accuracy": ("paired_accuracy", "paired_accuracy(rel=2)"),
+    "p_mrr": ("p_mrr(model=bm25)", "p_mrr(model=bm25,rel=2)"),
     "rbo": _at(
         *("rbo(model=bm25)", "rbo(model=bm25,p=0.5)", "rbo(model=bm25,p=0.99,form=extrapolated)"),
         *(

@@ -9,9 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.metrics.metric import Metric
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.errors import InputError
@@ -55,6 +56,44 @@ def test_scores_of_several_blocks_stand_side_by_side():
     np.testing.assert_array_equal(scores.values, [[1, 0.5, 0.25, np.nan], [0.5, 0.5, 0, 0]])
     np.testing.assert_array_equal(scores.weights, np.ones((2, 4)))
     assert list(scores.query_ids) == ["q0", "q1", "q2", "q3"]
+
+
+def test_a_cluster_has_the_worst_score_of_its_queries_at_the_first_one():
+    """nDCG 1, 0.63, 0.43 and NaN; the clusters q0 and q2, of two blocks, and q1 and q3, of which one is undefined."""
+    clusters = {"web": np.array([0, 1, 0, 1])}
+    asked = {"web": measures("robustness", "ndcg", "paired_accuracy")}
+    (scores,) = score({("web", "m"): joined(FIRST, SECOND)}, asked, TREC_EVAL, WORKERS, clusters=clusters)
+
+    worst = 1 / np.log2(5)
+    np.testing.assert_allclose(scores.values[0], [worst, np.nan, np.nan, np.nan])
+    np.testing.assert_allclose(scores.values[1], [1, 1 / np.log2(3), worst, np.nan])
+    np.testing.assert_array_equal(scores.values[2], [0, np.nan, np.nan, np.nan])
+
+
+def test_of_a_cluster_the_worst_is_the_greatest_where_less_is_better():
+    """A metric of one's own that needs clusters: documents retrieved, 1 and 4 of a cluster, 2 of the other."""
+
+    def length(block: JudgedBlock) -> Floats:
+        return block.n_retrieved
+
+    own = Measure(Metric("length", length, "Length", (0, np.inf), direction="lower", needs=("cluster",)))
+    clusters = {"web": np.array([0, 1, 0, 1])}
+    (scores,) = score({("web", "m"): joined(FIRST, SECOND)}, {"web": (own,)}, TREC_EVAL, WORKERS, clusters=clusters)
+
+    np.testing.assert_array_equal(scores.values, [[4, 2, np.nan, np.nan]])
+
+
+@pytest.mark.parametrize("named", ["m-og", "{model}-og"])
+def test_a_model_is_compared_with_its_own_other_output(named):
+    """a falls from 1 to 2 and b from 2 to 4, block by block, 1/2 each; m-og itself has no other output."""
+    before = joined(judged_block(ranks=[[1]], grades=[[1]]), judged_block(ranks=[[2]], grades=[[1]]))
+    after = joined(judged_block(ranks=[[2]], grades=[[1]]), judged_block(ranks=[[4]], grades=[[1]]))
+    outputs = {("web", "m"): after, ("web", "m-og"): before}
+    changed, original = score(outputs, {"web": measures(f"p_mrr(model={named})", "rr")}, TREC_EVAL, WORKERS)
+
+    np.testing.assert_array_equal(changed.values, [[0.5, 0.5], [0.5, 0.25]])
+    expected = [0, 0] if named == "m-og" else [np.nan, np.nan]
+    np.testing.assert_array_equal(original.values, [expected, [1, 0.5]])
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -19,19 +19,21 @@ import pyarrow as pa
 from rankledger.pipeline.data.formats.common import FilePart, Format, Sample
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW", "PROMPTFOO"]
+__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW", "PROMPTFOO", "samples_format"]
 
 _ZIP = b"PK\x03\x04"
 _ZSTD = 93  # the method of a zip member that Python's own module cannot read before 3.14
 _INSPECT_WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
 
 
-def _tool(
+def samples_format(
     name: str,
     samples: Callable[[FilePart], Iterator[Sample]],
-    is_recognised: Callable[[bytes], bool],
+    is_recognised: Callable[[bytes], bool] | None = None,
     repeats: str = "",
 ) -> Format:
+    """The format of files with the results of samples alone, which is recognised by how a file begins, if at all."""
+
     def refuse(part: FilePart, *_: object) -> NoReturn:
         raise InputError(f"{part.path}: format {name} has results of samples alone; name a table, or another format")
 
@@ -172,7 +174,7 @@ _INSPECT_BEGINNING = re.compile(
     rb"|PK\x03\x04.{26}(_journal/|samples/|(header|summaries|reductions)\.json)",  # the first name in a zip
     re.DOTALL,
 )
-INSPECT = _tool("inspect", _inspect, lambda begin: bool(_INSPECT_BEGINNING.match(begin)), repeats="epoch")
+INSPECT = samples_format("inspect", _inspect, lambda begin: bool(_INSPECT_BEGINNING.match(begin)), repeats="epoch")
 
 
 _LM_EVAL_NAME = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[^/]*)?\.jsonl(\.gz|\.zst)?")
@@ -189,7 +191,9 @@ def _lm_eval(part: FilePart) -> Iterator[Sample]:
         yield Sample(ids, {**task, "filter": _get(part, line, "filter", str)}, scores)
 
 
-LM_EVAL = _tool("lm_eval", _lm_eval, lambda begin: bool(re.match(rb'\s*\{\s*"doc_id":\s*\d+,\s*"doc":', begin)))
+LM_EVAL = samples_format(
+    "lm_eval", _lm_eval, lambda begin: bool(re.match(rb'\s*\{\s*"doc_id":\s*\d+,\s*"doc":', begin))
+)
 
 
 def _mlflow(part: FilePart) -> Iterator[Sample]:
@@ -210,7 +214,7 @@ def _mlflow(part: FilePart) -> Iterator[Sample]:
         yield Sample(ids, {}, scores, row.get("state") == "ERROR")
 
 
-MLFLOW = _tool("mlflow", _mlflow, lambda begin: bool(re.match(rb'\s*\{\s*"columns":\s*\[', begin)))
+MLFLOW = samples_format("mlflow", _mlflow, lambda begin: bool(re.match(rb'\s*\{\s*"columns":\s*\[', begin)))
 
 
 _PROMPTFOO_ERROR = 2  # the `failureReason` of a result without an answer
@@ -256,7 +260,7 @@ def _promptfoo_scores(part: FilePart, result: Mapping[str, Any]) -> dict[str, ob
     return scores | {f"named.{name}" if name in scores else name: _number(value) for name, value in named.items()}
 
 
-PROMPTFOO = _tool(
+PROMPTFOO = samples_format(
     "promptfoo",
     _promptfoo,
     lambda begin: bool(re.match(rb'\s*\{\s*"evalId":\s*(null|"[^"]*"),\s*"results":\s*\{', begin)),
@@ -284,7 +288,7 @@ def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
         yield Sample(ids, labels, scores, bool(line.get("error")))
 
 
-EVERY_EVAL_EVER = _tool(
+EVERY_EVAL_EVER = samples_format(
     "every_eval_ever",
     _every_eval_ever,
     lambda begin: bool(re.match(rb'\s*\{\s*"schema_version":\s*"[^"]*",\s*"evaluation_id":', begin)),

@@ -623,6 +623,25 @@ def test_a_model_to_compare_with_must_be_there():
     ]
 
 
+def test_a_model_of_which_there_must_be_another_output():
+    """`{model}` is each model in turn: it is enough that m has the partner m-og, and none is called m-old."""
+    assert findings(
+        "datasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}, m-og: {outputs: p}}\n"
+        "suites: {s: ['p_mrr(model={model}-og)', 'rbo(model={model}-og)', 'p_mrr(model={model}-old)']}\n"
+    ) == [
+        "a.yaml:2: datasets.d: p_mrr(model={model}-old) compares with '{model}-old', but no model here has that name; "
+        "known: m, m-og"
+    ]
+
+
+def test_clusters_that_a_measure_needs():
+    """They are asked for as other inputs are, with the key to add."""
+    assert findings("datasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nsuites: {s: [robustness@10]}\n") == [
+        "a.yaml:2: datasets.d: robustness@10: clusters are needed; add `cluster:`, their column of the queries table, "
+        "or remove the measure"
+    ]
+
+
 def test_all_mistakes_come_at_once_and_a_defaults_once():
     """Datasets, suites and models together, in the order of lines."""
     assert findings(

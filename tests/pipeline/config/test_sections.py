@@ -257,7 +257,8 @@ def test_any_dump_reads_back_equal(models):
 
 COLUMN = (
     "d.columns.user: 'user' is not one of our columns ('query_id', 'doc_id', 'relevance', 'subtopic', 'score', 'rank', "
-    "'rating', 'prediction', 'measure' or 'value'); write ours first, then yours"
+    "'rating', 'prediction', 'measure', 'value', 'nugget', 'importance', 'sentence' or 'support'); write ours first, "
+    "then yours"
 )
 AT_LEAST_100 = "found 99; write a number of at least 100"
 COMMA = "a comma splits items in [...]: quote it ('ndcg@5,10') or put it on its own line"

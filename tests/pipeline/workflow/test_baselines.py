@@ -140,6 +140,31 @@ def test_an_unchanged_output_is_scored_without_what_is_excluded_now(tmp_path):
         assert "has no copy of it" in reason
 
 
+def test_changed_clusters_are_scored_anew(tmp_path):
+    """The worst query of a cluster is another one where the table or its column is another; the old output is scored by
+    the clusters that are now.
+    """
+    suites = {"search": ["robustness@10"]}
+    table = tmp_path / "queries.tsv"
+    defaults = {"dataset": {"queries": str(table), "cluster": "question"}}
+
+    def write(size: int) -> None:
+        lines = [f"{query_id}\t{place // size}\t{place // 5}\n" for place, query_id in enumerate(sorted(WEB.judged))]
+        table.write_text("query_id\tquestion\ttopic\n" + "".join(lines), encoding="utf-8")
+
+    write(2)
+    record = evaluated(tmp_path, WEB, suites, defaults=defaults)
+    pairs = scored(tmp_path, WEB, suites, defaults=defaults)
+    assert_same(recalled(tmp_path, other_outputs(WEB), suites, record, defaults=defaults), pairs)
+    for size, column in ((3, "question"), (2, "topic")):
+        write(size)
+        defaults["dataset"]["cluster"] = column
+        found = recalled(tmp_path, other_outputs(WEB), suites, record, defaults=defaults)
+        now = scored(tmp_path, WEB, suites, defaults=defaults)
+        assert_same(found, now)
+        assert not np.array_equal(now.values, pairs.values, equal_nan=True)
+
+
 def test_fewer_queries_are_scored_anew(tmp_path):
     """Where a query is no longer judged, the others' scores are those of the current queries."""
     record = evaluated(tmp_path, WEB, SUITES)

@@ -191,6 +191,7 @@ def test_explain_prints_its_terms(config):
         "a type": ({"own": "clicks:typed"}, "its parameter 'words' is to be a float, str"),
         "one number": ({"own": "clicks:single"}, "it returns one number"),
         "no range": ({"own": "clicks:EMPTY"}, "its range is empty"),
+        "clusters": ({"own": "clicks:WORST"}, "has no score at its other queries; write undefined='skip'"),
         "raises": ({"own": "raising:own"}, "cannot be loaded: KeyError: 'x' (raising.py, line 1)"),
         "syntax": ({"own": "syntax:own"}, "cannot be loaded: SyntaxError"),
         "exits": ({"own": "exits:own"}, "cannot be loaded: SystemExit: 3 (exits.py, line 1)"),
@@ -208,6 +209,7 @@ def typed(block: JudgedBlock, *, words: dict) -> Floats: ...
 def single(block: JudgedBlock) -> float: ...
 def plain(block: JudgedBlock) -> Floats: ...
 EMPTY = Metric("x", plain, "x", range=(1, 0))
+WORST = Metric("x", plain, "x", needs=("cluster",))
 """
     write_module(tmp_path, GAIN, lines)
     for name, text in {"raising": "{}['x']", "syntax": "def", "exits": "raise SystemExit(3)"}.items():

@@ -1,0 +1,89 @@
+"""Scores of answers from judged nuggets and citations: by hand, and against loops from their definitions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rankledger.metrics.answers import citation_scores, nugget_scores
+
+SUPPORTS = (1.0, 0.5, 0.0)
+
+
+def test_nugget_scores_of_a_hand_worked_answer():
+    """Vital: full, partial, none. Okay: full, none. Weighted: (1 + 1/2 + 1/2 · 1) / (3 + 1/2 · 2) = 2/4."""
+    found = nugget_scores(np.array([True, True, True, False, False]), np.array([1, 0.5, 0, 1, 0]))
+
+    assert found == {
+        "vital_score": 1.5 / 3,
+        "all_score": 2.5 / 5,
+        "weighted_score": 2 / 4,
+        "strict_vital_score": 1 / 3,
+        "strict_all_score": 2 / 5,
+        "strict_weighted_score": 1.5 / 4,
+    }
+
+
+def test_without_vital_nuggets_their_scores_are_undefined():
+    """Nothing can be said of vital nuggets where there are none; of no nuggets at all, nothing."""
+    found = nugget_scores(np.array([False]), np.array([0.5]))
+
+    assert {name for name, score in found.items() if math.isnan(score)} == {"vital_score", "strict_vital_score"}
+    assert found["all_score"] == found["weighted_score"] == 0.5
+    assert all(map(math.isnan, nugget_scores(np.zeros(0, dtype=bool), np.zeros(0)).values()))
+
+
+def test_citation_scores_of_a_hand_worked_answer():
+    """Sentence 0 cites two documents, full and none; 1 has no citation; 2 cites one, partial. Of three citations 1.5
+    hold, and of three sentences 1 + 0 + 1/2.
+    """
+    found = citation_scores(np.array([0, 0, 1, 2]), np.array([1, 0, np.nan, 0.5]))
+
+    assert found == {
+        "citation_precision": 1.5 / 3,
+        "citation_recall": 1.5 / 3,
+        "strict_citation_precision": 1 / 3,
+        "strict_citation_recall": 1 / 3,
+    }
+
+
+def test_an_answer_without_citations_has_a_recall_of_0_and_no_precision():
+    """Its sentences are not supported, and there is no citation to be wrong; of no sentences both are undefined."""
+    found = citation_scores(np.array([0, 1]), np.array([np.nan, np.nan]))
+
+    assert found["citation_recall"] == found["strict_citation_recall"] == 0
+    assert math.isnan(found["citation_precision"])
+    assert all(map(math.isnan, citation_scores(np.zeros(0, dtype=np.int64), np.zeros(0)).values()))
+
+
+def test_nugget_scores_are_those_of_autonuggetizer():
+    """300 random answers by the loops of its `calculate_nugget_scores`, which has 0 where we have NaN."""
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        nuggets = [(bool(rng.integers(2)), float(rng.choice(SUPPORTS))) for _ in range(rng.integers(1, 12))]
+        found = nugget_scores(np.array([vital for vital, _ in nuggets]), np.array([support for _, support in nuggets]))
+        for scope, chosen in (("all", nuggets), ("vital", [nugget for nugget in nuggets if nugget[0]])):
+            full = sum(1 for _, support in chosen if support == 1)
+            credit = full + sum(0.5 for _, support in chosen if support == 0.5)
+            assert np.nan_to_num(found[f"strict_{scope}_score"]) == (full / len(chosen) if chosen else 0)
+            assert np.nan_to_num(found[f"{scope}_score"]) == (credit / len(chosen) if chosen else 0)
+
+
+def test_citation_scores_by_loops():
+    """300 random answers, their rows in any order: sums over citations, and over sentences of the best one of each."""
+    rng = np.random.default_rng(2)
+    for _ in range(300):
+        n_rows = int(rng.integers(1, 12))
+        sentences = rng.permutation(rng.integers(0, 5, size=n_rows))
+        support = rng.choice([*SUPPORTS, np.nan], size=n_rows)
+        found = citation_scores(sentences, support)
+        cited = [value for value in support if not math.isnan(value)]
+        best = [max([0.0, *support[sentences == one][~np.isnan(support[sentences == one])]]) for one in {*sentences}]
+
+        assert found["citation_recall"] == pytest.approx(sum(best) / len(best), abs=1e-15)
+        assert found["strict_citation_recall"] == pytest.approx(best.count(1) / len(best), abs=1e-15)
+        if cited:
+            assert found["citation_precision"] == pytest.approx(sum(cited) / len(cited), abs=1e-15)
+            assert found["strict_citation_precision"] == pytest.approx(cited.count(1) / len(cited), abs=1e-15)
