@@ -36,7 +36,7 @@ __all__ = [
     "planned_measures",
 ]
 
-Kind: TypeAlias = Literal["rankings", "ratings", "scores"]
+Kind: TypeAlias = Literal["rankings", "ratings", "scores", "logs"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class PlannedDataset:
     duplicates: Literal["refuse", "keep_first"]
     subtopics: bool
     suites: Mapping[str, tuple[Measure, ...]]
-    """By name; external scores are one suite, `scores`."""
+    """By name; external scores are one suite, `scores`, and measures of logs one, `logs`."""
 
     relevant: float | None = None
     """What `rel` is in measures that do not say; None where the dataset does not say either."""
@@ -181,8 +181,8 @@ class Plan:
 
 
 def kind_of(measure: Measure) -> Kind:
-    """The kind of datasets that the measure is of."""
-    return measure.metric.input if measure.metric.input in ("ratings", "scores") else "rankings"
+    """What the measure is of: `logs` are datasets of scores whose measures are computed."""
+    return measure.metric.input if measure.metric.input in ("ratings", "logs", "scores") else "rankings"
 
 
 def _is_built_in(line: str) -> bool:

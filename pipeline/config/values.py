@@ -610,7 +610,10 @@ Suite: TypeAlias = Annotated[
     tuple[Annotated[str, BeforeValidator(_measure_line)], ...], Field(min_length=1, max_length=1000)
 ]
 Columns: TypeAlias = dict[
-    Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction", "measure", "value"],
+    Literal[
+        *("query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction", "measure", "value"),
+        *("impression_id", "clicked", "dwell", "weight", "propensity", "probability", "predicted", "expected", "team"),
+    ],
     Annotated[
         str, BeforeValidator(_text_of_number), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]})
     ],

@@ -33,7 +33,7 @@ def floats(least: float, greatest: float, **options: bool) -> st.SearchStrategy[
 NUMBERS = {
     "rel": floats(0, 1e6, exclude_min=True),
     "beta": floats(0, 1e3, exclude_min=True),
-    "nrbp.beta": floats(0, 1, exclude_min=True, exclude_max=True),
+    **dict.fromkeys(("nrbp.beta", "nnrbp.beta"), floats(0, 1, exclude_min=True, exclude_max=True)),
     "alpha": floats(0, 1, exclude_min=True, exclude_max=True),
     "model": st.sampled_from(["bm25", "org/dense-v2 tuned+rm3"]),
     "feature": st.sampled_from(["category", "vector 2"]),
@@ -48,6 +48,8 @@ NUMBERS = {
     "base": floats(1, 100, exclude_min=True),
     "gamma": floats(0, 1, exclude_min=True),
     "t": floats(1, 100),
+    "clip": floats(0, 1e6, exclude_min=True),
+    "seconds": floats(0, 1e6),
 }
 
 
