@@ -36,7 +36,7 @@ __all__ = [
     "planned_measures",
 ]
 
-Kind: TypeAlias = Literal["rankings", "ratings", "scores", "logs"]
+Kind: TypeAlias = Literal["rankings", "ratings", "scores"]
 
 
 @dataclass(frozen=True)
@@ -180,8 +180,8 @@ class Plan:
     """Why an output is not to be read: it was waited for in vain. None unless a night waits."""
 
 
-def kind_of(measure: Measure) -> Kind:
-    """What the measure is of: `logs` are datasets of scores whose measures are computed."""
+def kind_of(measure: Measure) -> Kind | Literal["logs"]:
+    """What the measure is of; `logs` are datasets of the kind `scores` whose scores are computed."""
     return measure.metric.input if measure.metric.input in ("ratings", "logs", "scores") else "rankings"
 
 

@@ -57,7 +57,10 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
     wanted = dict.fromkeys(column for measure in measures for column in measure.metric.columns)
     numbers = [column for column in _RANGES if column in wanted]
     if "weight" in numbers and not _has(output, "weight"):
-        numbers[numbers.index("weight") : numbers.index("weight") + 1] = ["propensity", "probability"]
+        if not _has(output, "propensity"):
+            message = "no column 'weight', and no 'propensity' with 'probability' instead"
+            raise InputError(f"{output.path}: {message}; add them, or map them with `columns`")
+        numbers = ["propensity", "probability", *(name for name in numbers if name != "weight")]
     ids = ("query_id", _ID) if _ID in wanted else ("query_id",)
     reading = Reading(output, Kind(ids, numbers[0], further=tuple(numbers[1:])), PART_ROWS)
     table = pa.concat_tables([*reading.each(lambda _, rows: rows)]).unify_dictionaries().combine_chunks()
@@ -67,18 +70,15 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
     query_ids, queries = _coded(table, "query_id")
     impressions = _lists(queries, _coded(table, _ID)[1]) if _ID in ids else queries[:0]
     block = LogBlock(len(query_ids), queries, columns, impressions)
+    arguments = {measure: measure.arguments(max_grade=1) for measure in measures}
     return ExternalOutput(
         output.path,
         tuple(reading.files),
         len(queries),
         tuple(query_ids),
-        np.array([measure.metric.function(block, **measure.arguments(1)) for measure in measures]),
+        np.array([measure.metric.function(block, **own) for measure, own in arguments.items()]),
         n_rows_of=block.n_rows,
-        moments={
-            measure: measure.metric.function.means(block, **measure.arguments(1))
-            for measure in measures
-            if measure.moments is not None
-        },
+        moments={measure: measure.moments(block, **own) for measure, own in arguments.items() if measure.moments},
         remarks=reading.remarks,
     )
 

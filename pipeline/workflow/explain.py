@@ -231,7 +231,8 @@ def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
         if found.kind == "scores" and dataset in (None, found.name) and measure in map(str, found.measures):
             what = "a measure of logs" if "logs" in found.suites else "an external score"
             raise InputError(
-                f"{measure} of {found.name!r} is {what}, which cannot be explained; name a measure of rankings or ratings"
+                f"{measure} of {found.name!r} is {what}, which cannot be explained; "
+                "name a measure of rankings or ratings"
             )
 
 
