@@ -87,7 +87,7 @@ def _has(output: Source, column: str) -> bool:
     """Whether the first file has the column."""
     for file in each_file(output):
         with refusing_unreadable(file.path), file.contents() as contents:
-            part = next(file_parts(file, contents, Kind(("query_id", _ID), None), output, PART_ROWS))
+            part = next(file_parts(file, contents, Kind(("query_id",), None), output, PART_ROWS))
             return part.name(column) in (part.format.header or part.format.columns)(part)
     return False
 

@@ -70,9 +70,11 @@ def test_every_format_gives_the_same_sums(ending):
 def test_a_weight_comes_before_what_it_could_be_made_of():
     """With a column `weight` propensities are not read, whatever stands there; and no column that no measure needs."""
     text = "query_id,clicked,weight,propensity,dwell\nq1,1,0.5,0,x\nq1,0,1.5,0,y\n"
-    found = read_log(Source(write(Path("a.csv"), text)), [Measure.parse("snips")])
+    rows = {"query_id": ["q1", "q1"], "clicked": [1, 0], "weight": [0.5, 1.5], "propensity": ["x", "y"]}
+    files = [write(Path("a.csv"), text), write(Path("a.parquet"), parquet(rows))]
+    files += [write(Path("a.tsv"), text.replace(",", "\t"))]
 
-    assert found.values.tolist() == [[0.25]]
+    assert [read_log(Source(file), [Measure.parse("snips")]).values.tolist() for file in files] == [[[0.25]]] * 3
 
 
 def test_columns_are_mapped_and_files_are_one_log():
@@ -119,6 +121,19 @@ def test_a_column_that_is_missing_is_named():
     assert refused("user,clicked\nq1,1\n", "ctr") == (
         "a.csv:1: no column 'query_id' among user, clicked; map it with columns: {query_id: user}"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "problem"),
+    [
+        ("a.json", '{"u1": {"clicked": 1, "weight": 1}}', "one JSON object cannot hold query_id, clicked, weight"),
+        ("a.json", '{"u1": 1}', "query 'u1' holds 1"),
+        ("a.txt", "u1 1 1\n", "no column 'weight', and no 'propensity'"),
+    ],
+)
+def test_a_log_is_a_table_with_names(name, data, problem):
+    """JSON of one object has one row for a query, and TREC text no names of columns."""
+    assert problem in refusal(read_log, Source(write(Path(name), data)), [Measure.parse("ips")])
 
 
 def test_a_log_has_rows_and_no_labels():
