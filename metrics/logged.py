@@ -183,8 +183,8 @@ def snips(block: LogBlock, *, clip: float | None = None) -> Floats:
         clip: the greatest weight that counts in full; None for any.
 
     Returns:
-        (Q,), in [0, 1]; NaN where no row of a query has a weight. Consistent, though not unbiased; it varies less than
-        `ips`, and does not move if all weights are twice as large.
+        (Q,), in [0, 1]; NaN where no row of a query has a weight. Consistent, though not unbiased; it usually varies
+        less than `ips`, and does not move if all weights are twice as large.
 
     Raises:
         ValueError: `clip` is not above 0.
