@@ -79,7 +79,7 @@ SHOWN = {  # what is written for a part of the schema that has a section of its 
 NAMES = {"array": "list", "boolean": "true or false", "integer": "whole number", "object": "mapping", "string": "text"}
 BOUNDS = {"minimum": "at least {}", "exclusiveMinimum": "above {}", "exclusiveMaximum": "below {}"}
 BETTER = {"higher": "higher is better", "lower": "lower is better", "neither": "no direction is better"}
-AVERAGED = "`pooled` is one figure over all pairs; `query` is the mean of the figures of each query."
+AVERAGED = "`pooled` is one figure over all pairs or rows; `query` is the mean of the figures of each query."
 
 
 def pages() -> dict[Path, str]:
@@ -194,6 +194,8 @@ def _facts(metric: Metric, text: Mapping[str, list[str]]) -> Iterator[str]:
         yield "of all queries together: a dataset has one figure, without confidence interval"
     if metric.needs:
         yield f"needs {' and '.join(f'`{need}:`' for need in metric.needs)} in the dataset"
+    if metric.columns:
+        yield f"needs {' and '.join(f'`{column}`' for column in metric.columns)} in [logs](logs.md)"
     if metric.undefined == "skip":
         yield "an undefined query is left out of the mean, whatever the conventions say of others"
     names = [name for name, alias in ALIASES.items() if alias.ours == (metric.name,) and name != metric.name]

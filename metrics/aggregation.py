@@ -29,11 +29,13 @@ from rankledger.metrics.catalogue import CatalogueBlock, Lists
 from rankledger.metrics.rating import RatingsBlock
 
 __all__ = [
+    "EFFECTIVE_SHARE",
     "EXPLAINED_VARIANCE",
     "GEOMETRIC_MEAN",
     "GROUPS",
     "MEAN",
     "MOMENTS",
+    "RATIO",
     "ROOT_MEAN_SQUARE",
     "R_SQUARED",
     "Aggregation",
@@ -172,6 +174,27 @@ def _slope(means: Floats, unexplained: Floats, of_unexplained: tuple[Floats, Flo
 
 R_SQUARED = Aggregation(forward=unchanged, backward=_r_squared, slope=_r_squared_slope)
 EXPLAINED_VARIANCE = Aggregation(forward=unchanged, backward=_explained_variance, slope=_explained_variance_slope)
+
+
+def _ratio(means: Floats) -> Floats:
+    return np.expand_dims(divide(means[0], means[1]), 0)
+
+
+def _ratio_slope(means: Floats) -> Floats:
+    return np.stack([divide(np.ones_like(means[1]), means[1]), -divide(_ratio(means)[0], means[1])])
+
+
+def _effective_share(means: Floats) -> Floats:
+    return means[:1] * _ratio(means)
+
+
+def _effective_share_slope(means: Floats) -> Floats:
+    ratio = _ratio(means)[0]
+    return np.stack([2 * ratio, -(ratio**2)])
+
+
+RATIO = Aggregation(forward=unchanged, backward=_ratio, slope=_ratio_slope)
+EFFECTIVE_SHARE = Aggregation(forward=unchanged, backward=_effective_share, slope=_effective_share_slope)
 
 
 GROUPS = 200

@@ -29,6 +29,7 @@ from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.instructions import OutputsBlock
+from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.metric import Metric, MetricError, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.metrics.ties import has_expectation
@@ -148,7 +149,7 @@ class Measure:
 
     @property
     def pooled(self) -> bool:
-        """Whether the figure is one ratio of sums over all pairs of the dataset, not a mean of queries."""
+        """Whether the figure is made of sums over all pairs or rows of the dataset, and is no mean of queries."""
         return self.parameters.get("average") == "pooled"
 
     @property
@@ -158,8 +159,8 @@ class Measure:
 
     @property
     def aggregation(self) -> Aggregation:
-        """The scale on which queries are averaged: the metric's, but plain for a mean of the users' own errors."""
-        return MEAN if self.metric.input == "ratings" and not self.pooled else self.metric.aggregation
+        """The scale on which queries are averaged: the metric's, but plain for a mean of the queries' own figures."""
+        return MEAN if self.metric.input in ("ratings", "logs") and not self.pooled else self.metric.aggregation
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -186,7 +187,7 @@ class Measure:
 
         For an external measure: its name, its direction, and that it is external.
         """
-        plain = self.metric.input in ("ratings", "scores")  # no convention touches them
+        plain = self.metric.input in ("ratings", "logs", "scores")  # no convention touches them
         definition = {
             "metric": self.metric.name,
             "version": self.metric.version,
@@ -306,6 +307,9 @@ def _call(measure: Measure, n_documents: int) -> None:
         found = np.zeros(0, dtype=np.int64)
         ranked = Ranked(found.astype(np.uint64), found, found, np.zeros(1))
         measure.metric.function(RankingsBlock(ranked, {}), **arguments)
+    elif measure.metric.input == "logs":
+        columns = dict.fromkeys(measure.metric.columns, np.zeros(0))
+        measure.metric.function(LogBlock(0, np.zeros(0, np.int64), columns, np.zeros(0, np.int64)), **arguments)
 
 
 def _suggestion(shape: re.Match[str]) -> str:

@@ -15,13 +15,14 @@ from rankledger.metrics.agreement import RankingsBlock
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Lists
 from rankledger.metrics.instructions import OutputsBlock
+from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.metrics.terms import Terms
 
 __all__ = ["AVERAGE", "Metric", "MetricError", "Need", "Parameter"]
 
 Need = Literal["documents", "interactions", "subtopics", "cluster"]
-Input = Literal["judged", "catalogue", "rankings", "outputs", "ratings", "scores"]
+Input = Literal["judged", "catalogue", "rankings", "outputs", "ratings", "logs", "scores"]
 _INPUTS: Mapping[type, Input] = {
     JudgedBlock: "judged",
     CatalogueBlock: "catalogue",
@@ -29,6 +30,7 @@ _INPUTS: Mapping[type, Input] = {
     RankingsBlock: "rankings",
     OutputsBlock: "outputs",
     RatingsBlock: "ratings",
+    LogBlock: "logs",
 }
 
 
@@ -71,9 +73,11 @@ class Metric:
         direction: whether a higher or a lower figure is better, or neither.
         needs: what the dataset must have beside its judgments of queries. Of a metric that needs the `cluster` each
             cluster has one score, that of the query it is worst for, and stands at the cluster's first query.
-        aggregation: the scale on which queries are averaged; for ratings, on which pooled ones are.
+        columns: what a log must have beside its queries.
+        aggregation: the scale on which queries are averaged; for ratings and logs, on which pooled ones are.
         moments: gives the (S, Q) means of each query that a pooled figure is made of, where it is none of the queries'
-            own figures; takes a block and the origins of all the dataset's.
+            own figures; takes a block, and of ratings the origins of all the dataset's.
+        sums: names those means.
         undefined: what an undefined query does to the mean: `convention` leaves it to the conventions, `skip` leaves it
             out, for a 0 would read as a perfect or a neutral score.
         additive: whether each document's term depends on its own rank and grade alone, and nothing that is added or
@@ -90,8 +94,10 @@ class Metric:
     range: tuple[float, float] = (0, 1)
     direction: Literal["higher", "lower", "neither"] = "higher"
     needs: tuple[Need, ...] = ()
+    columns: tuple[str, ...] = ()
     aggregation: Aggregation = MEAN
     moments: Callable[..., Any] | None = None
+    sums: tuple[str, ...] = ("numerator",)
     undefined: Literal["convention", "skip"] = "convention"
     additive: bool = False
     monotone: bool = True
@@ -127,7 +133,7 @@ class Metric:
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters a measure may name, in the function's order; the cutoff `k` is not one of them."""
         own = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
-        return own | ({"average": AVERAGE} if self.input == "ratings" else {})
+        return own | ({"average": AVERAGE} if self.input in ("ratings", "logs") else {})
 
     @property
     def has_terms(self) -> bool:

@@ -6,8 +6,10 @@ Input and parameters are read from the function's signature, formula and referen
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
+from typing import Literal
 
 from rankledger.metrics import (
     agreement,
@@ -18,13 +20,22 @@ from rankledger.metrics import (
     diversity,
     gain,
     instructions,
+    logged,
     ranking,
     rating,
     reading,
     recommendation,
     sets,
 )
-from rankledger.metrics.aggregation import EXPLAINED_VARIANCE, GEOMETRIC_MEAN, R_SQUARED, ROOT_MEAN_SQUARE, moments
+from rankledger.metrics.aggregation import (
+    EXPLAINED_VARIANCE,
+    GEOMETRIC_MEAN,
+    MEAN,
+    MOMENTS,
+    R_SQUARED,
+    ROOT_MEAN_SQUARE,
+    moments,
+)
 from rankledger.metrics.metric import Metric, Need
 
 __all__ = ["METRICS"]
@@ -40,12 +51,30 @@ PATIENCE = {"p": ("discount", "geometric"), "t": ("discount", "inverse_square")}
 STOPPING = {"gamma": ("stop", "rank_biased")}
 SMOOTHED = {"alpha": ("divergence", "kl")}
 CONSUMED: tuple[Need, ...] = ("documents", "interactions")
+WEIGHTED = ("clicked", "weight")
+TEAMS = ("clicked", "team", "impression_id")
 
 _number = partial(Metric, range=COUNT, direction="neither", additive=True)
 _error = partial(Metric, range=COUNT, direction="lower", undefined="skip")
-_fit = partial(Metric, range=(-INF, 1), moments=moments, undefined="skip")
+_fit = partial(Metric, range=(-INF, 1), moments=moments, sums=MOMENTS, undefined="skip")
 _of_cluster = partial(Metric, needs=("cluster",), undefined="skip")
 _consumption = partial(Metric, needs=("interactions",), undefined="skip")
+
+
+def _log(
+    name: str,
+    function: logged.from_rows[...],
+    title: str,
+    columns: tuple[str, ...],
+    range: tuple[float, float] = (0, 1),
+    direction: Literal["higher", "neither"] = "higher",
+) -> Metric:
+    aggregation = function.aggregation
+    plain = Metric(name, function, title, range, direction, columns=columns, aggregation=aggregation, undefined="skip")
+    if aggregation is MEAN:
+        return plain
+    return replace(plain, moments=function.means, sums=("numerator", "normaliser"))
+
 
 _TABLE = (
     Metric("p", sets.p, "Precision", additive=True),
@@ -106,6 +135,8 @@ _TABLE = (
     Metric("inst", reading.inst, "INST", monotone=False),
     Metric("nearly_err", reading.nearly_err, "Not (but nearly) ERR", conditions=PATIENCE, monotone=False),
     Metric("bpm", reading.bpm, "Bejeweled player model", monotone=False),
+    Metric("snips_dcg", logged.snips_dcg, "Propensity-weighted DCG", undefined="skip", additive=True),
+    Metric("snips_rbp", logged.snips_rbp, "Propensity-weighted RBP", undefined="skip", additive=True),
     Metric("rankscore", cascade.rankscore, "Rank score", additive=True),
     _error("kendall_distance", agreement.kendall_distance, "Kendall tau distance", monotone=False),
     Metric("kendall_tau", agreement.kendall_tau, "Kendall's tau-b", (-1, 1), undefined="skip", monotone=False),
@@ -159,6 +190,14 @@ _TABLE = (
     _error("rmse", rating.rmse, "Root mean squared error", aggregation=ROOT_MEAN_SQUARE),
     _fit("r2", rating.r2, "Coefficient of determination", aggregation=R_SQUARED),
     _fit("explained_variance", rating.explained_variance, "Explained variance", aggregation=EXPLAINED_VARIANCE),
+    _log("ctr", logged.ctr, "Click-through rate", ("clicked",)),
+    _log("dwell", logged.dwell, "Dwell time per click", ("clicked", "dwell"), COUNT),
+    _log("satisfied", logged.satisfied, "Satisfied clicks", ("clicked", "dwell")),
+    _log("ips", logged.ips, "Inverse propensity score", WEIGHTED, COUNT),
+    _log("snips", logged.snips, "Self-normalised inverse propensity score", WEIGHTED),
+    _log("dr", logged.dr, "Doubly robust estimate", (*WEIGHTED, "expected", "predicted"), (-INF, INF)),
+    _log("ess", logged.ess, "Effective share of the sample", ("weight",), direction="neither"),
+    _log("interleaving", logged.interleaving, "Interleaving preference", TEAMS, (-0.5, 0.5)),
 )
 
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _TABLE})

@@ -5,13 +5,14 @@ Each function takes one query as lists and gives one float, NaN where the metric
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from tests.support.blocks import DiverseQuery, PlainCatalogue, PlainQuery
 
-__all__ = ["CATALOGUE_ORACLE", "ORACLE", "OUTPUTS_ORACLE", "RANKINGS_ORACLE", "RATINGS_ORACLE"]
+__all__ = ["CATALOGUE_ORACLE", "LOGS_ORACLE", "ORACLE", "OUTPUTS_ORACLE", "RANKINGS_ORACLE", "RATINGS_ORACLE"]
 
 NAN = float("nan")
 
@@ -470,6 +471,20 @@ def rbp_resid(query: PlainQuery, *, p: float = 0.8, k: int | None = None, below:
     return p ** len(seen) + (1 - p) * sum(p ** (rank - 1) for rank in unknown)
 
 
+def _over(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator else NAN
+
+
+def snips_dcg(query: PlainQuery, *, k: int | None = None) -> float:
+    """Each click at its rank, weighted by its grade, over the weights of all clicks."""
+    return _over(dcg(query, k=k), sum(grade for grade in _judgments(query) if grade > 0))
+
+
+def snips_rbp(query: PlainQuery, *, p: float = 0.8, k: int | None = None) -> float:
+    """The same with the weights of RBP for ranks."""
+    return _over(rbp(query, p=p, k=k, gain="graded", max_grade=1), sum(g for g in _judgments(query) if g > 0))
+
+
 def mae(ratings: Sequence[float], predictions: Sequence[float]) -> float:
     """The mean of |prediction - rating|."""
     errors = [abs(guess - truth) for truth, guess in zip(ratings, predictions, strict=True)]
@@ -876,7 +891,7 @@ _JUDGED = (
     *(yaap, mar, fallout, nearly_err),
     *(cg, dcg, ndcg, rbp, err, rankscore, kendall_distance, kendall_tau),
     *(num_ret, num_rel, num_nonrel_judged_ret, utility, unjudged, relative_p, set_map, rprec_mult, infap, bing),
-    *(rndcg, ndcg_rel, g, rbp_resid),
+    *(rndcg, ndcg_rel, g, rbp_resid, snips_dcg, snips_rbp),
     *(nerr, q_measure, o_measure, p_measure, p_plus, ncu, sdcg, insq, inst, bpm, ap_corr, compat),
     *(alpha_ndcg, err_ia, nrbp, nerr_ia, nnrbp, ap_ia, p_ia, strec, kilt_rprec, kilt_r),
     paired_accuracy,
@@ -887,6 +902,71 @@ ORACLE: Mapping[str, Callable[..., Any]] = {
     "gmap": ap,  # of one query; what is geometric is the mean over queries
     "gm_bpref": bpref,
     "robustness": ndcg,  # of one query, as the worst of a cluster is taken afterwards
+}
+
+
+LogRows: TypeAlias = Sequence[Mapping[str, float]]
+
+
+def ctr(rows: LogRows) -> float:
+    """The share of rows that were clicked."""
+    return _over(sum(row["clicked"] for row in rows), len(rows))
+
+
+def dwell(rows: LogRows) -> float:
+    """The mean dwell time of what was clicked."""
+    times = [row["dwell"] for row in rows if row["clicked"]]
+    return _over(sum(times), len(times))
+
+
+def satisfied(rows: LogRows, *, seconds: float = 30) -> float:
+    """The share of clicks that lasted."""
+    times = [row["dwell"] for row in rows if row["clicked"]]
+    return _over(sum(time >= seconds for time in times), len(times))
+
+
+def _clipped(row: Mapping[str, float], clip: float | None) -> float:
+    return row["weight"] if clip is None else min(row["weight"], clip)
+
+
+def ips(rows: LogRows, *, clip: float | None = None) -> float:
+    """Open Bandit Pipeline's InverseProbabilityWeighting with lambda_ = clip."""
+    return _over(sum(_clipped(row, clip) * row["clicked"] for row in rows), len(rows))
+
+
+def snips(rows: LogRows, *, clip: float | None = None) -> float:
+    """Its SelfNormalizedInverseProbabilityWeighting: the mean of weighted clicks over the mean weight."""
+    return _over(sum(_clipped(row, clip) * row["clicked"] for row in rows), sum(_clipped(row, clip) for row in rows))
+
+
+def dr(rows: LogRows, *, clip: float | None = None) -> float:
+    """Its DoublyRobust: the mean of what is expected, and of the weighted errors."""
+    estimates = [row["expected"] + _clipped(row, clip) * (row["clicked"] - row["predicted"]) for row in rows]
+    return _over(sum(estimates), len(estimates))
+
+
+def ess(rows: LogRows, *, clip: float | None = None) -> float:
+    """Kish's size over the number of rows."""
+    weights = [_clipped(row, clip) for row in rows]
+    return _over(sum(weights) ** 2, len(weights) * sum(weight**2 for weight in weights))
+
+
+def interleaving(rows: LogRows, *, ties: str = "count") -> float:
+    """All ways to credit the clicks of a list, each with its probability, as Hofmann et al. go through them."""
+    lists: dict[float, list[float]] = {}
+    for row in rows:
+        lists.setdefault(row["list"], []).extend([row["team"]] if row["clicked"] else [])
+    wins = losses = 0.0
+    for team in lists.values():
+        for given in itertools.product((1, 0), repeat=len(team)):
+            chance = math.prod(p if mine else 1 - p for mine, p in zip(given, team, strict=True))
+            wins += chance * (2 * sum(given) > len(team))
+            losses += chance * (2 * sum(given) < len(team))
+    return _over((wins - losses) / 2, len(lists) if ties == "count" else wins + losses)
+
+
+LOGS_ORACLE: Mapping[str, Callable[..., Any]] = {
+    function.__name__: function for function in (ctr, dwell, satisfied, ips, snips, dr, ess, interleaving)
 }
 
 

@@ -46,10 +46,11 @@ ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]
 TUTORIAL = "docs/tutorial.md"
 RECOMMENDERS = "docs/recommenders.md"
+LOGS = "docs/logs.md"
 OWN_METRICS = "docs/own-metrics.md"
 LLM = "docs/llm.md"
 COMING_FROM = "docs/coming-from.md"  # run by tests/agreement/test_coming_from.py
-SEQUELS = {TUTORIAL, RECOMMENDERS, OWN_METRICS, COMING_FROM, LLM}  # whose blocks build on one another
+SEQUELS = {TUTORIAL, RECOMMENDERS, LOGS, OWN_METRICS, COMING_FROM, LLM}  # whose blocks build on one another
 DATE = "2026-11-20"
 EVALUATION_ID = re.compile(r"\d{8}T\d{6}Z-([\w.-]+)-[0-9a-f]{8}")
 
@@ -294,7 +295,7 @@ def test_commands_print_what_is_shown(page, code, scratch, capsys):
     assert_commands_print(page, code, capsys)
 
 
-@pytest.mark.parametrize("page", [TUTORIAL, RECOMMENDERS])
+@pytest.mark.parametrize("page", [TUTORIAL, RECOMMENDERS, LOGS])
 def test_a_tutorial_works_from_start_to_end(page, scratch, capsys):
     """Its files, commands and Python come one after the other in one folder."""
     fenced = re.findall(r"^```(\w+)\n(.*?)^```$", text_of(page), re.DOTALL | re.MULTILINE)

@@ -23,6 +23,7 @@ from rankledger.pipeline.config.values import (
     ReplicateNames,
     ScoreName,
     Section,
+    Suite,
 )
 from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP, InMemory
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
@@ -44,9 +45,11 @@ FormatName: TypeAlias = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$"), _Form
 """A format, built in or of an installed package; whether there is such a one is asked when a config is planned."""
 
 _OF_RANKINGS = ("subtopics", "relevant", "exclude", "exclude_self", "seen")
+_OF_OTHERS = (*_OF_RANKINGS, "documents", "interactions", "suites", "duplicates")
 _IDLE = {  # the keys that have no effect on datasets with these, and what they have no effect on
     "ratings": (_OF_RANKINGS, "ratings"),
-    "scores": ((*_OF_RANKINGS, "documents", "interactions", "suites", "duplicates"), "external scores"),
+    "scores": (_OF_OTHERS, "external scores"),
+    "logs": (_OF_OTHERS, "logs"),
 }
 
 
@@ -129,7 +132,7 @@ class DatasetDefaults(Section):
     """The keys of a dataset."""
 
     judgments: File | None = None
-    """Relevance judgments: (query, document, relevance). A dataset has judgments, ratings or scores."""
+    """Relevance judgments: (query, document, relevance). A dataset has judgments, ratings, scores or logs."""
 
     subtopics: bool = False
     """Whether judgments are by subtopic, as `alpha_ndcg` needs them: (query, subtopic, document, relevance)."""
@@ -143,6 +146,10 @@ class DatasetDefaults(Section):
     scores: dict[ScoreName, Score] | None = Field(None, min_length=1)
     """External scores of queries in the models' outputs: `{faithfulness: higher, latency: lower}`. They are the
     dataset's measures, in the suite `scores`."""
+
+    logs: Suite | None = None
+    """Measures of the logs in the models' outputs, a row for each document shown: `[ctr, snips, ess]`. They are the
+    dataset's measures, in the suite `logs`."""
 
     queries: File | None = None
     """The queries table, which must have every judged query. Further columns make clusters and slices."""
@@ -184,22 +191,22 @@ class DatasetDefaults(Section):
 
 
 class Dataset(DatasetDefaults):
-    """Queries and what is known of them: judgments of documents, or ratings; or external scores."""
+    """Queries and what is known of them: judgments of documents, or ratings; or external scores, or logs."""
 
     shorthand: ClassVar = {"type": "null"}
 
     @property
     def kind(self) -> Literal["rankings", "ratings", "scores"]:
-        """What is evaluated on it."""
-        if self.scores is not None:
+        """What is evaluated on it; logs are read as scores are, without files of the dataset's own."""
+        if self.scores is not None or self.logs is not None:
             return "scores"
         return "rankings" if self.ratings is None else "ratings"
 
     @model_validator(mode="after")
     def _has_one_kind(self) -> Dataset:
-        kinds = [key for key in ("judgments", "ratings", "scores") if getattr(self, key) is not None]
+        kinds = [key for key in ("judgments", "ratings", "scores", "logs") if getattr(self, key) is not None]
         if not kinds:
-            raise ValueError("no judgments, ratings or scores; add one of them")
+            raise ValueError("no judgments, ratings, scores or logs; add one of them")
         if len(kinds) > 1:
             raise ValueError(f"it has both {kinds[0]} and {kinds[1]}; write two datasets")
         keys, kind = _IDLE.get(kinds[0], ((), ""))

@@ -83,11 +83,12 @@ FILES = (  # the keys that hold paths
     *("judgments", "ratings", "queries", "documents", "interactions", "exclude", "outputs", "extra"),
 )
 _RULED_OUT = {  # the keys of defaults that a dataset does not take where it names one of these
-    "judgments": ("ratings", "scores"),
-    "ratings": ("judgments", "scores"),
-    "scores": ("judgments", "ratings"),
-    **dict.fromkeys(("exclude", "exclude_self", "seen"), ("ratings", "scores")),
-    **dict.fromkeys(("subtopics", "documents", "interactions", "suites", "duplicates"), ("scores",)),
+    "judgments": ("ratings", "scores", "logs"),
+    "ratings": ("judgments", "scores", "logs"),
+    "scores": ("judgments", "ratings", "logs"),
+    "logs": ("judgments", "ratings", "scores"),
+    **dict.fromkeys(("exclude", "exclude_self", "seen"), ("ratings", "scores", "logs")),
+    **dict.fromkeys(("subtopics", "documents", "interactions", "suites", "duplicates"), ("scores", "logs")),
 }
 _MOST_BYTES = 10_000_000  # of a file
 _MOST_FILES = 100  # that `extends` names, each as often as it is named

@@ -50,7 +50,7 @@ _ADD = {  # what is said to a measure whose input is not there
 
 def _plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
     """Every dataset with its files and measures."""
-    suites = {name: _suite(planning, name, lines) for name, lines in planning.config.suites.items()}
+    suites = {name: _measures(planning, ("suites", name), lines) for name, lines in planning.config.suites.items()}
     datasets = tuple(_dataset(planning, name, dataset, suites) for name, dataset in planning.config.datasets.items())
     _check_scores(planning, datasets)
     _check_sums(planning, datasets)
@@ -58,13 +58,17 @@ def _plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
     return datasets
 
 
-def _suite(planning: Planning, name: str, lines: Sequence[str]) -> tuple[Measure, ...]:
+def _measures(planning: Planning, at: KeyPath, lines: Sequence[str], *, of_logs: bool = False) -> tuple[Measure, ...]:
+    """What the lines of a suite write; those of logs stand in a dataset, and no others do."""
     measures: dict[Measure, str] = {}
     for position, line in enumerate(lines):
-        path = ("suites", name, position)
+        path = (*at, position)
         for measure in planning.measures(path, line):
             first = next(iter(measures), measure)
-            if measure in measures:
+            if (kind_of(measure) == "logs") != of_logs:
+                remedy = "put it in a suite" if of_logs else "write it under `logs` of a dataset"
+                planning.find(path, f"{measure} is for {kind_of(measure)}; {remedy}")
+            elif measure in measures:
                 planning.find(path, f"{_twice(measure, measures[measure], line)}; keep one")
             elif kind_of(measure) != kind_of(first):
                 kinds = f"{measure} is for {kind_of(measure)} and {first} for {kind_of(first)}"
@@ -94,6 +98,8 @@ def _dataset(
         files[key] = file and planning.filled(path, file, planning.words(name), dataset.columns)
     if dataset.scores:
         suites_of = {"scores": tuple(score.measure(key) for key, score in dataset.scores.items())}
+    elif dataset.logs:
+        suites_of = {"logs": _measures(planning, ("datasets", name, "logs"), dataset.logs, of_logs=True)}
     else:
         suites_of = _chosen(planning, name, dataset, suites)
     measures = [measure for suite in suites_of.values() for measure in suite]
@@ -183,7 +189,8 @@ def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> Non
             first, where = known.setdefault(measure.key, (measure, dataset.name))
             if first != measure and dataset.kind == "scores":
                 message = f"has the name of another measure, {first} of the dataset {where!r}; choose another name"
-                planning.find(("datasets", dataset.name, "scores", str(measure)), message)
+                key = ("logs",) if kind_of(measure) == "logs" else ("scores", str(measure))
+                planning.find(("datasets", dataset.name, *key), message)
 
 
 def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:

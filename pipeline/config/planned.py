@@ -74,7 +74,7 @@ class PlannedDataset:
     duplicates: Literal["refuse", "keep_first"]
     subtopics: bool
     suites: Mapping[str, tuple[Measure, ...]]
-    """By name; external scores are one suite, `scores`."""
+    """By name; external scores are one suite, `scores`, and measures of logs one, `logs`."""
 
     relevant: float | None = None
     """What `rel` is in measures that do not say; None where the dataset does not say either."""
@@ -180,9 +180,9 @@ class Plan:
     """Why an output is not to be read: it was waited for in vain. None unless a night waits."""
 
 
-def kind_of(measure: Measure) -> Kind:
-    """The kind of datasets that the measure is of."""
-    return measure.metric.input if measure.metric.input in ("ratings", "scores") else "rankings"
+def kind_of(measure: Measure) -> Kind | Literal["logs"]:
+    """What the measure is of; `logs` are datasets of the kind `scores` whose scores are computed."""
+    return measure.metric.input if measure.metric.input in ("ratings", "logs", "scores") else "rankings"
 
 
 def _is_built_in(line: str) -> bool:

@@ -522,8 +522,9 @@ def _validated(data: dict[str, Value]) -> tuple[ConfigFile | None, list[tuple[Ke
 
 
 def _is_of_scores(dataset: object) -> bool:
-    """Whether what was written of a dataset, or was read of it, makes it one of scores."""
-    return bool(dataset.get("scores") if isinstance(dataset, dict) else getattr(dataset, "scores", None))
+    """Whether what was written of a dataset, or was read of it, makes it one of scores or logs."""
+    keys = ("scores", "logs")
+    return any(dataset.get(key) if isinstance(dataset, dict) else getattr(dataset, key, None) for key in keys)
 
 
 def _section_at(path: KeyPath) -> type[Section]:
@@ -558,7 +559,7 @@ def schema() -> dict[str, object]:
     generated = ConfigFile.model_json_schema()
     generated.pop("required")  # what one file leaves out, another that it extends may hold
     required = ["name", "datasets", "models"]
-    of_scores = {"type": "object", "required": ["scores"]}
+    of_scores = {"type": "object", "anyOf": [{"required": ["scores"]}, {"required": ["logs"]}]}
     every = {"datasets": {"type": "object", "additionalProperties": of_scores}}
     by_default = {"defaults": {"type": "object", "required": ["dataset"], "properties": {"dataset": of_scores}}}
     return {

@@ -609,23 +609,13 @@ OneOrMore: TypeAlias = Annotated[
 Suite: TypeAlias = Annotated[
     tuple[Annotated[str, BeforeValidator(_measure_line)], ...], Field(min_length=1, max_length=1000)
 ]
+_PairColumn: TypeAlias = Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction"]
+_AnswerColumn: TypeAlias = Literal["nugget", "importance", "sentence", "support"]
+_LogColumn: TypeAlias = Literal[
+    "impression_id", "clicked", "dwell", "weight", "propensity", "probability", "predicted", "expected", "team"
+]
 Columns: TypeAlias = dict[
-    Literal[
-        "query_id",
-        "doc_id",
-        "relevance",
-        "subtopic",
-        "score",
-        "rank",
-        "rating",
-        "prediction",
-        "measure",
-        "value",
-        "nugget",
-        "importance",
-        "sentence",
-        "support",
-    ],
+    Literal[_PairColumn, "measure", "value", _AnswerColumn, _LogColumn],
     Annotated[
         str, BeforeValidator(_text_of_number), WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer"}]})
     ],

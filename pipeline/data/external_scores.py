@@ -12,8 +12,8 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -243,6 +243,8 @@ class ExternalOutput:
         n_rows: their rows.
         query_ids: (N,) the queries that have a row.
         values: (M, N) the scores, in the order of the measures, NaN where undefined.
+        n_rows_of: (N,) the rows of each query of a log; None of other scores.
+        moments: by measure of a log the (S, N) means that its figure is made of, where that is none of its scores.
         failed: further queries, to which there is no answer: they count as without a row.
         remarks: what is worth saying of how the files were read.
     """
@@ -252,11 +254,15 @@ class ExternalOutput:
     n_rows: int
     query_ids: tuple[str, ...]
     values: Floats
+    n_rows_of: Floats | None = None
+    moments: Mapping[Measure, Floats] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
-    def of(self, query_ids: npt.NDArray[np.object_], conventions: Conventions) -> tuple[Floats, Bools, Quality]:
-        """(M, Q) the scores of these queries, (Q,) which of them have no row, and what was found.
+    def of(
+        self, query_ids: npt.NDArray[np.object_], conventions: Conventions
+    ) -> tuple[Callable[[Floats], Floats], Bools, Quality]:
+        """What takes (…, N) numbers to (…, Q) of these queries, (Q,) which of them have no row, and what was found.
 
         Raises:
             InputError: a query has no row where that is an error.
@@ -268,10 +274,14 @@ class ExternalOutput:
         if n_missing and conventions.missing_queries == "error":
             found = f"{n_missing} of {len(own)} queries are without scores, such as '{shorten(query_ids[missing][0])}'"
             raise InputError(f"{self.path}: {found}; complete it, or say missing_queries: skip")
-        values = np.full((len(self.values), len(own)), np.nan)
-        values[:, ~missing] = self.values[:, own[~missing]]
+
+        def take(numbers: Floats) -> Floats:
+            taken = np.full((*numbers.shape[:-1], len(own)), np.nan)
+            taken[..., ~missing] = numbers[..., own[~missing]]
+            return taken
+
         n_others = len(self.query_ids) - (len(own) - n_missing)
-        return values, missing, Quality(self.n_rows, n_unjudged_queries=n_others, n_missing_queries=n_missing)
+        return take, missing, Quality(self.n_rows, n_unjudged_queries=n_others, n_missing_queries=n_missing)
 
 
 @dataclass(frozen=True, eq=False)

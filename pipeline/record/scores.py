@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from rankledger.metrics.aggregation import MOMENTS
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.record.tables import read_unchanged
@@ -278,8 +277,7 @@ def _columns(measure: Measure) -> list[str]:
     name = str(measure)
     if not measure.pooled:
         return [name]
-    numerators = MOMENTS if measure.moments else ("numerator",)
-    return [name, *(f"{name}.{numerator}" for numerator in numerators), f"{name}.denominator"]
+    return [name, *(f"{name}.{numerator}" for numerator in measure.metric.sums), f"{name}.denominator"]
 
 
 def _table(result: Scores, schema: pa.Schema) -> pa.Table:
@@ -338,7 +336,7 @@ def _query_ids(table: pa.Table) -> npt.NDArray[np.object_]:
 def _means(table: pa.Table, measure: Measure) -> Floats:
     """(S, Q): the means whose products with the weights are the sums that were written, NaN if there is no pair."""
     weights = _weights(table, measure)
-    sums = np.stack([_numbers(table, f"{measure}.{moment}") for moment in MOMENTS])
+    sums = np.stack([_numbers(table, f"{measure}.{moment}") for moment in measure.metric.sums])
     means = divide(sums, weights)
     # Where a sum is a power of two the quotient may be off by its last bit, and equal outputs must stay equal.
     for neighbour in (np.nextafter(means, -np.inf), np.nextafter(means, np.inf)):

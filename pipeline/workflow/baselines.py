@@ -179,14 +179,15 @@ def _planned(record: Record, dataset: str) -> PlannedDataset:
 
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
-    """External scores, query by query: one that the record does not have is missing."""
+    """Scores of a dataset without judgments, query by query: one that the record does not have is missing."""
     rows = {query_id: row for row, query_id in enumerate(scores.query_ids)}
     own = np.array([rows.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
     return replace(
         scores,
         query_ids=query_ids,
         values=np.where(own >= 0, scores.values[:, own], np.nan),
-        weights=np.broadcast_to(1.0, (len(scores.measures), len(own))),
+        weights=np.where(own >= 0, scores.weights[:, own], 0.0),
+        moments={measure: np.where(own >= 0, means[:, own], np.nan) for measure, means in scores.moments.items()},
         missing=np.where(own >= 0, scores.missing[own], True),
         replicates=tuple(_on_queries(replicate, query_ids) for replicate in scores.replicates),
     )

@@ -226,11 +226,12 @@ def _lead(planned: Plan, dataset: str | None) -> str:
 
 
 def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
-    """Refuse an external score: of that nothing but the score is known."""
+    """Refuse an external score, of which nothing else is known, and a measure of logs, which has no documents."""
     for found in planned.datasets:
         if found.kind == "scores" and dataset in (None, found.name) and measure in map(str, found.measures):
+            what = "a measure of logs" if "logs" in found.suites else "an external score"
             raise InputError(
-                f"{measure} of {found.name!r} is an external score, which cannot be explained; "
+                f"{measure} of {found.name!r} is {what}, which cannot be explained; "
                 "name a measure of rankings or ratings"
             )
 

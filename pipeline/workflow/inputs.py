@@ -84,8 +84,10 @@ def _read_external(
 ) -> tuple[ExternalDataset, dict[OutputKey, _ExternalScores | Failure]]:
     """A dataset of external scores, and each model's scores, or why there are none."""
     from rankledger.pipeline.data.external_scores import external_dataset, read_external_scores
+    from rankledger.pipeline.data.logs import read_log
 
-    calls = [(task, read_external_scores, source_of(task.output), dataset.measures) for task in tasks]
+    read_scores = read_log if "logs" in dataset.suites else read_external_scores
+    calls = [(task, read_scores, source_of(task.output), dataset.measures) for task in tasks]
     outputs: list[ExternalOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
     read = [output for output in outputs if not isinstance(output, Failure)]
     recorded = () if record is None else read_query_ids(record, dataset.name)
@@ -108,16 +110,22 @@ def _scores(
 ) -> _ExternalScores:
     if not is_allowed:
         refuse_other_queries(output.path, output.query_ids, external.query_ids, what="queries")
-    values, missing, quality = output.of(external.query_ids, conventions)
+    take, missing, quality = output.of(external.query_ids, conventions)
+    values = take(output.values)
+    weights = np.broadcast_to(1.0, values.shape)
+    if output.n_rows_of is not None:
+        is_pooled = np.array([[measure.pooled] for measure in dataset.measures])
+        weights = np.where(is_pooled, np.nan_to_num(take(output.n_rows_of)), 1.0)
     scores = Scores(
         dataset=dataset.name,
         model=task.model,
         query_ids=external.query_ids,
         measures=dataset.measures,
         values=values,
-        weights=np.broadcast_to(1.0, values.shape),
+        weights=weights,
         figures={},
         missing=missing,
+        moments={measure: take(means) for measure, means in output.moments.items()},
         replicate=task.replicate,
     )
     return _ExternalScores(scores, quality, output.files, output.remarks)

@@ -15,11 +15,12 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.metrics.measure import external_measure
+from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores, score_names
+from rankledger.pipeline.data.logs import read_log
 from rankledger.pipeline.types.inputs import Content, DatasetSource, Rows, Source
 from rankledger.pipeline.workflow.trec_eval import trec_eval
 from tests.fuzz.cases import Case, Target
@@ -58,6 +59,15 @@ _LONG: Columns = {
     "measure": ("faithful", "faithful", "cost"),
     "score": (0.25, 1.0, 2.5),
 }
+_LOGGED: Columns = {
+    "query_id": ("u1", "u2", "u1"),
+    "impression_id": ("i1", "i1", "i2"),
+    "clicked": (1, 0, 1),
+    "propensity": (0.5, 1, 0.25),
+    "probability": (1, 0.5, 0),
+    "team": (1, 0, 0.75),
+}
+_OF_LOGS = tuple(map(Measure.parse, ("ctr", "snips", "ess", "interleaving")))
 _TREC = {"judgments": "{} 0 {} {}\n", "subtopics": "{0} {3} {1} {2}\n", "ranking": "{} Q0 {} 1 {} tag\n"}
 _MEASURES = (external_measure("faithful", "higher", (0, 1)), external_measure("cost", "lower"))
 _TREC_EVAL = PROFILES["trec_eval"].conventions
@@ -186,6 +196,10 @@ def _read_dataset(path: str, variant: str) -> object:
         slices=("age",) if variant == "queries" else (),
     )
     return read_dataset(source, _TREC_EVAL)
+
+
+def _read_log(path: str, variant: str) -> object:
+    return read_log(Source(path), _OF_LOGS)
 
 
 def _read_scores(path: str, variant: str) -> object:
@@ -339,6 +353,7 @@ TARGETS = (
         _reading(_read_scores),
         tokens=_TOKENS,
     ),
+    Target("logs", lambda: _files("", _LOGGED), _reading(_read_log), tokens=_TOKENS),
     Target("tool-scores", _tool_seeds, _reading(_read_tool), tokens=(b"score", b"epoch", b"error", b"metadata")),
     Target(
         "answers", _answer_seeds, _reading(_read_answers), tokens=(b"vital", b"support", b"nuggets", b"[]", b"null")

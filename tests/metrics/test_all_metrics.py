@@ -15,7 +15,7 @@ import pytest
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.registry import METRICS
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS, over, parsed
-from tests.oracle import CATALOGUE_ORACLE, ORACLE, OUTPUTS_ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
+from tests.oracle import CATALOGUE_ORACLE, LOGS_ORACLE, ORACLE, OUTPUTS_ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
 from tests.support.blocks import (
     ARRAYS,
     PlainQuery,
@@ -91,7 +91,7 @@ def made(graded_queries: list[PlainQuery], probability_queries: list[PlainQuery]
 def test_every_metric_has_an_oracle(name):
     """A metric cannot be added without loops to check it against."""
     oracles = {"judged": ORACLE, "catalogue": CATALOGUE_ORACLE, "ratings": RATINGS_ORACLE}
-    oracles |= {"rankings": RANKINGS_ORACLE, "outputs": OUTPUTS_ORACLE}
+    oracles |= {"rankings": RANKINGS_ORACLE, "outputs": OUTPUTS_ORACLE, "logs": LOGS_ORACLE}
 
     assert name in oracles[METRICS[name].input]
 
@@ -404,7 +404,7 @@ UNDEFINED_WITHOUT_RELEVANT = {
     *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "rndcg", "ndcg_rel", "g"),
     *("q_measure", "o_measure", "p_measure", "p_plus", "ncu", "nerr", "compat"),
     *("alpha_ndcg", "err_ia", "nrbp", "nerr_ia", "nnrbp", "ap_ia", "p_ia", "strec", "kilt_rprec", "kilt_r"),
-    *("robustness", "paired_accuracy"),
+    *("robustness", "paired_accuracy", "snips_dcg", "snips_rbp"),
 }
 DO_NOT_LOOK_FOR_RELEVANT = (
     *("fp", "tn", "fallout", "judged", "user_coverage", "kendall_distance", "kendall_tau", "ap_corr"),

@@ -48,6 +48,8 @@ NUMBERS = {
     "base": floats(1, 100, exclude_min=True),
     "gamma": floats(0, 1, exclude_min=True),
     "t": floats(1, 100),
+    "clip": floats(0, 1e6, exclude_min=True),
+    "seconds": floats(0, 1e6),
 }
 
 

@@ -19,21 +19,31 @@ from rankledger.metrics import (
     diversity,
     gain,
     instructions,
+    logged,
     ranking,
     rating,
     reading,
     recommendation,
     sets,
 )
-from rankledger.metrics.aggregation import EXPLAINED_VARIANCE, GEOMETRIC_MEAN, MEAN, R_SQUARED, ROOT_MEAN_SQUARE
+from rankledger.metrics.aggregation import (
+    EFFECTIVE_SHARE,
+    EXPLAINED_VARIANCE,
+    GEOMETRIC_MEAN,
+    MEAN,
+    R_SQUARED,
+    RATIO,
+    ROOT_MEAN_SQUARE,
+)
 from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.logged import from_rows
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
 from rankledger.metrics.terms import Terms, from_terms
 from tests.support.each import each
 
 MODULES = (
-    *(agreement, blended, cascade, catalogue, counts, diversity, gain, instructions),
+    *(agreement, blended, cascade, catalogue, counts, diversity, gain, instructions, logged),
     *(ranking, rating, reading, recommendation, sets),
 )
 EVERY_METRIC = each("metric", METRICS)
@@ -67,7 +77,7 @@ def test_every_public_metric_function_is_registered():
         getattr(module, name)
         for module in MODULES
         for name in module.__all__
-        if inspect.isfunction(getattr(module, name)) or isinstance(getattr(module, name), from_terms)
+        if inspect.isfunction(getattr(module, name)) or isinstance(getattr(module, name), from_terms | from_rows)
     }
 
     assert exported == {metric.function for metric in METRICS.values()}
@@ -126,12 +136,12 @@ def test_signatures_say_what_a_call_gives(metric):
 
 @EVERY_METRIC
 def test_parameters_are_those_of_the_function(metric):
-    """The parameters a measure may name are the function's, without the cutoff; ratings have `average` besides."""
+    """The parameters a measure may name are the function's, but the cutoff; ratings and logs have `average`, too."""
     signature = inspect.signature(metric.function).parameters
     expected = [name for name in signature if name not in {"block", "k"}]
     defaults = {name: metric.parameters[name].default for name in expected}
 
-    assert list(metric.parameters) == expected + (["average"] if metric.input == "ratings" else [])
+    assert list(metric.parameters) == expected + (["average"] if metric.input in ("ratings", "logs") else [])
     assert defaults == {name: signature[name].default for name in expected}
 
 
@@ -235,6 +245,11 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
         ("rmse", "average"): "pooled",
         ("r2", "average"): "pooled",
         ("explained_variance", "average"): "pooled",
+        **{(name, "average"): "pooled" for name, metric in METRICS.items() if metric.input == "logs"},
+        **{(name, "clip"): None for name in ("ips", "snips", "dr", "ess")},
+        ("satisfied", "seconds"): 30,
+        ("interleaving", "ties"): "count",
+        ("snips_rbp", "p"): 0.8,
     }
 
 
@@ -261,7 +276,7 @@ def test_directions():
         **dict.fromkeys(["fp", "fn", "kendall_distance", "mae", "mse", "rmse"], "lower"),
         **dict.fromkeys(["rbp_resid", "gini", "calibration", "fallout"], "lower"),
         **dict.fromkeys(["judged", "unjudged", "num_ret", "num_rel", "num_nonrel_judged_ret"], "neither"),
-        **dict.fromkeys(["rbo", "popularity"], "neither"),
+        **dict.fromkeys(["rbo", "popularity", "ess"], "neither"),
     }
 
 
@@ -279,17 +294,20 @@ def test_inputs():
         **dict.fromkeys(["tail_share", "serendipity", "diversity", "calibration", "epc", "efd"], "catalogue"),
         "rbo": "rankings",
         "p_mrr": "outputs",
+        **dict.fromkeys(["ctr", "dwell", "satisfied", "ips", "snips", "dr", "ess", "interleaving"], "logs"),
     }
 
 
 def test_scales_of_aggregation():
-    """Pooled RMSE is the root of a mean of squares, two means are geometric, two figures are made of several means."""
+    """Pooled RMSE is the root of a mean of squares, two means are geometric, others are made of several means."""
     scales = {"rmse": ROOT_MEAN_SQUARE, "gmap": GEOMETRIC_MEAN, "gm_bpref": GEOMETRIC_MEAN}
-    scales |= {"r2": R_SQUARED, "explained_variance": EXPLAINED_VARIANCE}
+    of_logs = {**dict.fromkeys(["dwell", "satisfied", "snips", "interleaving"], RATIO), "ess": EFFECTIVE_SHARE}
+    several = {"r2": R_SQUARED, "explained_variance": EXPLAINED_VARIANCE, **of_logs}
+    scales |= several
 
     for name, metric in METRICS.items():
         assert metric.aggregation is scales.get(name, MEAN)
-        assert (metric.moments is not None) == (name in ("r2", "explained_variance"))
+        assert (metric.moments is not None) == (name in several)
 
 
 def test_what_a_0_would_flatter_is_skipped():
@@ -311,7 +329,8 @@ def test_what_a_0_would_flatter_is_skipped():
             "r2",
             "explained_variance",
         ),
-        *("novelty", "popularity", "tail_share", "diversity", "calibration"),
+        *("novelty", "popularity", "tail_share", "diversity", "calibration", "snips_dcg", "snips_rbp"),
+        *("ctr", "dwell", "satisfied", "ips", "snips", "dr", "ess", "interleaving"),
         *("robustness", "paired_accuracy", "p_mrr"),
     }
 

@@ -18,6 +18,10 @@ def _at(*texts: str, cutoffs: tuple[str, ...] = _CUT) -> tuple[str, ...]:
     return tuple(text + cutoff for text in texts for cutoff in cutoffs)
 
 
+def _of_log(name: str, *words: str) -> tuple[str, ...]:
+    return (name, *(f"{name}({own})" for own in (*words, "average=pooled", "average=query")))
+
+
 _GAINS = (
     *("", "(gain=exponential)", "(discount=jarvelin)", "(discount=jarvelin,base=10)"),
     *(
@@ -160,6 +164,12 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "mse": ("mse", "mse(average=pooled)", "mse(average=query)"),
     "rmse": ("rmse", "rmse(average=pooled)", "rmse(average=query)"),
     "r2": ("r2", "r2(average=pooled)", "r2(average=query)"),
+    "snips_dcg": _at("snips_dcg"),
+    "snips_rbp": _at("snips_rbp", "snips_rbp(p=0.5)"),
+    **{name: _of_log(name) for name in ("ctr", "dwell")},
+    "satisfied": _of_log("satisfied", "seconds=10"),
+    **{name: _of_log(name, "clip=1.5") for name in ("ips", "snips", "dr", "ess")},
+    "interleaving": _of_log("interleaving", "ties=skip", "ties=count"),
     "explained_variance": tuple(f"explained_variance{words}" for words in ("", "(average=pooled)", "(average=query)")),
 }
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
+from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.rating import RatingsBlock
 
 __all__ = [
@@ -27,9 +28,11 @@ __all__ = [
     "deeper_block",
     "diverse_block",
     "judged_block",
+    "log_block",
     "plain_block",
     "random_catalogue",
     "random_diverse_query",
+    "random_log",
     "random_query",
     "random_ratings",
     "ranked",
@@ -238,6 +241,34 @@ def random_ratings(rng: np.random.Generator, n_queries: int) -> list[tuple[list[
         ([float(rating) for rating in rng.integers(1, 6, size=size)], [float(x) for x in rng.uniform(0.5, 5.5, size)])
         for size in sizes
     ]
+
+
+def log_block(queries: Sequence[Sequence[Mapping[str, float]]]) -> LogBlock:
+    """The block of a log given the rows of each query; `list` numbers the list that a row was shown in."""
+    rows = [(query, row) for query, own in enumerate(queries) for row in own]
+    lists = [(query, row.get("list", 0)) for query, row in rows]
+    names = {name for _, row in rows for name in row}
+    return LogBlock(
+        n_queries=len(queries),
+        queries=_frozen(np.array([query for query, _ in rows], dtype=np.int64)),
+        columns={name: _vector([row[name] for _, row in rows]) for name in names},
+        impressions=_frozen(np.array([sorted({*lists}).index(own) for own in lists], dtype=np.int64)),
+    )
+
+
+def random_log(rng: np.random.Generator, n_queries: int) -> list[list[dict[str, float]]]:
+    """Per query, the rows that were shown, with every column; some queries have no row, or no weight or click."""
+    queries: list[list[dict[str, float]]] = []
+    for share in rng.uniform(0, 0.8, n_queries).tolist():
+        rows = []
+        for row in range(int(rng.integers(0, 15))):
+            clicked = float(rng.random() < share)
+            columns = {"list": row // 5, "clicked": clicked, "dwell": clicked * rng.exponential(30)}
+            columns |= {"weight": rng.choice([0, 0, rng.exponential(2)]), "expected": rng.random()}
+            columns |= {"predicted": rng.random(), "team": rng.choice([0, 1, rng.random()])}
+            rows.append({name: float(value) for name, value in columns.items()})
+        queries.append(rows)
+    return queries
 
 
 def deeper_block(block: JudgedBlock, n_rows: int) -> JudgedBlock:

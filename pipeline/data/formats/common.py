@@ -167,17 +167,19 @@ class Kind:
         trec: the fields of a line of TREC text, if it can be TREC text; those after the last one wanted may be missing,
             and there may be more.
         totals: what stands for the query in lines of TREC text that are of all queries, which are passed over.
+        further: more columns that are numbers.
     """
 
     ids: tuple[str, ...]
     value: str | None
     trec: tuple[str, ...] = ()
     totals: str = ""
+    further: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read, in order."""
-        return (*self.ids, self.value) if self.value else self.ids
+        return (*self.ids, self.value, *self.further) if self.value else self.ids
 
     @property
     def trec_places(self) -> tuple[int, ...]:
@@ -431,7 +433,7 @@ def _pieces(data: memoryview) -> Iterator[memoryview]:
 
 
 def schema_of(kind: Kind, names: list[str]) -> pa.Schema:
-    """Ids as strings and the value as float64, under the file's names."""
+    """Ids as strings and numbers as float64, under the file's names."""
     types = [pa.string() if column in kind.ids else pa.float64() for column in kind.columns]
     return pa.schema(list(zip(names, types, strict=True)))
 
@@ -463,17 +465,20 @@ def _distinct(ids: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
-    """The texts of the row on that line, its value as a number."""
+    """The texts of the row on that line, its values as numbers."""
     refuse_surrogates(part, number, texts)
-    if part.kind.value is None:
-        return tuple(texts)
+    n_ids = len(part.kind.ids)
+    values = zip(part.kind.columns[n_ids:], texts[n_ids:], strict=True)
+    return (*texts[:n_ids], *(_number(part, number, column, text) for column, text in values))
+
+
+def _number(part: FilePart, number: int, column: str, text: str) -> float:
     try:
-        if "_" in texts[-1] or not texts[-1].isascii():
+        if "_" in text or not text.isascii():
             raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
-        return (*texts[:-1], float(texts[-1]))
+        return float(text)
     except ValueError:
-        found = shorten(texts[-1])
-        raise InputError(f"{part.at(number)}: {part.kind.value} '{found}' is not a number; fix it") from None
+        raise InputError(f"{part.at(number)}: {column} '{shorten(text)}' is not a number; fix it") from None
 
 
 def refuse_surrogates(part: FilePart, number: int, texts: Iterable[str]) -> None:

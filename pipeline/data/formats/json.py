@@ -288,7 +288,7 @@ def _parse_object(part: FilePart) -> pa.Table:
 
 def _queries(part: FilePart) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """The queries, each with the keys and values of its object, none of them twice."""
-    inner = "document" if part.kind.ids == _IDS else part.kind.ids[1]
+    inner = "document" if part.kind.ids == _IDS else part.kind.ids[-1]
     try:
         found = json.loads(bytes(part.data).decode(), object_pairs_hook=_Pairs)
     except UnicodeDecodeError:

@@ -257,7 +257,8 @@ def test_any_dump_reads_back_equal(models):
 
 COLUMN = (
     "d.columns.user: 'user' is not one of our columns ('query_id', 'doc_id', 'relevance', 'subtopic', 'score', 'rank', "
-    "'rating', 'prediction', 'measure', 'value', 'nugget', 'importance', 'sentence' or 'support'); write ours first, "
+    "'rating', 'prediction', 'measure', 'value', 'nugget', 'importance', 'sentence', 'support', 'impression_id', "
+    "'clicked', 'dwell', 'weight', 'propensity', 'probability', 'predicted', 'expected' or 'team'); write ours first, "
     "then yours"
 )
 AT_LEAST_100 = "found 99; write a number of at least 100"
@@ -280,7 +281,7 @@ TIME = "write a number of seconds, minutes or hours, such as 90s, 30m or 2h"
 MEMORY = "write a number of bytes, or one with a unit, such as 512MiB or 2GiB"
 METRIC_NAME = "tracking.metric_name: write {measure}, optionally with {suite}, and no other placeholder"
 NO_MAXT = "maxt needs resamples, which the test t does not draw; choose holm, bh or none"
-NEITHER = "no judgments, ratings or scores; add one of them"
+NEITHER = "no judgments, ratings, scores or logs; add one of them"
 OUTPUT_KEYS = "known: path, format, columns, allow_large, allow_no_overlap, select"
 PLAIN = "m.params.a: write text, a finite number, true or false; quote anything else"
 SCORE = (
@@ -399,6 +400,9 @@ def test_wrong_settings(line, message):
         ("d:", f"d: {NEITHER}"),
         ("d: {judgments: a, ratings: b}", "d: it has both judgments and ratings; write two datasets"),
         ("d: {ratings: a, scores: {x: higher}}", "d: it has both ratings and scores; write two datasets"),
+        ("d: {scores: {x: higher}, logs: [ctr]}", "d: it has both scores and logs; write two datasets"),
+        ("d: {logs: []}", "d.logs: found nothing; write at least one"),
+        ("d: {logs: [ctr], documents: c}", "d: `documents` has no effect on logs; remove it"),
         ("d: {scores: {}}", "d.scores: found nothing; write at least one"),
         ("d: {scores: {x: up}}", "d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"),
         ("d: {scores: {x: {sign: up}}}", "d.scores.x.sign: unknown key 'sign'; known: direction, range"),
@@ -565,15 +569,17 @@ def test_what_is_missing_or_empty():
     assert findings(SMALL.replace("{s: [ap]}", "{}")) == ["a.yaml:4: suites: found nothing; write at least one"]
 
 
-OF_SCORES = "name: n\nmodels: {m: {outputs: o}}\ndatasets: {d: {scores: {x: }}, e: {scores: {y: lower}}}\n"
+OF_SCORES = (
+    "name: n\nmodels: {m: {outputs: o}}\ndatasets: {d: {scores: {x: }}, e: {scores: {y: lower}}, f: {logs: [ctr]}}\n"
+)
 
 
 @pytest.mark.parametrize("suites", ["", "suites:\n", "suites: {}\n", "suites: {s: [ap]}\n"])
 def test_suites_may_be_left_out_where_all_datasets_are_of_scores(suites):
-    """Their scores are what is measured; a mistake in a dataset does not make suites wanted."""
+    """Their scores, or those of logs, are what is measured; a mistake in a dataset does not make suites wanted."""
     read = config(OF_SCORES + suites)
 
-    assert [dataset.kind for dataset in read.datasets.values()] == ["scores", "scores"]
+    assert [dataset.kind for dataset in read.datasets.values()] == ["scores", "scores", "scores"]
     assert config(yaml.safe_dump(read.model_dump(mode="json"))) == read
     assert findings(OF_SCORES + suites, "datasets.d.scores.x=up") == [
         "override datasets.d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"

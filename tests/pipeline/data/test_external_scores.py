@@ -142,9 +142,10 @@ def test_a_query_called_all_is_one_like_any_other():
 
 def test_scores_of_the_queries_of_the_dataset():
     """Queries that the file lacks are missing and undefined; those that the dataset lacks are ignored and counted."""
-    values, missing, quality = read("a.tsv", WIDE).of(np.array(["q0", "q1", "q2"], dtype=object), CONVENTIONS)
+    found = read("a.tsv", WIDE)
+    take, missing, quality = found.of(np.array(["q0", "q1", "q2"], dtype=object), CONVENTIONS)
 
-    np.testing.assert_array_equal(values, [[NAN, 1, 0.25], [NAN, NAN, -3]])
+    np.testing.assert_array_equal(take(found.values), [[NAN, 1, 0.25], [NAN, NAN, -3]])
     assert missing.tolist() == [True, False, False]
     assert (quality.n_rows, quality.n_missing_queries, quality.n_unjudged_queries) == (3, 1, 1)
     assert quality.judged_at_10 is None

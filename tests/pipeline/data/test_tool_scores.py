@@ -68,8 +68,8 @@ def test_a_sample_of_inspect_that_failed_is_a_missing_query():
 
     assert scores(found) == {"1": [1], "2": [1], "3": [1]}
     assert queries.tolist() == ["1", "2", "3", "last"]
-    values, missing, quality = found.of(queries, CONVENTIONS)
-    np.testing.assert_array_equal(values, [[1, 1, 1, NAN]])
+    take, missing, quality = found.of(queries, CONVENTIONS)
+    np.testing.assert_array_equal(take(found.values), [[1, 1, 1, NAN]])
     assert missing.tolist() == [False, False, False, True]
     assert (quality.n_rows, quality.n_missing_queries) == (4, 1)
     with pytest.raises(InputError, match="1 of 4 queries are without scores, such as 'last'"):

@@ -1,0 +1,115 @@
+"""Logs: a row for each document that a query, session or user was shown, with what became of it, read to scores.
+
+A model's output is a log: of the impressions that it made itself, or of those that another ranker made, with the weight
+of each row. A column that no measure needs is not read. The weight is a column, or else `probability` over
+`propensity`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rankledger.metrics.block import Floats
+from rankledger.metrics.logged import LogBlock
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.external_scores import ExternalOutput
+from rankledger.pipeline.data.files import each_file, refusing_unreadable
+from rankledger.pipeline.data.formats.common import Kind
+from rankledger.pipeline.data.parts import PART_ROWS, file_parts
+from rankledger.pipeline.data.readers import Reading
+from rankledger.pipeline.support.arrow import numpy_of
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import Source
+
+__all__ = ["read_log"]
+
+_ID = "impression_id"
+_GREATEST = 1e100  # whose square is a double
+_RANGES = {  # of each number, the least and the greatest
+    "clicked": (0, 1),
+    "dwell": (0, _GREATEST),
+    "weight": (0, _GREATEST),
+    "propensity": (1 / _GREATEST, 1),
+    "probability": (0, 1),
+    "predicted": (-_GREATEST, _GREATEST),
+    "expected": (-_GREATEST, _GREATEST),
+    "team": (0, 1),
+}
+
+
+def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
+    """The scores of each query of one model's log.
+
+    Args:
+        output: the model's file.
+        measures: of logs.
+
+    Raises:
+        InputError: the file is missing or malformed, lacks a column that a measure needs, or a number is outside its
+            range.
+    """
+    if output.select:
+        raise InputError(f"{output.path}: `select` has no effect on logs; remove it")
+    wanted = dict.fromkeys(column for measure in measures for column in measure.metric.columns)
+    numbers = [column for column in _RANGES if column in wanted]
+    if "weight" in numbers and not _has(output, "weight"):
+        if not _has(output, "propensity"):
+            message = "no column 'weight', and no 'propensity' with 'probability' instead"
+            raise InputError(f"{output.path}: {message}; add them, or map them with `columns`")
+        numbers = ["propensity", "probability", *(name for name in numbers if name != "weight")]
+    ids = ("query_id", _ID) if _ID in wanted else ("query_id",)
+    reading = Reading(output, Kind(ids, numbers[0], further=tuple(numbers[1:])), PART_ROWS)
+    table = pa.concat_tables([*reading.each(lambda _, rows: rows)]).unify_dictionaries().combine_chunks()
+    columns = {name: _numbers(output, name, table, reading) for name in numbers}
+    if "propensity" in columns:
+        columns["weight"] = columns["probability"] / columns["propensity"]
+    query_ids, queries = _coded(table, "query_id")
+    impressions = _lists(queries, _coded(table, _ID)[1]) if _ID in ids else queries[:0]
+    block = LogBlock(len(query_ids), queries, columns, impressions)
+    arguments = {measure: measure.arguments(max_grade=1) for measure in measures}
+    return ExternalOutput(
+        output.path,
+        tuple(reading.files),
+        len(queries),
+        tuple(query_ids),
+        np.array([measure.metric.function(block, **own) for measure, own in arguments.items()]),
+        n_rows_of=block.n_rows,
+        moments={measure: measure.moments(block, **own) for measure, own in arguments.items() if measure.moments},
+        remarks=reading.remarks,
+    )
+
+
+def _has(output: Source, column: str) -> bool:
+    """Whether the first file has the column."""
+    for file in each_file(output):
+        with refusing_unreadable(file.path), file.contents() as contents:
+            part = next(file_parts(file, contents, Kind(("query_id",), None), output, PART_ROWS))
+            return part.name(column) in (part.format.header or part.format.columns)(part)
+    return False
+
+
+def _numbers(output: Source, name: str, table: pa.Table, reading: Reading) -> Floats:
+    """(N,), each in its range."""
+    values = numpy_of(table.column(name).combine_chunks(), np.float64)
+    least, greatest = _RANGES[name]
+    odd = np.flatnonzero(~((values >= least) & (values <= greatest)))
+    if odd.size:
+        found = f"{name} {values[odd[0]]:g} ({reading.place(int(odd[0]))})"
+        raise InputError(f"{output.path}: {found} is outside {least:g} to {greatest:g}; fix it, or remove the row")
+    return values
+
+
+def _coded(table: pa.Table, name: str) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """The distinct ids of a column, and (N,) which of them each row has."""
+    coded = table.column(name).combine_chunks()
+    coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
+    return coded.dictionary.to_pylist(), numpy_of(coded.indices, np.int32).astype(np.int64)
+
+
+def _lists(queries: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """(N,): the list of each row, from 0 on; an id that occurs with two queries is two lists."""
+    return np.unique(queries * (1 + ids.max(initial=0)) + ids, return_inverse=True)[1]

@@ -1,0 +1,169 @@
+"""Measures of logs, worked by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankledger.metrics.aggregation import EFFECTIVE_SHARE, RATIO
+from rankledger.metrics.logged import ctr, dr, dwell, ess, interleaving, ips, satisfied, snips, snips_dcg, snips_rbp
+from rankledger.metrics.registry import METRICS
+from tests.metrics.variants import VARIANTS, parsed
+from tests.oracle import LOGS_ORACLE
+from tests.support.blocks import log_block, plain_block, random_log, ranked
+
+CLICKS = [{"clicked": 1, "dwell": 40}, {"clicked": 0, "dwell": 0}, {"clicked": 1, "dwell": 10}, {"clicked": 0}]
+CLICKS[3]["dwell"] = 0
+WEIGHTED = log_block(
+    [
+        [
+            {"clicked": 1, "weight": 2, "expected": 0.5, "predicted": 0.4},
+            {"clicked": 0, "weight": 0.5, "expected": 0.2, "predicted": 0.2},
+            {"clicked": 1, "weight": 0, "expected": 0.3, "predicted": 0.9},
+            {"clicked": 0, "weight": 1.5, "expected": 0.6, "predicted": 0.4},
+        ],
+        [{"clicked": 1, "weight": 0, "expected": 0.25, "predicted": 0.5}],
+        [],
+    ]
+)
+
+
+def shown(lists: list[list[tuple[float, float]]]) -> list[dict[str, float]]:
+    """The rows of one query's lists, given (clicked, team) of each document."""
+    return [
+        {"list": number, "clicked": clicked, "team": team} for number, own in enumerate(lists) for clicked, team in own
+    ]
+
+
+def test_clicks_of_a_hand_worked_query():
+    """Two of four rows are clicked, for 40 and 10 seconds, 25 on average; one of the two clicks lasts 30 seconds."""
+    block = log_block([CLICKS, [{"clicked": 0, "dwell": 0}], []])
+
+    np.testing.assert_array_equal(ctr(block), [0.5, 0, np.nan])
+    np.testing.assert_array_equal(dwell(block), [25, np.nan, np.nan])
+    np.testing.assert_array_equal(satisfied(block), [0.5, np.nan, np.nan])
+    np.testing.assert_array_equal(satisfied(block, seconds=10), [1, np.nan, np.nan])
+
+
+def test_weighted_clicks_of_a_hand_worked_query():
+    """Weights 2 0.5 0 1.5 of clicks 1 0 1 0: 2/4 by rows, 2/4 by weights; clipped at 1 they are 1 0.5 0 1: 1/4, 1/2.5.
+
+    A query without any weight says 0 by its row, and nothing by its weights.
+    """
+    np.testing.assert_array_equal(ips(WEIGHTED), [0.5, 0, np.nan])
+    np.testing.assert_array_equal(snips(WEIGHTED), [0.5, np.nan, np.nan])
+    np.testing.assert_array_equal(ips(WEIGHTED, clip=1), [0.25, 0, np.nan])
+    np.testing.assert_array_equal(snips(WEIGHTED, clip=1), [0.4, np.nan, np.nan])
+
+
+def test_a_reward_model_is_corrected_where_it_errs():
+    """Expected 0.5 0.2 0.3 0.6 are 1.6; errors 0.6 -0.2 0.1 -0.4 by weights 2 0.5 0 1.5 add 1.2 - 0.1 - 0.6 = 0.5."""
+    np.testing.assert_allclose(dr(WEIGHTED), [2.1 / 4, 0.25, np.nan], rtol=1e-12)
+    np.testing.assert_allclose(dr(WEIGHTED, clip=1), [(1.6 + 0.6 - 0.1 - 0.4) / 4, 0.25, np.nan], rtol=1e-12)
+
+
+def test_unequal_weights_are_worth_fewer_rows():
+    """Weights 2 0.5 0 1.5: 4² / (4 + 0.25 + 2.25) = 2.46 rows of 4; equal weights are worth all rows."""
+    np.testing.assert_allclose(ess(WEIGHTED), [16 / 6.5 / 4, np.nan, np.nan], rtol=1e-12)
+    np.testing.assert_allclose(ess(log_block([[{"weight": 3}] * 7])), [1], rtol=1e-12)
+
+
+def test_team_draft_interleaving_of_hand_worked_lists():
+    """Clicks of (ranker, other) 2:1 a win, 0:1 a loss, 1:1 and 0:0 ties, 1:0 a win: (2 - 1) / (2 * 5) = 0.1."""
+    lists = [[(1, 1), (1, 0), (1, 1)], [(0, 1), (1, 0)], [(1, 1), (1, 0)], [(0, 1), (0, 0)], [(1, 1)]]
+    block = log_block([shown(lists), shown([[(0, 1)]]), []])
+
+    np.testing.assert_allclose(interleaving(block), [0.1, 0, np.nan], rtol=1e-12)
+    np.testing.assert_allclose(interleaving(block, ties="skip"), [1 / 6, np.nan, np.nan], rtol=1e-12)
+
+
+def test_probabilistic_interleaving_of_a_hand_worked_list():
+    """Clicks credited by 0.8 and 0.5: both 0.4, none 0.1, else a tie; so 0.3 / 2, and 0.3 / (2 * 0.5) without ties."""
+    block = log_block([shown([[(1, 0.8), (0, 0.1), (1, 0.5)]])])
+
+    np.testing.assert_allclose(interleaving(block), [0.15], rtol=1e-12)
+    np.testing.assert_allclose(interleaving(block, ties="skip"), [0.3], rtol=1e-12)
+
+
+def test_the_other_ranker_has_the_opposite_preference():
+    """With 1 - team for team, every preference changes its sign."""
+    queries = random_log(np.random.default_rng(3), 100)
+    others = [[{**row, "team": 1 - row["team"]} for row in rows] for rows in queries]
+
+    np.testing.assert_allclose(interleaving(log_block(others)), -interleaving(log_block(queries)), atol=1e-12)
+
+
+def test_clicks_at_ranks_by_their_inverse_propensities():
+    """Clicks worth 2 at rank 1 and 4 at rank 3, and 2 not retrieved: (2 + 4/2) / 8 = 0.5, 0.2 (2 + 4 * 0.64) / 8."""
+    block = plain_block([ranked(2, 0, 4, missed=[2]), ranked(0, None)])
+
+    np.testing.assert_allclose(snips_dcg(block), [0.5, np.nan], rtol=1e-12)
+    np.testing.assert_allclose(snips_rbp(block), [0.2 * 4.56 / 8, np.nan], rtol=1e-12)
+    np.testing.assert_allclose(snips_dcg(block, k=1), [0.25, np.nan], rtol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [0.5, 8])
+def test_what_is_normalised_by_weights_does_not_move_with_them(factor):
+    """Weights that are all twice as large change neither SNIPS nor what the sample is worth."""
+    queries = random_log(np.random.default_rng(4), 100)
+    block = log_block(queries)
+    scaled = log_block([[{**row, "weight": row["weight"] * factor} for row in rows] for rows in queries])
+
+    np.testing.assert_allclose(snips(scaled), snips(block), rtol=1e-12)
+    np.testing.assert_allclose(ess(scaled), ess(block), rtol=1e-12)
+    np.testing.assert_allclose(ips(scaled), ips(block) * factor, rtol=1e-12)
+
+
+@pytest.mark.parametrize("text", [text for name in LOGS_ORACLE for text in VARIANTS[name]])
+def test_measures_of_logs_agree_with_the_oracle(text):
+    """The kernel gives each of 300 queries what plain loops give, NaN where they do, to 1e-12, and within its range."""
+    measure = parsed(text)
+    queries = random_log(np.random.default_rng(5), 300)
+    arguments = measure.arguments(max_grade=1)
+    expected = [LOGS_ORACLE[measure.metric.name](rows, **arguments) for rows in queries]
+
+    values = measure.metric.function(log_block(queries), **arguments)
+
+    least, greatest = measure.metric.range
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12, equal_nan=True)
+    assert np.nanmin(values) >= least - 1e-12
+    assert np.nanmax(values) <= greatest + 1e-12
+
+
+@pytest.mark.parametrize("name", LOGS_ORACLE)
+def test_neighbours_do_not_change_a_bit_of_a_query(name):
+    """A query alone has the bits that it has among others, and the order of queries in a log changes none."""
+    queries = [rows for rows in random_log(np.random.default_rng(6), 60) if rows]
+    together = METRICS[name].function(log_block(queries))
+    block = log_block(queries[::-1])
+
+    alone = np.concatenate([METRICS[name].function(log_block([rows])) for rows in queries])
+
+    np.testing.assert_array_equal(alone, together)
+    np.testing.assert_array_equal(METRICS[name].function(block)[::-1], together)
+
+
+@pytest.mark.parametrize("aggregation", [RATIO, EFFECTIVE_SHARE])
+def test_slopes_are_derivatives(aggregation):
+    """A small step of each mean moves the figure by the slope."""
+    means, step = np.array([[0.7], [1.9]]), 1e-6
+    for row in range(2):
+        moved = [means + sign * step * np.eye(2)[:, [row]] for sign in (1, -1)]
+        above, below = (aggregation.backward(each)[0, 0] for each in moved)
+
+        assert aggregation.slope(means)[row, 0] == pytest.approx((above - below) / (2 * step), rel=1e-6)
+
+
+@pytest.mark.parametrize("clip", [0, -1])
+def test_a_clip_that_leaves_no_weight_is_refused(clip):
+    """Weights are at least 0, so that they could only be cut to nothing."""
+    for name in ("ips", "snips", "dr", "ess"):
+        with pytest.raises(ValueError, match=f"clip must be above 0, found {clip}"):
+            METRICS[name].function(WEIGHTED, clip=clip)
+
+
+@pytest.mark.parametrize("p", [0, 1])
+def test_persistence_is_between_0_and_1(p):
+    """As that of `rbp`."""
+    with pytest.raises(ValueError, match=f"p must be between 0 and 1, found {p}"):
+        snips_rbp(plain_block([ranked(1)]), p=p)

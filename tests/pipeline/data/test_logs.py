@@ -1,0 +1,142 @@
+"""Logs: every format gives the same sums of a query, and what cannot stand in a log is refused with its row."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.logs import read_log
+from rankledger.pipeline.types.inputs import Source
+from tests.support.data_files import refusal, table_bytes, write
+
+ROWS = {
+    "query_id": ["u2", "u1", "u2", "u1", "u1"],
+    "impression_id": ["7", "7", "7", "8", "8"],
+    "clicked": [1, 0, 0, 1, 1],
+    "dwell": [40, 0, 0, 5.5, 60],
+    "propensity": [0.5, 0.25, 0.5, 0.5, 1],
+    "probability": [1, 0, 0.5, 0.25, 0.5],
+    "team": [1, 0.5, 0, 1, 0],
+}
+TEXT = "\n".join(",".join(map(str, line)) for line in [[*ROWS], *zip(*ROWS.values(), strict=True)]) + "\n"
+MEASURES = tuple(map(Measure.parse, ("ctr", "dwell", "ips", "snips", "interleaving", "ctr(average=query)")))
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def parquet(rows: dict[str, list]) -> bytes:
+    return table_bytes([pa.array(values) for values in rows.values()], [*rows])
+
+
+def refused(text: str, line: str = "ips", **options) -> str:
+    """Why a log of this text is refused."""
+    return refusal(read_log, Source(write(Path("a.csv"), text), **options), [Measure.parse(line)])
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet"])
+def test_every_format_gives_the_same_sums(ending):
+    """Weights of u2 are 2 and 1, of u1 0, 0.5 and 0.5: (2 + 0) / 2 and 2 / 3; (0 + 0.5 + 0.5) / 3 and 1 / 1.
+
+    The list 7 of u2 is not that of u1: u2 wins its one list, of u1's two one has no click, and in one both have one.
+    """
+    rows = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
+    data = {
+        "csv": TEXT,
+        "tsv": TEXT.replace(",", "\t"),
+        "jsonl": "".join(json.dumps(row) + "\n" for row in rows),
+        "parquet": parquet(ROWS),
+    }[ending]
+
+    found = read_log(Source(write(Path(f"a.{ending}"), data)), MEASURES)
+
+    assert found.query_ids == ("u2", "u1")
+    assert found.n_rows == 5
+    expected = [[0.5, 2 / 3], [40, 32.75], [1, 1 / 3], [2 / 3, 1], [0.5, 0], [0.5, 2 / 3]]
+    np.testing.assert_allclose(found.values, expected, rtol=1e-12)
+    np.testing.assert_array_equal(found.n_rows_of, [2, 3])
+    np.testing.assert_allclose(found.moments[MEASURES[3]] * found.n_rows_of, [[2, 1], [3, 1]], rtol=1e-12)
+    assert set(found.moments) == {MEASURES[1], MEASURES[3], MEASURES[4]}
+
+
+def test_a_weight_comes_before_what_it_could_be_made_of():
+    """With a column `weight` propensities are not read, whatever stands there; and no column that no measure needs."""
+    text = "query_id,clicked,weight,propensity,dwell\nq1,1,0.5,0,x\nq1,0,1.5,0,y\n"
+    rows = {"query_id": ["q1", "q1"], "clicked": [1, 0], "weight": [0.5, 1.5], "propensity": ["x", "y"]}
+    files = [write(Path("a.csv"), text), write(Path("a.parquet"), parquet(rows))]
+    files += [write(Path("a.tsv"), text.replace(",", "\t"))]
+
+    assert [read_log(Source(file), [Measure.parse("snips")]).values.tolist() for file in files] == [[[0.25]]] * 3
+
+
+def test_columns_are_mapped_and_files_are_one_log():
+    """A session in two files has the rows of both."""
+    for name in ("1", "2"):
+        write(Path(f"log-{name}.csv"), f"session,y\ns1,{int(name) - 1}\ns{name},1\n")
+    source = Source("log-*.csv", columns={"query_id": "session", "clicked": "y"})
+
+    found = read_log(source, [Measure.parse("ctr")])
+
+    assert found.query_ids == ("s1", "s2")
+    np.testing.assert_allclose(found.values, [[2 / 3, 1]], rtol=1e-12)
+    assert len(found.files) == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "problem"),
+    [
+        ("clicked", "2", "a.csv: clicked 2 (line 4) is outside 0 to 1; fix it, or remove the row"),
+        ("clicked", "nan", "a.csv: clicked nan (line 4) is outside 0 to 1; fix it, or remove the row"),
+        ("clicked", "yes", "a.csv:4: clicked 'yes' is not a number; fix it"),
+        ("probability", "", "a.csv:4: probability '' is not a number; fix it"),
+        ("propensity", "0", "a.csv: propensity 0 (line 4) is outside 1e-100 to 1; fix it, or remove the row"),
+        ("probability", "1.5", "a.csv: probability 1.5 (line 4) is outside 0 to 1; fix it, or remove the row"),
+        ("query_id", "", "a.csv: empty query_id (line 4); fill it"),
+    ],
+)
+def test_a_cell_that_cannot_be_is_refused(column, value, problem):
+    """The message names file, row, what was found and what to do."""
+    lines = TEXT.splitlines()
+    cells = lines[3].split(",")
+    cells[[*ROWS].index(column)] = value
+    lines[3] = ",".join(cells)
+
+    assert refused("\n".join(lines)) == problem
+
+
+def test_a_column_that_is_missing_is_named():
+    """A weight may be made of two others, of which either may be lacking."""
+    lacking = "no column 'weight', and no 'propensity' with 'probability' instead"
+    assert refused("query_id,clicked\nq1,1\n") == f"a.csv: {lacking}; add them, or map them with `columns`"
+    assert refused("query_id,clicked,propensity\nq1,1,1\n").startswith("a.csv:1: no column 'probability' among ")
+    assert refused("query_id,clicked,weight\nq1,1,1\n", "interleaving").startswith("a.csv:1: no column 'impression_id'")
+    assert refused("user,clicked\nq1,1\n", "ctr") == (
+        "a.csv:1: no column 'query_id' among user, clicked; map it with columns: {query_id: user}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "problem"),
+    [
+        ("a.json", '{"u1": {"clicked": 1, "weight": 1}}', "one JSON object cannot hold query_id, clicked, weight"),
+        ("a.json", '{"u1": 1}', "query 'u1' holds 1"),
+        ("a.txt", "u1 1 1\n", "no column 'weight', and no 'propensity'"),
+    ],
+)
+def test_a_log_is_a_table_with_names(name, data, problem):
+    """JSON of one object has one row for a query, and TREC text no names of columns."""
+    assert problem in refusal(read_log, Source(write(Path(name), data)), [Measure.parse("ips")])
+
+
+def test_a_log_has_rows_and_no_labels():
+    """An empty file is refused, and `select`, which is for other tools' results."""
+    assert refused("query_id,clicked\n", "ctr") == "a.csv: no rows; write the file again"
+    assert refused(TEXT, "ctr", select={"task": "a"}) == "a.csv: `select` has no effect on logs; remove it"

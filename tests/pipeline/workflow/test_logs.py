@@ -1,0 +1,182 @@
+"""Measures of logs, from the config to the record: figures are ratios of sums over all rows, and sessions are drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import rankledger
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.results import Estimate, Evaluation
+from rankledger.pipeline.workflow.evaluate import validate
+from rankledger.pipeline.workflow.explain import explain
+from tests.oracle import LOGS_ORACLE
+
+MEASURES = (
+    "ctr",
+    "ips",
+    "ips(clip=2)",
+    "snips",
+    "dr",
+    "ess",
+    "dwell",
+    "satisfied",
+    "interleaving",
+    "ctr(average=query)",
+)
+COLUMNS = ("clicked", "dwell", "weight", "expected", "predicted", "team")
+Log = dict[str, list[dict[str, float]]]
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def logged(seed: int, n_users: int = 40) -> Log:
+    """By user, one to nine rows; the first user's have no weight."""
+    rng = np.random.default_rng([seed])
+    users: Log = {}
+    for user in range(n_users):
+        for row in range(int(np.random.default_rng(user).integers(1, 10))):
+            clicked = float(rng.random() < 0.3)
+            values = (clicked, clicked * rng.exponential(30), rng.exponential() * (user > 0), *rng.random(2), row % 2)
+            users.setdefault(f"u{user}", []).append({"list": row // 3, **dict(zip(COLUMNS, values, strict=True))})
+    return users
+
+
+def written(logs: dict[str, Log], measures: tuple[str, ...] = MEASURES, **config: Any) -> Path:
+    """A config of these models' logs, which are written with their columns."""
+    for model, log in logs.items():
+        lines = [",".join(("query_id", "impression_id", *COLUMNS))]
+        for user, rows in log.items():
+            lines += [
+                ",".join([user, f"i{row['list']}", *(repr(float(row[name])) for name in COLUMNS)]) for row in rows
+            ]
+        Path(f"{model}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    datasets = {"week": {"logs": [*measures], **config.pop("dataset", {})}}
+    models = {model: {"outputs": f"{model}.csv"} for model in logs}
+    path = Path("logs.yaml")
+    sections = {"name": "online", "datasets": datasets, "models": models, "bootstrap": {"resamples": 200}}
+    path.write_text(yaml.safe_dump({**sections, "report": False, **config}), encoding="utf-8")
+    return path
+
+
+def evaluate(config: Path) -> Evaluation:
+    return rankledger.evaluate(config, tracking=False)
+
+
+def estimates(found: Evaluation, model: str = "new") -> dict[str, Estimate]:
+    return {line.measure: line for line in found.estimates if line.model == model and line.slice == "all"}
+
+
+def oracle(text: str, rows: list[dict[str, float]]) -> float:
+    name, _, rest = text.partition("(")
+    return LOGS_ORACLE[name](rows, **({"clip": 2} if rest == "clip=2)" else {}))
+
+
+def test_figures_are_of_all_rows_whoever_they_are_of():
+    """A figure is what plain loops give of all rows at once, not the mean of users; that is what `average=query` is."""
+    log = logged(1)
+    every = [{**row, "list": 100 * number + row["list"]} for number, rows in enumerate(log.values()) for row in rows]
+
+    found = estimates(evaluate(written({"new": log})))
+
+    for text in MEASURES[:-1]:
+        assert found[text].estimate == pytest.approx(oracle(text, every), rel=1e-9), text
+        assert found[text].ci_low < found[text].estimate < found[text].ci_high, text
+    own = [LOGS_ORACLE["ctr"](rows) for rows in log.values()]
+    assert found["ctr(average=query)"].estimate == pytest.approx(np.mean(own), rel=1e-9)
+    assert found["snips"].n_queries == len(log)
+
+
+def test_the_spread_is_that_of_users():
+    """The standard error of SNIPS is that of a ratio over users, by its linear part: √(n / (n - 1) Σ (a - θ b)²) / Σ b.
+
+    A bootstrap of 4,000 resamples gives it to a few percent.
+    """
+    log = logged(2, n_users=300)
+    tops = np.array([sum(row["weight"] * row["clicked"] for row in rows) for rows in log.values()])
+    weights = np.array([sum(row["weight"] for row in rows) for rows in log.values()])
+    apart = tops - tops.sum() / weights.sum() * weights
+
+    found = estimates(evaluate(written({"new": log}, ("snips",), bootstrap={"resamples": 4000})))
+
+    assert found["snips"].std_error == pytest.approx(np.sqrt(300 / 299 * (apart**2).sum()) / weights.sum(), rel=0.06)
+
+
+def test_two_rankers_are_compared_over_the_rows_of_all_users():
+    """A user whose rows have a weight for one ranker alone still counts for the other, as no row was left out of it."""
+    old, new = logged(3), logged(3)
+    for row in old["u5"]:
+        row["weight"] = 0.0
+
+    found = evaluate(written({"old": old, "new": new}, comparison={"baseline": "old"}))
+
+    (line,) = [line for line in found.comparison_lines if line.measure == "snips"]
+    assert (line.estimate, line.baseline_estimate) == (
+        estimates(found)["snips"].estimate,
+        estimates(found, "old")["snips"].estimate,
+    )
+
+
+def test_a_session_table_slices_and_clusters_logs():
+    """Sums of a slice are those of its users; users of one household are drawn together."""
+    log = logged(4)
+    table = "query_id\tcountry\thousehold\n" + "".join(
+        f"u{n}\t{'at' if n < 10 else 'de'}\th{n // 2}\n" for n in range(40)
+    )
+    Path("users.tsv").write_text(table, encoding="utf-8")
+    dataset = {"queries": "users.tsv", "slices": ["country"], "cluster": "household"}
+
+    found = evaluate(written({"new": log}, ("snips",), dataset=dataset))
+
+    lines = {line.slice: line for line in found.estimates}
+    rows = [row for user, own in log.items() if int(user[1:]) < 10 for row in own]
+    assert lines["country=at"].estimate == pytest.approx(oracle("snips", rows), rel=1e-9)
+    assert (lines["all"].n_queries, lines["all"].n_clusters) == (40, 20)
+
+
+def test_a_gate_holds_a_log_against_an_earlier_record():
+    """The sums are taken from the record: against itself, the night's log differs by exactly nothing."""
+    log = logged(5)
+    gate = {"models": "new", "against": "self@last_passed", "margin": 0.2}
+    gates = [{"name": text, "measure": text, **gate} for text in ("ips", "snips", "interleaving")]
+    evaluate(written({"new": log}))
+
+    found = evaluate(written({"new": log}, gates=gates))
+
+    assert [(verdict.outcome, verdict.estimate) for verdict in found.verdicts] == [("pass", 0)] * 3
+
+
+def test_a_log_that_changed_differs_from_its_record_by_the_figures():
+    """Compared record by record, the difference is that of the two figures."""
+    evaluate(written({"new": logged(6)}))
+    before = estimates(evaluate(written({"new": logged(6)})))["snips"].estimate
+    after = estimates(evaluate(written({"new": logged(7)})))["snips"].estimate
+
+    comparison = rankledger.compare("previous", "last", name="online")
+
+    (line,) = [line for line in comparison.comparisons if line.measure == "snips"]
+    assert line.difference == pytest.approx(after - before, rel=1e-9)
+
+
+def test_measures_of_logs_stand_with_the_dataset():
+    """A suite cannot have them, `logs` no others."""
+    path = written({"new": logged(1, 3)}, ("ctr", "rmse"))
+    with pytest.raises(InputError, match=r"datasets\.week\.logs\[1\]: rmse is for ratings; put it in a suite"):
+        validate(path)
+    path = written({"new": logged(1, 3)}, suites={"s": ["ctr"]})
+    with pytest.raises(InputError, match=r"suites\.s\[0\]: ctr is for logs; write it under `logs` of a dataset"):
+        validate(path)
+
+
+def test_a_measure_of_logs_has_no_documents_to_explain():
+    """As no row says where a document would stand."""
+    with pytest.raises(InputError, match="ctr of 'week' is a measure of logs, which cannot be explained"):
+        explain(written({"new": logged(1, 3)}), model="new", query="u1", measure="ctr")
