@@ -136,8 +136,9 @@ def yaap(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """
     summed = ap.terms(block, rel=rel).terms.cumsum(axis=0)
     n_relevant = block.n_relevant(rel)
+    nothing = np.log(1 / (1 + n_relevant))  # rounded as below, so that what is not relevant adds nothing
     odds = np.log((1 + summed) / (1 + n_relevant - summed))
-    return Terms(np.diff(odds, axis=0, prepend=-np.log1p(n_relevant)[np.newaxis]), rest=-np.log1p(n_relevant))
+    return Terms(np.diff(odds, axis=0, prepend=nothing[np.newaxis]), rest=nothing)
 
 
 @from_terms
