@@ -17,15 +17,16 @@ no interval, and no correction of bias.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats, divide, sum_down
-from rankledger.metrics.catalogue import CatalogueBlock, Lists
+from rankledger.metrics.catalogue import Attention, CatalogueBlock, Lists, Sparse
 from rankledger.metrics.rating import RatingsBlock
 
 __all__ = [
@@ -231,37 +232,75 @@ def delete_a_group_error(
     n_groups = min(groups, int(codes.max(initial=-1)) + 1)
     if n_groups < 2:
         return math.nan
-    exposure, unit_sums = cache(block.exposure), cache(block.unit_sums)
-    left = (CatalogueBlock(block.codes[:, codes % n_groups == group], block.n_documents) for group in range(n_groups))
-    figures = np.array([figure(_Without(out, exposure, unit_sums)) for out in left])
+    whole = cache(lambda name, *arguments: getattr(block, name)(*arguments))
+    left = (block.of(np.flatnonzero(codes % n_groups == group)) for group in range(n_groups))
+    figures = np.array([figure(_Without(out, block.n_queries, whole)) for out in left])
     deviations = figures - figures.mean()
     return math.sqrt((n_groups - 1) / n_groups * float((deviations**2).sum()))
 
 
 @dataclass(frozen=True, eq=False)
 class _Without:
-    """The lists of all queries but some: what all of them come to, by the cutoff, less what is left out."""
+    """The lists of all queries but some: what all of them come to, less what is left out.
+
+    Attributes:
+        out: the queries that are left out.
+        n_all: how many queries there are with these.
+        whole: gives what a method of the block of all gives, by its name and arguments.
+    """
 
     out: CatalogueBlock
-    all_exposure: Callable[[int | None], npt.NDArray[np.int64]]
-    all_unit_sums: Callable[[int | None], tuple[Floats, int]]
+    n_all: int
+    whole: Callable[..., Any]
 
     @property
     def n_documents(self) -> int:
         """As `CatalogueBlock`: of the catalogue, whoever is left out."""
         return self.out.n_documents
 
+    @property
+    def n_queries(self) -> int:
+        """As `CatalogueBlock`, of the lists that are left, as are all others."""
+        return self.n_all - self.out.n_queries
+
+    @property
+    def popularity(self) -> Floats | None:
+        """As `CatalogueBlock`."""
+        return self.out.popularity
+
+    @property
+    def features(self) -> Mapping[str, Sparse]:
+        """As `CatalogueBlock`."""
+        return self.out.features
+
     def exposure(self, k: int | None) -> npt.NDArray[np.int64]:
-        """As `CatalogueBlock`, of the lists that are left."""
-        exposure = self.all_exposure(k).copy()
-        gone = self.out.exposure(k)
-        exposure[: len(gone)] -= gone
-        return exposure
+        """As `CatalogueBlock`."""
+        return self._left("exposure", k)
+
+    def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
+        """As `CatalogueBlock`."""
+        return self._left("attention", k, attention, rel)
+
+    def wanted(self, rel: float) -> Floats:
+        """As `CatalogueBlock`."""
+        return self._left("wanted", rel)
+
+    def consumed(self) -> Floats:
+        """As `CatalogueBlock`."""
+        return self._left("consumed")
 
     def unit_sums(self, k: int | None) -> tuple[Floats, int]:
-        """As `CatalogueBlock`, of the lists that are left."""
-        all_sums, n_lists = self.all_unit_sums(k)
+        """As `CatalogueBlock`."""
+        all_sums, n_lists = self.whole("unit_sums", k)
         gone, n_gone = self.out.unit_sums(k)
-        sums = all_sums.copy()
-        sums[: len(gone)] -= gone
-        return sums, n_lists - n_gone
+        return _less(all_sums, gone), n_lists - n_gone
+
+    def _left(self, name: str, *arguments: Any) -> npt.NDArray[Any]:
+        return _less(self.whole(name, *arguments), getattr(self.out, name)(*arguments))
+
+
+def _less(whole: npt.NDArray[Any], gone: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """By document; the last ones may have nothing that is gone."""
+    left = whole.copy()
+    left[: len(gone)] -= gone
+    return left

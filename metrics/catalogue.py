@@ -8,14 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Floats, cut
+from rankledger.metrics.block import Bools, Floats, cut
 
-__all__ = ["CatalogueBlock", "Lists", "Sparse", "entropy", "gini", "item_coverage", "personalization"]
+__all__ = [
+    "Attention",
+    "AttentionModel",
+    "CatalogueBlock",
+    "Lists",
+    "Sparse",
+    "entropy",
+    "gini",
+    "item_coverage",
+    "personalization",
+]
 
 Codes = npt.NDArray[np.int32]
 
@@ -50,12 +60,55 @@ class Sparse:
         starts = self.starts[begin : end + 1] - self.starts[begin]
         return Sparse(starts, self.columns[entries], self.values[entries])
 
+    def take(self, rows: npt.NDArray[Any]) -> Sparse:
+        """A copy of these rows, in their order."""
+        _, columns, values = self.of(rows)
+        sizes = self.starts[rows + 1] - self.starts[rows]
+        return Sparse(np.concatenate([[0], np.cumsum(sizes)]), columns, values)
+
+
+AttentionModel: TypeAlias = Literal["log2", "jarvelin", "geometric", "reciprocal", "uniform"]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """How much attention each rank gets.
+
+    Attributes:
+        model: at rank r, `log2` gives 1 / log2(r + 1), `jarvelin` 1 / max(1, log2 r), `geometric` p**(r - 1),
+            `reciprocal` 1 / r, and `uniform` 1.
+        p: the chance of looking one rank further, in (0, 1).
+
+    Raises:
+        ValueError: `p` is outside (0, 1).
+    """
+
+    model: AttentionModel = "uniform"
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Refuse what is no chance."""
+        if not 0 < self.p < 1:
+            raise ValueError(f"p must be between 0 and 1, found {self.p:g}")
+
+    def of_ranks(self, n: int) -> Floats:
+        """(n,): the attention that ranks 1 to n get."""
+        ranks = np.arange(1.0, n + 1)
+        if self.model == "geometric":
+            return np.asarray(self.p ** (ranks - 1))
+        if self.model == "log2":
+            ranks = np.log2(ranks + 1)
+        elif self.model == "jarvelin":
+            ranks = np.maximum(1.0, np.log2(ranks))
+        return np.ones(n) if self.model == "uniform" else 1 / ranks
+
 
 @dataclass(frozen=True, eq=False)
 class CatalogueBlock:
     """The documents that each of Q queries was given, by number, and what is known of documents.
 
-    Documents are numbered: first those of the catalogue, then others that somebody consumed, then all others.
+    Documents are numbered: first those of the catalogue, then others that somebody consumed or that are judged, then
+    all others.
 
     Attributes:
         codes: (K, Q) int32, row r holds the numbers of the documents at rank r + 1; -1 where the list is shorter.
@@ -66,6 +119,7 @@ class CatalogueBlock:
         n_consumers: queries that consumed something before, 1 or more where that is known.
         history: (Q, documents) has an entry for each document that the query consumed before; None likewise.
         features: by name, (n_documents, columns) a document's categories, 1 in the column of each, or its vector.
+        judged: (Q, documents) the grade of each document that is judged for the query; None where nobody asks.
     """
 
     codes: Codes
@@ -75,6 +129,24 @@ class CatalogueBlock:
     n_consumers: int = 0
     history: Sparse | None = None
     features: Mapping[str, Sparse] = field(default_factory=dict)
+    judged: Sparse | None = None
+
+    @property
+    def n_queries(self) -> int:
+        """Q."""
+        return int(self.codes.shape[1])
+
+    def relevant(self, rel: float, k: int | None = None) -> Bools:
+        """(min(k, K), Q): whether each of the documents that count is relevant.
+
+        Raises:
+            ValueError: `rel` is not above 0, or the grades are not known.
+        """
+        if not rel > 0:
+            raise ValueError(f"rel must be above 0, found {rel:g}")
+        if self.grades is None:
+            raise ValueError("it needs the grades of the documents recommended")
+        return self.grades[: len(self.first(k))] >= rel
 
     def first(self, k: int | None) -> Codes:
         """(min(k, K), Q): the documents that count, of ranks 1 to `k`; all for None.
@@ -88,6 +160,33 @@ class CatalogueBlock:
         """In how many lists each document stands, by number; at least those of the catalogue are there."""
         codes = self.first(k)
         return np.bincount(codes[codes >= 0], minlength=self.n_documents)
+
+    def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
+        """The attention that each document gets in all lists, as `exposure`; where it is relevant, given `rel`."""
+        codes = self.first(k)
+        counted = codes >= 0 if rel is None else (codes >= 0) & self.relevant(rel, k)
+        weights = np.broadcast_to(attention.of_ranks(len(codes))[:, np.newaxis], codes.shape)
+        return _per_document(codes[counted], weights[counted], self.n_documents)
+
+    def wanted(self, rel: float) -> Floats:
+        """For how many queries each document is relevant, retrieved or not, by number.
+
+        Raises:
+            ValueError: the judged documents are not known.
+        """
+        if self.judged is None:
+            raise ValueError("it needs the judged documents")
+        return _per_document(self.judged.columns, self.judged.values >= rel, self.n_documents)
+
+    def consumed(self) -> Floats:
+        """How many of these queries consumed each document before, by number.
+
+        Raises:
+            ValueError: that is not known.
+        """
+        if self.history is None:
+            raise ValueError("it needs what each query consumed before")
+        return _per_document(self.history.columns, self.history.values, self.n_documents)
 
     def unit_sums(self, k: int | None) -> tuple[Floats, int]:
         """The sum of the lists as unit vectors, a number per document, and how many lists hold anything."""
@@ -109,7 +208,23 @@ class CatalogueBlock:
                 codes=self.codes[:, begin:end],
                 grades=None if self.grades is None else self.grades[:, begin:end],
                 history=None if self.history is None else self.history.span(begin, end),
+                judged=None if self.judged is None else self.judged.span(begin, end),
             )
+
+    def of(self, queries: npt.NDArray[np.int64]) -> CatalogueBlock:
+        """The block of these queries alone, by their columns."""
+        return replace(
+            self,
+            codes=self.codes[:, queries],
+            grades=None if self.grades is None else self.grades[:, queries],
+            history=None if self.history is None else self.history.take(queries),
+            judged=None if self.judged is None else self.judged.take(queries),
+        )
+
+
+def _per_document(documents: Codes, values: npt.NDArray[Any], n_documents: int) -> Floats:
+    """Sums of values by document."""
+    return np.bincount(documents, weights=values, minlength=n_documents).astype(np.float64)
 
 
 class Lists(Protocol):
@@ -119,10 +234,31 @@ class Lists(Protocol):
     def n_documents(self) -> int:
         """Documents in the catalogue; 0 if unknown."""
 
+    @property
+    def n_queries(self) -> int:
+        """As of a `CatalogueBlock`, as are the others."""
+
+    @property
+    def popularity(self) -> Floats | None:
+        """As of a `CatalogueBlock`, whoever of the queries is left out."""
+
+    @property
+    def features(self) -> Mapping[str, Sparse]:
+        """As of a `CatalogueBlock`."""
+
     def exposure(self, k: int | None) -> npt.NDArray[np.int64]:
         """As of a `CatalogueBlock`."""
 
     def unit_sums(self, k: int | None) -> tuple[Floats, int]:
+        """As of a `CatalogueBlock`."""
+
+    def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
+        """As of a `CatalogueBlock`."""
+
+    def wanted(self, rel: float) -> Floats:
+        """As of a `CatalogueBlock`."""
+
+    def consumed(self) -> Floats:
         """As of a `CatalogueBlock`."""
 
 

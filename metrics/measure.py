@@ -301,7 +301,7 @@ def _call(measure: Measure, n_documents: int) -> None:
     elif measure.metric.input == "catalogue":
         none = Sparse(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0))
         features = {arguments["feature"]: none} if "feature" in arguments else {}
-        recommended = CatalogueBlock(rows, 1, grades, np.ones(1), 1, none, features)
+        recommended = CatalogueBlock(rows, 1, grades, np.ones(1), 1, none, features, none)
         measure.metric.function(recommended, **arguments)
     elif measure.metric.input == "rankings":
         found = np.zeros(0, dtype=np.int64)

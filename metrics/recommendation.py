@@ -13,12 +13,20 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Floats, divide, sum_down
 from rankledger.metrics.catalogue import CatalogueBlock, Codes, Sparse
+from rankledger.metrics.documents import (
+    Ints,
+    feature_of,
+    jensen_shannon,
+    listed,
+    memberships,
+    popularity_levels,
+    popularity_of,
+    relative_information,
+    sums_by_column,
+    tail_chances,
+)
 
 __all__ = ["calibration", "diversity", "efd", "epc", "novelty", "popularity", "serendipity", "tail_share"]
-
-Ints = npt.NDArray[np.int64]
-
-_SPARSE = 16  # a place of a dense matrix costs this much less than an entry that is sorted
 
 
 def novelty(
@@ -45,7 +53,7 @@ def novelty(
         Castells 2011, doi:10.1145/2043932.2043955, without discount and relevance.
     """
     codes = block.first(k)
-    total = float(block.n_consumers if share == "queries" else _popularity(block).sum())
+    total = float(block.n_consumers if share == "queries" else popularity_of(block).sum())
     information = np.log2((total or np.nan) / np.maximum(_consumers(block, codes), 1))
     return _mean(codes, information)
 
@@ -159,10 +167,8 @@ def tail_share(
     Reference:
         Abdollahpouri, Burke & Mobasher 2017, doi:10.1145/3109859.3109912, average percentage of long tail items (APLT).
     """
-    if not 0 < tail < 1:
-        raise ValueError(f"tail must be above 0 and below 1, found {tail:g}")
     codes = block.first(k)
-    return _mean(codes, _tail(_levels(block), tail, of)[_consumers(block, codes)])
+    return _mean(codes, tail_chances(popularity_levels(block), tail, of)[_consumers(block, codes)])
 
 
 def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Floats:
@@ -189,7 +195,7 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
     """
     relevant = _relevant(block, rel)
     codes = block.first(k)
-    known = _levels(block) > 0
+    known = popularity_levels(block) > 0
     expected = known.sum() - known.cumsum() + 1  # by the number of queries: how many greater ones there are, and 1
     expected[0] = block.n_documents + 1
     ranks = np.arange(1.0, len(codes) + 1)[:, np.newaxis]
@@ -218,15 +224,15 @@ def diversity(block: CatalogueBlock, *, feature: str, k: int | None = None) -> F
         Ziegler et al. 2005, doi:10.1145/1060745.1060754, intra-list similarity; Zhang & Hurley 2008,
         doi:10.1145/1454008.1454030.
     """
-    values, n_queries = _feature(block, feature), block.codes.shape[1]
-    queries, documents = _listed(block.first(k), values)
+    values, n_queries = feature_of(block, feature), block.codes.shape[1]
+    queries, documents = listed(block.first(k), values)
     places, columns, entries = values.of(documents)
     entries = _moderate(places, entries)
     lengths = np.sqrt(np.bincount(places, weights=entries**2, minlength=len(documents)))
     n_known = np.bincount(queries[lengths > 0], minlength=n_queries).astype(np.float64)
     kept = np.flatnonzero(lengths[places] > 0)
     units = queries[places[kept]], columns[kept], entries[kept] / lengths[places[kept]]
-    owners, _, (sums,) = _by_column(n_queries, units)
+    owners, _, (sums,) = sums_by_column(n_queries, units)
     # The square of a sum of unit vectors is the sum of all cosines, a document's with itself included.
     squares = np.bincount(owners, weights=sums**2, minlength=n_queries)
     return np.maximum(divide(n_known**2 - squares, n_known * (n_known - 1)), 0.0)
@@ -269,75 +275,28 @@ def calibration(
         raise ValueError(f"alpha must be above 0 and below 1, found {alpha:g}")
     if block.history is None:
         raise ValueError("it needs what each query consumed before")
-    values, n_queries = _feature(block, feature), block.codes.shape[1]
+    values, n_queries = feature_of(block, feature), block.codes.shape[1]
     consumers, consumed, _ = block.history.of(np.arange(n_queries))
     inside = np.flatnonzero(consumed < len(values.starts) - 1)
     before = _shares(values, consumers[inside], consumed[inside], n_queries)
-    now = _shares(values, *_listed(block.first(k), values), n_queries)
-    owners, defined, (p, q) = _by_column(n_queries, before, now)
-    if divergence == "kl":
-        terms = _information(p, (1 - alpha) * q + alpha * p)
-    else:
-        terms = (_information(p, (p + q) / 2) + _information(q, (p + q) / 2)) / 2
+    now = _shares(values, *listed(block.first(k), values), n_queries)
+    owners, defined, (p, q) = sums_by_column(n_queries, before, now)
+    terms = relative_information(p, (1 - alpha) * q + alpha * p) if divergence == "kl" else jensen_shannon(p, q)
     return np.where(defined, np.maximum(np.bincount(owners, weights=terms, minlength=n_queries), 0.0), np.nan)
-
-
-def _popularity(block: CatalogueBlock) -> Floats:
-    if block.popularity is None:
-        raise ValueError("it needs what was consumed before")
-    return block.popularity
-
-
-def _feature(block: CatalogueBlock, name: str) -> Sparse:
-    if name not in block.features:
-        raise ValueError(f"it needs the documents' '{name}'")
-    return block.features[name]
 
 
 def _consumers(block: CatalogueBlock, codes: Codes) -> Ints:
     """(K, Q): how many queries consumed each document before; 0 if there is no document."""
-    consumed = _popularity(block)
+    consumed = popularity_of(block)
     known = (codes >= 0) & (codes < len(consumed))
     found = np.zeros(codes.shape, dtype=np.int64)
     found[known] = consumed[codes[known]]
     return found
 
 
-def _levels(block: CatalogueBlock) -> Ints:
-    """How many documents were consumed by 0, 1, 2 … queries."""
-    return np.bincount(_popularity(block).astype(np.int64), minlength=1)
-
-
 def _mean(codes: Codes, values: Floats) -> Floats:
     """(Q,): the mean value of the documents in each list."""
     return divide(sum_down(np.where(codes >= 0, values, 0.0)), sum_down(codes >= 0))
-
-
-def _tail(n_documents: Ints, tail: float, of: str) -> Floats:
-    """How much of a document is of the tail, by the number of queries that consumed it.
-
-    0 or 1, and between for documents as popular as the head's last. `n_documents` are consumed by 0, 1, 2 … queries.
-    """
-    shares = np.ones(len(n_documents))
-    levels = np.flatnonzero(n_documents[1:])[::-1] + 1
-    size = levels if of == "interactions" else np.ones_like(levels)  # what a document at each level counts
-    held = np.cumsum(size * n_documents[levels])
-    if not held.size:
-        return shares
-    most = round(tail * float(held[-1]), 9)  # 0.29 · 100 is a little less than 29 in doubles
-    head = held[-1] - (most if of == "interactions" else max(int(most), 1))
-    if head > 0:
-        last = int(np.searchsorted(held, head))
-        above = held[last - 1] if last else 0
-        shares[levels[:last]] = 0.0
-        shares[levels[last]] = 1 - np.ceil((head - above) / size[last]) / n_documents[levels[last]]
-    return shares
-
-
-def _listed(codes: Codes, feature: Sparse) -> tuple[Ints, Ints]:
-    """The query and the document of each place in a list, query by query; documents of the catalogue alone."""
-    queries, ranks = np.nonzero(((codes >= 0) & (codes < len(feature.starts) - 1)).T)
-    return queries, codes[ranks, queries].astype(np.int64)
 
 
 def _moderate(places: Ints, entries: Floats) -> Floats:
@@ -353,39 +312,7 @@ def _moderate(places: Ints, entries: Floats) -> Floats:
 
 def _shares(feature: Sparse, queries: Ints, documents: npt.NDArray[Any], n_queries: int) -> tuple[Ints, Codes, Floats]:
     """What each category of each document adds to its query's distribution: query, category and share."""
-    places, columns, entries = feature.of(documents)
-    if entries.min(initial=0) < 0:
-        raise ValueError("it needs categories, found vectors with negative numbers")
-    totals = np.bincount(places, weights=entries, minlength=len(documents))
-    n_known = np.bincount(queries[totals > 0], minlength=n_queries)
-    kept = np.flatnonzero(totals[places] > 0)
-    owners = queries[places[kept]]
-    return owners, columns[kept], entries[kept] / (n_known[owners] * totals[places[kept]])
-
-
-def _by_column(
-    n_queries: int, *sources: tuple[Ints, Codes, Floats]
-) -> tuple[Ints, npt.NDArray[np.bool_], list[Floats]]:
-    """Sums of entries, in their order, by query and column, of sources with the query, column and value of each.
-
-    The queries of the sums, ascending; (Q,) whether the query is in every source; the sums of each source.
-    """
-    n_columns = max(int(columns.max(initial=0)) for _, columns, _ in sources) + 1
-    keys = [queries * n_columns + columns for queries, columns, _ in sources]
-    n_sums, n_entries = n_queries * n_columns, sum(map(len, keys))
-    if n_sums <= _SPARSE * n_entries:  # a sum for every query and column, 0 where there is nothing, is quicker
-        distinct, parts = np.arange(n_sums), keys
-    else:
-        distinct, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-        parts = np.split(inverse, np.cumsum([len(part) for part in keys])[:-1])
-    sums = [
-        np.bincount(part, weights=values, minlength=len(distinct)).astype(np.float64)
-        for part, (_, _, values) in zip(parts, sources, strict=True)
-    ]
-    present = np.all([np.bincount(queries, minlength=n_queries) > 0 for queries, _, _ in sources], axis=0)
-    return distinct // n_columns, present, sums
-
-
-def _information(p: Floats, q: Floats) -> Floats:
-    """p ln(p / q), 0 where p is 0."""
-    return np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0) / np.where(p > 0, q, 1.0)), 0.0)
+    places, columns, entries, totals = memberships(feature, documents)
+    n_known = np.bincount(queries[np.bincount(places, minlength=len(documents)) > 0], minlength=n_queries)
+    owners = queries[places]
+    return owners, columns, entries / (n_known[owners] * totals)

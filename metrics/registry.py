@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from math import log
 from types import MappingProxyType
 from typing import Literal
 
@@ -18,9 +19,11 @@ from rankledger.metrics import (
     catalogue,
     counts,
     diversity,
+    exposure,
     gain,
     instructions,
     logged,
+    parity,
     ranking,
     rating,
     reading,
@@ -50,6 +53,7 @@ EXPONENTIAL = {"max_grade": ("grades", "exponential")}
 PATIENCE = {"p": ("discount", "geometric"), "t": ("discount", "inverse_square")}
 STOPPING = {"gamma": ("stop", "rank_biased")}
 SMOOTHED = {"alpha": ("divergence", "kl")}
+PATIENT = {"p": ("attention", "geometric")}
 CONSUMED: tuple[Need, ...] = ("documents", "interactions")
 WEIGHTED = ("clicked", "weight")
 TEAMS = ("clicked", "team", "impression_id")
@@ -185,6 +189,36 @@ _TABLE = (
         "diversity", recommendation.diversity, "Intra-list diversity", (0, 2), needs=("documents",), undefined="skip"
     ),
     _error("calibration", recommendation.calibration, "Calibration", needs=CONSUMED, conditions=SMOOTHED),
+    Metric(
+        "awrf",
+        exposure.awrf,
+        "Attention-weighted rank fairness",
+        (1 - log(2), 1),
+        needs=("documents",),
+        undefined="skip",
+        conditions=PATIENT | {"rel": ("target", "relevant")},
+    ),
+    _error("ee_l", exposure.ee_l, "Expected exposure loss", needs=("documents",), conditions=PATIENT),
+    _error("ee_d", exposure.ee_d, "Expected exposure disparity", needs=("documents",), conditions=PATIENT),
+    _error(
+        "ee_r",
+        exposure.ee_r,
+        "Expected exposure relevance",
+        direction="higher",
+        needs=("documents",),
+        conditions=PATIENT,
+    ),
+    Metric(
+        "exposure_ratio",
+        parity.exposure_ratio,
+        "Exposure ratio",
+        needs=("documents",),
+        conditions=PATIENT | {"rel": ("per", "relevant")},
+    ),
+    _error("reo", parity.reo, "Ranking-based equal opportunity", needs=("documents",)),
+    _error("rsp", parity.rsp, "Ranking-based statistical parity", needs=CONSUMED),
+    _error("pop_reo", parity.pop_reo, "Popularity-based equal opportunity", range=(0, 1), needs=("interactions",)),
+    _error("pop_rsp", parity.pop_rsp, "Popularity-based statistical parity", range=(0, 1), needs=CONSUMED),
     _error("mae", rating.mae, "Mean absolute error"),
     _error("mse", rating.mse, "Mean squared error"),
     _error("rmse", rating.rmse, "Root mean squared error", aggregation=ROOT_MEAN_SQUARE),

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tests.support.blocks import DiverseQuery, PlainCatalogue, PlainQuery
@@ -523,8 +524,9 @@ def explained_variance(ratings: Sequence[float], predictions: Sequence[float]) -
     )
 
 
-def item_coverage(lists: Sequence[Sequence[int]], n_documents: int, *, k: int | None = None) -> float:
+def item_coverage(found: PlainCatalogue, *, k: int | None = None) -> float:
     """The share of the catalogue that stands in any list."""
+    lists, n_documents = found.lists, found.n_documents
     shown = {document for column in lists for document in list(column)[:k] if document < n_documents}
     return len(shown) / n_documents if n_documents else NAN
 
@@ -1026,24 +1028,26 @@ RATINGS_ORACLE: Mapping[str, Callable[..., Any]] = {
 # Recommended lists: a set of lists gives one float, or a set of lists and the number of one of them does.
 
 
-def gini(lists: Sequence[Sequence[int]], n_documents: int, *, k: int | None = None) -> float:
+def gini(found: PlainCatalogue, *, k: int | None = None) -> float:
     """Half the relative mean absolute difference between the documents' numbers of lists."""
+    lists, n_documents = found.lists, found.n_documents
     counts = [sum(document in list(column)[:k] for column in lists) for document in range(n_documents)]
     if not sum(counts):
         return NAN
     return sum(abs(a - b) for a in counts for b in counts) / (2 * n_documents * sum(counts))
 
 
-def entropy(lists: Sequence[Sequence[int]], n_documents: int, *, k: int | None = None) -> float:
+def entropy(found: PlainCatalogue, *, k: int | None = None) -> float:
     """Minus the expected logarithm of a document's share of all places."""
+    lists = found.lists
     places = [document for column in lists for document in list(column)[:k]]
     return -sum(math.log2(places.count(document) / len(places)) for document in places) / len(places) if places else NAN
 
 
-def personalization(lists: Sequence[Sequence[int]], n_documents: int, *, k: int | None = None) -> float:
+def personalization(found: PlainCatalogue, *, k: int | None = None) -> float:
     """1 minus the mean cosine of two lists, taken pair by pair."""
-    found = [set(list(column)[:k]) for column in lists if column]
-    pairs = [(one, other) for place, one in enumerate(found) for other in found[:place]]
+    shown = [set(list(column)[:k]) for column in found.lists if column]
+    pairs = [(one, other) for place, one in enumerate(shown) for other in shown[:place]]
     if not pairs:
         return NAN
     return 1 - sum(len(one & other) / math.sqrt(len(one) * len(other)) for one, other in pairs) / len(pairs)
@@ -1178,8 +1182,206 @@ def _kullback_leibler(p: Mapping[int, float], q: Mapping[int, float]) -> float:
     return sum(share * math.log(share / q[name]) for name, share in p.items() if share)
 
 
-_OF_LISTS = (item_coverage, gini, entropy, personalization)
-_OF_A_LIST = (novelty, efd, epc, popularity, tail_share, serendipity, diversity, calibration)
+# Groups of documents
+
+
+def _attention(rank: int, model: str, p: float) -> float:
+    by_model = {"log2": 1 / math.log2(rank + 1), "jarvelin": 1 / math.log2(max(rank, 2)), "geometric": p ** (rank - 1)}
+    return {**by_model, "reciprocal": 1 / rank, "uniform": 1.0}[model]
+
+
+def _groups(found: PlainCatalogue, feature: str, document: int) -> dict[int, float]:
+    """The document's groups, each with its part of the document."""
+    groups = found.feature(feature, document)
+    return {group: value / sum(groups.values()) for group, value in groups.items()}
+
+
+def _group_sums(found: PlainCatalogue, feature: str, amounts: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """What each group gets of the amounts of documents."""
+    sums: dict[int, float] = {}
+    for document, amount in amounts:
+        for group, part in _groups(found, feature, document).items():
+            sums[group] = sums.get(group, 0) + part * amount
+    return sums
+
+
+def _relevant(found: PlainCatalogue, query: int, rel: float) -> list[int]:
+    return [document for document, grade in found.grades[query].items() if grade >= rel]
+
+
+def awrf(
+    found: PlainCatalogue,
+    query: int,
+    *,
+    feature: str,
+    k: int | None = None,
+    target: str = "relevant",
+    attention: str = "jarvelin",
+    p: float = 0.5,
+    rel: float = 1,
+) -> float:
+    """1 minus the Jensen-Shannon divergence, as the entropy of the middle less the mean entropy."""
+    shown = enumerate(found.lists[query][:k], start=1)
+    given = _group_sums(found, feature, [(document, _attention(rank, attention, p)) for rank, document in shown])
+    documents = _relevant(found, query, rel) if target == "relevant" else range(found.n_documents)
+    fair = _group_sums(found, feature, [(document, 1.0) for document in documents])
+    fair = dict.fromkeys(fair, 1.0) if target == "equal" else fair
+    if not given or not fair:
+        return NAN
+    one, other = (
+        {group: sums.get(group, 0.0) / sum(sums.values()) for group in {*given, *fair}} for sums in (given, fair)
+    )
+    middle = {group: (one[group] + other[group]) / 2 for group in one}
+    return 1 - _entropy_in_nats(middle) + (_entropy_in_nats(one) + _entropy_in_nats(other)) / 2
+
+
+def _entropy_in_nats(shares: Mapping[int, float]) -> float:
+    return -sum(share * math.log(share) for share in shares.values() if share)
+
+
+def _exposures(
+    found: PlainCatalogue,
+    query: int,
+    *,
+    feature: str,
+    k: int | None = None,
+    attention: str = "geometric",
+    p: float = 0.5,
+    documents: str = "relevant",
+    gain: str = "graded",
+    rel: float = 1,
+) -> list[tuple[float, float]]:
+    """By group the exposure, and the target: the mean of a document's attention over the ranks that its grade takes."""
+    grades = found.grades[query]
+    relevant = _relevant(found, query, rel)
+    shown = [
+        (document, _attention(rank, attention, p))
+        for rank, document in enumerate(found.lists[query][:k], start=1)
+        if documents == "all" or document in relevant
+    ]
+    level = {document: grades[document] if gain == "graded" else 1.0 for document in relevant}
+    wanted = []
+    for document in relevant:
+        above = sum(level[other] > level[document] for other in relevant)
+        beside = sum(level[other] == level[document] for other in relevant)
+        ranks = [rank for rank in range(above + 1, above + beside + 1) if k is None or rank <= k]
+        wanted.append((document, sum(_attention(rank, attention, p) for rank in ranks) / beside))
+    given, fair = _group_sums(found, feature, shown), _group_sums(found, feature, wanted)
+    return [(given.get(group, 0.0), fair.get(group, 0.0)) for group in {*given, *fair}] if fair else []
+
+
+def ee_l(found: PlainCatalogue, query: int, **arguments: Any) -> float:
+    """The squared distance between exposure and target."""
+    pairs = _exposures(found, query, **arguments)
+    return sum((given - fair) ** 2 for given, fair in pairs) if pairs else NAN
+
+
+def ee_d(found: PlainCatalogue, query: int, **arguments: Any) -> float:
+    """The squared length of the exposure."""
+    pairs = _exposures(found, query, **arguments)
+    return sum(given**2 for given, _ in pairs) if pairs else NAN
+
+
+def ee_r(found: PlainCatalogue, query: int, **arguments: Any) -> float:
+    """The inner product of exposure and target."""
+    pairs = _exposures(found, query, **arguments)
+    return sum(given * fair for given, fair in pairs) if pairs else NAN
+
+
+def exposure_ratio(
+    found: PlainCatalogue,
+    *,
+    feature: str,
+    k: int | None = None,
+    per: str = "document",
+    attention: str = "log2",
+    p: float = 0.5,
+    rel: float = 1,
+) -> float:
+    """The least exposure of a group over the greatest, each by what the group has."""
+    shown = [
+        (document, _attention(rank, attention, p))
+        for column in found.lists
+        for rank, document in enumerate(column[:k], start=1)
+    ]
+    relevant = [document for query in range(len(found.lists)) for document in _relevant(found, query, rel)]
+    sizes = _group_sums(
+        found, feature, [(d, 1.0) for d in (range(found.n_documents) if per == "document" else relevant)]
+    )
+    given = _group_sums(found, feature, shown)
+    rates = [given.get(group, 0.0) / size for group, size in sizes.items()]
+    return min(rates) / max(rates) if len(rates) > 1 and max(rates) else NAN
+
+
+def _variation(rates: Sequence[float]) -> float:
+    """The standard deviation over the mean."""
+    if len(rates) < 2 or not sum(rates):
+        return NAN
+    mean = sum(rates) / len(rates)
+    return math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean
+
+
+Belongs = Callable[[int], Mapping[Any, float]]
+"""The parts in which a document belongs to groups."""
+
+
+def _chances(belongs: Belongs, found: Iterable[int], possible: Iterable[int]) -> list[float]:
+    """Of each group, how many of the possible documents were found."""
+    sums: list[dict[Any, float]] = [{}, {}]
+    for own, documents in zip(sums, (found, possible), strict=True):
+        for document in documents:
+            for group, part in belongs(document).items():
+                own[group] = own.get(group, 0) + part
+    return [sums[0].get(group, 0.0) / size for group, size in sums[1].items() if size]
+
+
+def _opportunity(found: PlainCatalogue, belongs: Belongs, k: int | None, rel: float) -> float:
+    relevant = [_relevant(found, query, rel) for query in range(len(found.lists))]
+    hits = [d for column, wanted in zip(found.lists, relevant, strict=True) for d in column[:k] if d in wanted]
+    return _variation(_chances(belongs, hits, [d for wanted in relevant for d in wanted]))
+
+
+def _parity(found: PlainCatalogue, belongs: Belongs, k: int | None) -> float:
+    shown = [d for column in found.lists for d in column[:k] if d < found.n_documents]
+    new = [d for query in range(len(found.lists)) for d in range(found.n_documents) if d not in found.consumed[query]]
+    return _variation(_chances(belongs, shown, new))
+
+
+def reo(found: PlainCatalogue, *, feature: str, k: int | None = None, rel: float = 1) -> float:
+    """How much the groups' recall varies, all queries' judgments taken together."""
+    return _opportunity(found, lambda document: _groups(found, feature, document), k, rel)
+
+
+def rsp(found: PlainCatalogue, *, feature: str, k: int | None = None) -> float:
+    """How much the share of what could be recommended varies between groups."""
+    return _parity(found, lambda document: _groups(found, feature, document), k)
+
+
+def _by_popularity(found: PlainCatalogue, tail: float, of: str) -> Belongs:
+    def belongs(document: int) -> Mapping[Any, float]:
+        chance = tail_share(replace(found, lists=((document,),)), 0, tail=tail, of=of)
+        return {"head": 1 - chance, "tail": chance}
+
+    return belongs
+
+
+def pop_reo(
+    found: PlainCatalogue, *, k: int | None = None, tail: float = 0.2, of: str = "interactions", rel: float = 1
+) -> float:
+    """`reo` of head and tail."""
+    return _opportunity(found, _by_popularity(found, tail, of), k, rel)
+
+
+def pop_rsp(found: PlainCatalogue, *, k: int | None = None, tail: float = 0.2, of: str = "interactions") -> float:
+    """`rsp` of head and tail."""
+    return _parity(found, _by_popularity(found, tail, of), k)
+
+
+_OF_LISTS = (item_coverage, gini, entropy, personalization, exposure_ratio, reo, rsp, pop_reo, pop_rsp)
+_OF_A_LIST = (
+    *(novelty, efd, epc, popularity, tail_share, serendipity, diversity, calibration),
+    *(awrf, ee_l, ee_d, ee_r),
+)
 
 CATALOGUE_ORACLE: Mapping[str, Callable[..., Any]] = {
     function.__name__: function for function in (*_OF_LISTS, *_OF_A_LIST)

@@ -207,7 +207,8 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
         pairs.append(seen_pairs(interactions, source.seen))
         if source.seen != "count":
             _unjudged(interactions, indexed, "seen")
-    catalogue = known_documents(documents, interactions, indexed.query_ids)
+    known = known_documents(documents, interactions, indexed.query_ids)
+    catalogue = known.with_judged(indexed) if source.judged_documents else known
     excluded = index_pairs(indexed, pairs)
     return DatasetInput(source.kind, indexed, catalogue, files, groups, excluded, tuple(dict.fromkeys(remarks)))
 

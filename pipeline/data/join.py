@@ -28,6 +28,7 @@ from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.pipeline.data.judgments import (
+    Hashes,
     Judgments,
     Subtopics,
     find_repeats,
@@ -69,6 +70,7 @@ class Catalogue:
         popularity: how many queries consumed each document before; None where that is not known.
         n_consumers: queries that consumed anything.
         history: the documents that each judged query consumed; None likewise.
+        judged: the documents that each judged query judges, with their grades; None where nobody asks.
     """
 
     ids: pa.StringArray
@@ -77,6 +79,7 @@ class Catalogue:
     popularity: Floats | None = None
     n_consumers: int = 0
     history: Sparse | None = None
+    judged: Sparse | None = None
 
     def block(self, doc_ids: pa.StringArray, ranks: Ints, queries: Ints, n_queries: int) -> CatalogueBlock:
         """The documents recommended; their grades are not set.
@@ -91,8 +94,23 @@ class Catalogue:
         numbers, _ = _numbered(doc_ids, self.ids)
         codes[ranks - 1, queries] = numbers
         return CatalogueBlock(
-            codes, self.n_documents, None, self.popularity, self.n_consumers, self.history, self.features
+            codes, self.n_documents, None, self.popularity, self.n_consumers, self.history, self.features, self.judged
         )
+
+    def with_judged(self, judgments: Judgments) -> Catalogue:
+        """The catalogue with the judged documents; those that had no number get the next ones."""
+        rows, n_queries = judgments.kept, len(judgments.query_ids)
+        numbers, others = _numbered(judgments.rows.take_doc_ids(rows), self.ids)
+        hashes = judgments.hashes_of(rows)
+        judged = _by_query(judgments.queries_of(rows), numbers, judgments.kept_grades, hashes, n_queries)
+        return replace(self, ids=concatenate([self.ids, others]), judged=judged)
+
+
+def _by_query(queries: Ints, numbers: Ints, values: npt.NDArray[np.floating], hashes: Hashes, n_queries: int) -> Sparse:
+    """Documents by query. Within a query they stand by hash, so that sums do not depend on the order of the files."""
+    order = np.lexsort((hashes, queries))
+    starts = np.searchsorted(queries[order], np.arange(n_queries + 1))
+    return Sparse(starts.astype(np.int64), numbers[order].astype(np.int32), values[order].astype(np.float64))
 
 
 def known_documents(documents: Ids | None, interactions: Rows | None, query_ids: Iterable[str]) -> Catalogue:
@@ -115,12 +133,8 @@ def known_documents(documents: Ids | None, interactions: Rows | None, query_ids:
     place = {query_id: number for number, query_id in enumerate(query_ids)}
     places = np.array([place.get(query_id, len(place)) for query_id in interactions.query_ids])
     rows = rows[places[codes[rows]] < len(place)]
-    # Within a query the documents stand by hash, so that sums do not depend on the order of the files.
     hashes = hash_pairs(interactions, np.zeros_like(places))
-    queries = places[codes]
-    rows = rows[np.lexsort((hashes[rows], queries[rows]))]
-    starts = np.searchsorted(queries[rows], np.arange(len(place) + 1))
-    history = Sparse(starts.astype(np.int64), numbers[rows].astype(np.int32), np.ones(len(rows)))
+    history = _by_query(places[codes[rows]], numbers[rows], np.ones(len(rows)), hashes[rows], len(place))
     known = concatenate([ids, others])
     return Catalogue(known, len(ids), features, popularity, len(interactions.query_ids), history)
 

@@ -159,6 +159,7 @@ class DatasetSource:
         exclude_self: whether the document whose id is the query's is left out, too.
         seen: what becomes of documents that stand in the interactions: `refuse`, `remove` or `count`.
         features: columns of the documents that measures ask for.
+        judged_documents: whether measures of recommended documents ask which others are relevant.
         keep_first: whether a pair that is judged twice keeps its first judgment.
         subtopics: whether the judgments are of subtopics.
         cluster: the column of the queries table whose queries of equal text are drawn as one.
@@ -175,6 +176,7 @@ class DatasetSource:
     exclude_self: bool = False
     seen: str = "count"
     features: tuple[str, ...] = ()
+    judged_documents: bool = False
     keep_first: bool = False
     subtopics: bool = False
     cluster: str | None = None

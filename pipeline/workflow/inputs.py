@@ -438,6 +438,7 @@ def dataset_source(dataset: PlannedDataset) -> DatasetSource:
         exclude_self=dataset.exclude_self,
         seen=dataset.seen,
         features=tuple(dict.fromkeys(features)),
+        judged_documents=any(m.metric.input == "catalogue" and "rel" in m.parameters for m in dataset.measures),
         keep_first=dataset.duplicates == "keep_first",
         subtopics=dataset.subtopics,
         cluster=dataset.cluster,

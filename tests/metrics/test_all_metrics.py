@@ -16,16 +16,7 @@ from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.registry import METRICS
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS, over, parsed
 from tests.oracle import CATALOGUE_ORACLE, LOGS_ORACLE, ORACLE, OUTPUTS_ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
-from tests.support.blocks import (
-    ARRAYS,
-    PlainQuery,
-    catalogue_block,
-    columns,
-    plain_block,
-    random_ratings,
-    ranked,
-    ratings_block,
-)
+from tests.support.blocks import ARRAYS, PlainQuery, columns, plain_block, random_ratings, ranked, ratings_block
 from tests.support.each import each
 
 GREATEST = 4.0
@@ -483,19 +474,3 @@ def test_rating_metrics_agree_with_the_oracle(text):
     values = measure.metric.function(block, **measure.arguments(max_grade=1))
 
     np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12, equal_nan=True)
-
-
-@pytest.mark.parametrize("text", VARIANTS["item_coverage"])
-def test_catalogue_metrics_agree_with_the_oracle(text):
-    """The kernel gives each of 200 catalogues what a plain set gives, exactly."""
-    measure = parsed(text)
-    rng = np.random.default_rng(6)
-    for _ in range(200):
-        n_documents = int(rng.integers(0, 40))
-        lists = [
-            [int(code) for code in rng.permutation(n_documents)[: rng.integers(0, 12)]]
-            for _ in range(rng.integers(1, 9))
-        ]
-        value = measure.metric.function(catalogue_block(lists, n_documents), **measure.arguments(max_grade=1))
-
-        np.testing.assert_equal(value, CATALOGUE_ORACLE[measure.metric.name](lists, n_documents, k=measure.k))

@@ -17,9 +17,11 @@ from rankledger.metrics import (
     catalogue,
     counts,
     diversity,
+    exposure,
     gain,
     instructions,
     logged,
+    parity,
     ranking,
     rating,
     reading,
@@ -43,8 +45,8 @@ from rankledger.metrics.terms import Terms, from_terms
 from tests.support.each import each
 
 MODULES = (
-    *(agreement, blended, cascade, catalogue, counts, diversity, gain, instructions, logged),
-    *(ranking, rating, reading, recommendation, sets),
+    *(agreement, blended, cascade, catalogue, counts, diversity, exposure, gain, instructions, logged),
+    *(parity, ranking, rating, reading, recommendation, sets),
 )
 EVERY_METRIC = each("metric", METRICS)
 
@@ -59,6 +61,7 @@ def test_the_registry_holds_what_was_asked_for():
         q_measure nerr ap_corr compat rbo alpha_ndcg err_ia nrbp strec
         o_measure p_measure p_plus ncu sdcg insq inst bpm nerr_ia nnrbp ap_ia p_ia kilt_rprec kilt_r
         robustness paired_accuracy p_mrr nearly_err fallout mar yaap epc efd
+        awrf ee_l ee_d ee_r exposure_ratio reo rsp pop_reo pop_rsp
     """
     assert set(asked.split()) <= set(METRICS)
 
@@ -154,7 +157,12 @@ def test_cutoffs_follow_the_function(metric):
     assert metric.cutoff == expected
 
 
-NAMED = {("rbo", "model"), ("p_mrr", "model"), ("diversity", "feature"), ("calibration", "feature")}
+OF_GROUPS = ("awrf", "ee_l", "ee_d", "ee_r", "exposure_ratio", "reo", "rsp")
+NAMED = {
+    ("rbo", "model"),
+    ("p_mrr", "model"),
+    *((name, "feature") for name in ("diversity", "calibration", *OF_GROUPS)),
+}
 
 
 def test_which_cutoffs_and_parameters_are_required():
@@ -240,6 +248,16 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
         ("tail_share", "of"): "interactions",
         ("calibration", "divergence"): "kl",
         ("calibration", "alpha"): 0.01,
+        ("awrf", "target"): "relevant",
+        ("awrf", "attention"): "jarvelin",
+        **{(name, "attention"): "geometric" for name in ("ee_l", "ee_d", "ee_r")},
+        **{(name, "documents"): "relevant" for name in ("ee_l", "ee_d", "ee_r")},
+        **{(name, "gain"): "graded" for name in ("ee_l", "ee_r")},
+        ("exposure_ratio", "per"): "document",
+        ("exposure_ratio", "attention"): "log2",
+        **{(name, "p"): 0.5 for name in OF_GROUPS[:5]},
+        **{(name, "tail"): 0.2 for name in ("pop_reo", "pop_rsp")},
+        **{(name, "of"): "interactions" for name in ("pop_reo", "pop_rsp")},
         ("mae", "average"): "pooled",
         ("mse", "average"): "pooled",
         ("rmse", "average"): "pooled",
@@ -265,6 +283,7 @@ def test_a_document_is_relevant_from_grade_1_by_default():
         *("num_nonrel_judged_ret", "alpha_ndcg", "err_ia", "nrbp", "strec", "serendipity", "cg", "dcg", "ndcg"),
         *("nerr_ia", "nnrbp", "ap_ia", "p_ia", "kilt_rprec", "kilt_r", "paired_accuracy", "p_mrr"),
         *("mar", "fallout", "yaap", "epc", "efd"),
+        *("awrf", "ee_l", "ee_d", "ee_r", "exposure_ratio", "reo", "pop_reo"),
     }
 
 
@@ -275,6 +294,7 @@ def test_directions():
     assert directions == {
         **dict.fromkeys(["fp", "fn", "kendall_distance", "mae", "mse", "rmse"], "lower"),
         **dict.fromkeys(["rbp_resid", "gini", "calibration", "fallout"], "lower"),
+        **dict.fromkeys(["ee_l", "ee_d", "reo", "rsp", "pop_reo", "pop_rsp"], "lower"),
         **dict.fromkeys(["judged", "unjudged", "num_ret", "num_rel", "num_nonrel_judged_ret"], "neither"),
         **dict.fromkeys(["rbo", "popularity", "ess"], "neither"),
     }
@@ -292,6 +312,7 @@ def test_inputs():
         "explained_variance": "ratings",
         **dict.fromkeys(["item_coverage", "gini", "entropy", "personalization", "novelty", "popularity"], "catalogue"),
         **dict.fromkeys(["tail_share", "serendipity", "diversity", "calibration", "epc", "efd"], "catalogue"),
+        **dict.fromkeys([*OF_GROUPS, "pop_reo", "pop_rsp"], "catalogue"),
         "rbo": "rankings",
         "p_mrr": "outputs",
         **dict.fromkeys(["ctr", "dwell", "satisfied", "ips", "snips", "dr", "ess", "interleaving"], "logs"),
@@ -332,6 +353,7 @@ def test_what_a_0_would_flatter_is_skipped():
         *("novelty", "popularity", "tail_share", "diversity", "calibration", "snips_dcg", "snips_rbp"),
         *("ctr", "dwell", "satisfied", "ips", "snips", "dr", "ess", "interleaving"),
         *("robustness", "paired_accuracy", "p_mrr"),
+        *("awrf", "ee_l", "ee_d", "ee_r", "reo", "rsp", "pop_reo", "pop_rsp"),
     }
 
 

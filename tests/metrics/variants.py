@@ -33,6 +33,11 @@ _GAINS = (
 )
 _RECALL_POINTS = ("", "recall_points=ceil", "recall_points=round", "rel=2,recall_points=truncate")
 
+_EXPOSURES = (
+    *("", ",documents=all", ",documents=relevant,rel=2", ",gain=binary", ",gain=graded", ",attention=geometric,p=0.8"),
+    *(f",attention={model}" for model in ("log2", "jarvelin", "reciprocal", "uniform")),
+)
+
 VARIANTS: Mapping[str, tuple[str, ...]] = {
     "p": _at("p", "p(rel=2)", "p(denominator=retrieved)", "p(denominator=cutoff)"),
     "r": _at("r", "r(rel=2)", "r(denominator=cutoff)", "r(denominator=relevant)"),
@@ -160,6 +165,31 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
         *("calibration(feature=category)", "calibration(feature=category,divergence=kl,alpha=0.2)"),
         "calibration(feature=category,divergence=js)",
     ),
+    "awrf": (
+        *_at("awrf(feature=category)"),
+        "awrf(feature=category,target=relevant,attention=jarvelin,rel=2)@3",
+        *("awrf(feature=category,target=catalogue,attention=log2)", "awrf(feature=category,target=equal)"),
+        *("awrf(feature=category,attention=geometric,p=0.8)", "awrf(feature=category,attention=reciprocal)"),
+        "awrf(feature=category,attention=uniform)",
+    ),
+    **{
+        name: (f"{name}(feature=category)", *(f"{name}(feature=category{words})@3" for words in _EXPOSURES))
+        for name in ("ee_l", "ee_r")
+    },
+    "ee_d": (
+        "ee_d(feature=category)",
+        *(f"ee_d(feature=category{words})@3" for words in _EXPOSURES if "gain" not in words),
+    ),
+    "exposure_ratio": (
+        *("exposure_ratio(feature=category)", "exposure_ratio(feature=category,per=document,attention=log2)"),
+        *("exposure_ratio(feature=category,per=relevant,rel=2)", "exposure_ratio(feature=category,attention=jarvelin)"),
+        *(f"exposure_ratio(feature=category,attention={words})" for words in ("geometric,p=0.8", "reciprocal")),
+        "exposure_ratio(feature=category,attention=uniform)",
+    ),
+    "reo": _at("reo(feature=category)", "reo(feature=category,rel=2)"),
+    "rsp": _at("rsp(feature=category)"),
+    "pop_reo": _at("pop_reo", "pop_reo(tail=0.5,of=interactions)", "pop_reo(of=documents,rel=2)"),
+    "pop_rsp": _at("pop_rsp", "pop_rsp(tail=0.5,of=interactions)", "pop_rsp(of=documents)"),
     "mae": ("mae", "mae(average=pooled)", "mae(average=query)"),
     "mse": ("mse", "mse(average=pooled)", "mse(average=query)"),
     "rmse": ("rmse", "rmse(average=pooled)", "rmse(average=query)"),

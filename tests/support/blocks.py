@@ -329,6 +329,7 @@ def recommended_block(found: PlainCatalogue) -> CatalogueBlock:
             name: sparse([found.feature(name, document) for document in range(found.n_documents)])
             for name in ("category", "vector")
         },
+        judged=sparse(found.grades),
     )
 
 

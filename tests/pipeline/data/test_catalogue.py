@@ -15,6 +15,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.recommendation import calibration, novelty, popularity, serendipity
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.join import Catalogue, known_documents
+from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.readers import read_interactions
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.inputs import DatasetSource, Ids, Source
@@ -67,6 +68,28 @@ def test_the_order_of_rows_and_documents_moves_no_document_of_a_history(pairs, s
     other = known_documents(Ids("a", (), strings(others)), interactions(shuffled), JUDGED)
 
     assert histories(one) == histories(other)
+
+
+@given(PAIRS, PAIRS, st.lists(DOCUMENTS, unique=True), st.integers(0, 9))
+def test_judged_documents_are_numbered_after_those_known(judged, pairs, names, seed):
+    """Each query has its grades by document, in one order whatever that of the rows; other numbers stay."""
+    grades = {pair: place % 3 - 1.0 for place, pair in enumerate(dict.fromkeys(judged))}
+    rows = [(query, document, grade) for (query, document), grade in grades.items()]
+    known = known_documents(Ids("a", (), strings(names)), interactions(pairs), JUDGED)
+
+    one = known.with_judged(index_judgments(rows_of(rows)))
+    other = known.with_judged(index_judgments(rows_of(random.Random(seed).sample(rows, len(rows)))))
+
+    assert one.ids.to_pylist()[: len(known.ids)] == known.ids.to_pylist()
+    assert sorted(one.ids.to_pylist()) == sorted({*known.ids.to_pylist(), *(document for _, document in grades)})
+    for place, query in enumerate(sorted({query for query, _ in grades}, key=str.encode)):
+        one_row, other_row = (
+            [(found.ids[int(code)].as_py(), grade) for code, grade in zip(*columns, strict=True)]
+            for found in (one, other)
+            for _, *columns in [found.judged.of(np.array([place]))]
+        )
+        assert dict(one_row) == {document: grade for (other, document), grade in grades.items() if other == query}
+        assert one_row == other_row
 
 
 def test_nothing_is_known_without_files():

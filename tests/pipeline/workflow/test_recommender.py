@@ -6,6 +6,7 @@ import csv
 import hashlib
 import random
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +74,7 @@ def test_every_score_is_the_oracles(evaluation):
                 np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
                 n_compared += 1
         for measure, figure in result.figures.items():
-            expected = CATALOGUE_ORACLE[measure.metric.name](found.lists, found.n_documents, k=measure.k)
+            expected = CATALOGUE_ORACLE[measure.metric.name](found, k=measure.k)
             assert figure == pytest.approx(expected, abs=1e-12) == figures[result.model, str(measure)]
         assert (n_compared, len(result.figures)) == (6, 4)
 
@@ -95,7 +96,7 @@ def test_standard_errors_of_figures_of_all_lists_are_the_jackknifes(evaluation):
     for name in ("item_coverage", "personalization"):
         oracle = CATALOGUE_ORACLE[name]
         left = [
-            oracle(found.lists[:user] + found.lists[user + 1 :], found.n_documents, k=10)
+            oracle(replace(found, lists=found.lists[:user] + found.lists[user + 1 :]), k=10)
             for user in range(len(found.lists))
         ]
         mean = sum(left) / len(left)
@@ -117,22 +118,66 @@ def test_a_recommender_of_one_list_does_not_personalize(evaluation):
     assert figures["random", "item_coverage@10"] == 1
 
 
-def test_the_order_of_rows_and_the_workers_change_no_byte(evaluation, tmp_path):
-    """Every file shuffled, and processes for threads: the same scores and the same summary."""
-    shutil.copy(CONFIGS / "recommender.yaml", tmp_path)
-    (tmp_path / "recommender").mkdir()
+def shuffled(folder: Path) -> Path:
+    """The folder, with the config and its files, each in another order of rows."""
+    shutil.copy(CONFIGS / "recommender.yaml", folder)
+    (folder / "recommender").mkdir()
     for path in sorted((CONFIGS / "recommender").glob("*.tsv")):
         head, *rows = path.read_text(encoding="utf-8").splitlines()
         random.Random(path.name).shuffle(rows)
-        (tmp_path / "recommender" / path.name).write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+        (folder / "recommender" / path.name).write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+    return folder
 
-    again = rankledger.evaluate(
-        tmp_path / "recommender.yaml", jobs=2, backend="processes", tracking=False, runs_dir=tmp_path / "runs"
-    )
+
+def test_the_order_of_rows_and_the_workers_change_no_byte(evaluation, tmp_path):
+    """Every file shuffled, and processes for threads: the same scores and the same summary."""
+    config = shuffled(tmp_path) / "recommender.yaml"
+
+    again = rankledger.evaluate(config, jobs=2, backend="processes", tracking=False, runs_dir=tmp_path / "runs")
 
     for name in ("scores.parquet", "summary.csv"):
         one, other = (hashlib.sha256((found.record / name).read_bytes()).digest() for found in (evaluation, again))
         assert one == other
+
+
+FAIR = (
+    *("awrf(feature=family)@10", "awrf(feature=family,target=catalogue)@10", "ee_l(feature=family)@10"),
+    *("ee_d(feature=family,documents=all)@10", "ee_r(feature=family)", "ee_l(feature=doc_id,documents=all)@10"),
+    *("exposure_ratio(feature=family)@10", "exposure_ratio(feature=family,per=relevant)@10"),
+    *("reo(feature=family)@10", "rsp(feature=family)@10", "pop_reo@10", "pop_rsp@10"),
+)
+
+
+def fair(folder: Path, runs: Path, **options: object) -> Evaluation:
+    """Two of the models by measures of fairness."""
+    kept = [f"models.{model}=null" for model in ("popular", "svd", "same_family")]
+    config, suites = folder / "recommender.yaml", f"suites={{fair: {list(FAIR)}}}"
+    return rankledger.evaluate(config, overrides=[suites, *kept], tracking=False, runs_dir=runs, **options)
+
+
+def test_fairness_is_the_oracles_whatever_the_order_of_rows(tmp_path):
+    """Six measures of each list and six of all lists, to 1e-12; shuffled files and processes change no byte."""
+    evaluation = fair(CONFIGS, tmp_path / "one")
+
+    for result in evaluation.results:
+        found = plain(result.model, result.query_ids.tolist())
+        lines = {line.measure: line for line in evaluation.estimates if line.model == result.model}
+        for measure, values in [*zip(result.measures, result.values, strict=True), *result.figures.items()]:
+            arguments, of_each = measure.arguments(1), measure.metric.per == "query"
+            if arguments.get("feature") == "doc_id":
+                own = replace(found, categories=tuple((document,) for document in range(found.n_documents)))
+            else:
+                own = found
+            arguments |= {"feature": "category"} if "feature" in arguments else {}
+            oracle, places = CATALOGUE_ORACLE[measure.metric.name], [(query,) for query in range(len(found.lists))]
+            expected = [oracle(own, *place, **arguments) for place in (places if of_each else [()])]
+            np.testing.assert_allclose(np.atleast_1d(values), expected, rtol=1e-12, atol=1e-12, err_msg=str(measure))
+            line = lines[str(measure)]
+            assert (line.ci_low is not None) == of_each
+            assert of_each or line.std_error > 0
+    again = fair(shuffled(tmp_path), tmp_path / "two", jobs=2, backend="processes")
+    for name in ("scores.parquet", "summary.csv"):
+        assert (again.record / name).read_bytes() == (evaluation.record / name).read_bytes()
 
 
 def test_a_feature_that_is_no_column_is_refused():
