@@ -12,10 +12,15 @@ import sys
 
 import pytest
 
-from tests.agreement.recorded_tool import RANX, RECBOLE, TORCHMETRICS
+from tests.agreement.recorded_tool import FAIRNESS, RANX, RECBOLE, TORCHMETRICS
 
-TOOLS = {tool.name: tool for tool in (RANX, RECBOLE, TORCHMETRICS)}
-TESTS = {"ranx": ("ranx", "coming_from"), "recbole": ("recbole", "recommenders"), "torchmetrics": ("torchmetrics",)}
+TOOLS = {tool.name: tool for tool in (FAIRNESS, RANX, RECBOLE, TORCHMETRICS)}
+TESTS = {
+    "fairness": ("fairness",),
+    "ranx": ("ranx", "coming_from"),
+    "recbole": ("recbole", "recommenders"),
+    "torchmetrics": ("torchmetrics",),
+}
 
 
 def main(names: list[str]) -> None:
