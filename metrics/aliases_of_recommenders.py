@@ -197,6 +197,10 @@ _ELLIOT_AND_WARPREC = {  # of Elliot and its successor WarpRec
     "ACLT": _no("it counts documents of the long tail; tail_share@# is their share of the list"),
     "EFD": _is("efd"),
     "EPC": _is("epc"),
+    "PopREO": _no("Elliot counts what is found, as pop_reo@# does, WarpRec all that is shown; write pop_reo@#"),
+    "PopRSP": _no("Elliot leaves out what was consumed, as pop_rsp@# does, WarpRec does not; write pop_rsp@#"),
+    "REO": _no("it needs a column of the documents with their groups; write reo(feature=…)@#"),
+    "RSP": _no("it needs a column of the documents with their groups; write rsp(feature=…)@#"),
 }
 
 ELLIOT = {
@@ -212,9 +216,10 @@ ELLIOT = {
     "RMSE": _is("rmse", said="there over relevant pairs alone"),
     "SEntropy": _no("there each list counts alike, however short; entropy@# is the same where all are as long"),
     **_all("ExtendedEFD ExtendedEPC", _no(_DISCOUNTED)),
+    "ExtendedPopRSP": _no("it is pop_rsp with the share of interactions of the tail, such as pop_rsp(tail=0.1)@#"),
+    "ExtendedPopREO": _no("it is pop_reo with the share of interactions of the tail, such as pop_reo(tail=0.1)@#"),
     **_all(
-        "PopRSP PopREO ExtendedPopRSP ExtendedPopREO RSP REO UserMADrating ItemMADrating UserMADranking "
-        "ItemMADranking BiasDisparityBR BiasDisparityBS BiasDisparityBD",
+        "UserMADrating ItemMADrating UserMADranking ItemMADranking BiasDisparityBR BiasDisparityBS BiasDisparityBD",
         _no(_CLUSTERS),
     ),
 }
@@ -238,9 +243,10 @@ WARPREC = {
     "APLT[*": _no("it is tail_share with the share of interactions of the tail, such as tail_share(tail=0.1)@10"),
     **_all("EFD[* EPC[*", _no(_DISCOUNTED)),
     "ACLT[*": _ELLIOT_AND_WARPREC["ACLT"],
+    "PopREO[*": _ELLIOT_AND_WARPREC["PopREO"],
+    "PopRSP[*": _ELLIOT_AND_WARPREC["PopRSP"],
     **_all(
-        "PopRSP PopRSP[* PopREO PopREO[* RSP REO UserMADRating ItemMADRating UserMADRanking ItemMADRanking "
-        "BiasDisparityBR BiasDisparityBS BiasDisparityBD",
+        "UserMADRating ItemMADRating UserMADRanking ItemMADRanking BiasDisparityBR BiasDisparityBS BiasDisparityBD",
         _no(_CLUSTERS),
     ),
     **_all("EucDistance Hypervolume", _no("it joins several measures into one; compare them one by one")),

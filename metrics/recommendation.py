@@ -76,7 +76,7 @@ def efd(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Float
     Reference:
         Vargas & Castells 2011, doi:10.1145/2043932.2043955; Elliot 0.3.1 `EFD`.
     """
-    total = float(_popularity(block).sum()) or np.nan
+    total = float(popularity_of(block).sum()) or np.nan
     return _discovery(block, k, rel, np.log2(total / np.maximum(_consumers(block, block.first(k)), 1)))
 
 
@@ -103,20 +103,10 @@ def epc(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Float
 
 def _discovery(block: CatalogueBlock, k: int | None, rel: float, worth: Floats) -> Floats:
     """(Q,): what the relevant documents are worth, over the discounts of all documents of the list."""
-    relevant = _relevant(block, rel)
     codes = block.first(k)
     discounts = np.where(codes >= 0, 1 / np.log2(np.arange(2.0, len(codes) + 2))[:, np.newaxis], 0.0)
-    known = divide(sum_down(discounts * np.where(relevant[: len(codes)], worth, 0.0)), sum_down(discounts))
+    known = divide(sum_down(discounts * np.where(block.relevant(rel, k), worth, 0.0)), sum_down(discounts))
     return known if block.n_consumers else np.full_like(known, np.nan)
-
-
-def _relevant(block: CatalogueBlock, rel: float) -> npt.NDArray[np.bool_]:
-    """(K, Q): whether each document recommended is relevant."""
-    if not rel > 0:
-        raise ValueError(f"rel must be above 0, found {rel:g}")
-    if block.grades is None:
-        raise ValueError("it needs the grades of the documents recommended")
-    return block.grades >= rel
 
 
 def popularity(block: CatalogueBlock, *, k: int | None = None) -> Floats:
@@ -193,15 +183,14 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
     Reference:
         Murakami, Mori & Orihara 2008, doi:10.1007/978-3-540-78197-4_5, with the probabilities by rank of RecTools.
     """
-    relevant = _relevant(block, rel)
-    codes = block.first(k)
+    relevant, codes = block.relevant(rel, k), block.first(k)
     known = popularity_levels(block) > 0
     expected = known.sum() - known.cumsum() + 1  # by the number of queries: how many greater ones there are, and 1
     expected[0] = block.n_documents + 1
     ranks = np.arange(1.0, len(codes) + 1)[:, np.newaxis]
     ahead = np.maximum(expected[_consumers(block, codes)] - ranks, 0)
     length = np.maximum((codes >= 0).sum(axis=0), 1).astype(np.float64)
-    return divide(sum_down(ahead * relevant[: len(codes)]), length * block.n_documents)
+    return divide(sum_down(ahead * relevant), length * block.n_documents)
 
 
 def diversity(block: CatalogueBlock, *, feature: str, k: int | None = None) -> Floats:
