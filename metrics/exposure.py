@@ -61,7 +61,7 @@ def awrf(
     given = _given(block, feature, k, Attention(attention, p), None)
     wanted = _relevant(block, feature, rel) if target == "relevant" else _catalogue(block, feature, target == "equal")
     owners, defined, sums = sums_by_column(block.n_queries, given, wanted)
-    found, fair = (divide(own, np.bincount(owners, weights=own, minlength=block.n_queries)[owners]) for own in sums)
+    found, fair = (_distributions(owners, own, block.n_queries) for own in sums)
     divergence = np.bincount(owners, weights=jensen_shannon(found, fair), minlength=block.n_queries)
     return np.where(defined, 1 - np.clip(divergence, 0.0, np.log(2)), np.nan)
 
@@ -267,6 +267,11 @@ def _to_groups(
     inside = np.flatnonzero(documents < len(groups.starts) - 1)
     places, columns, entries, totals = memberships(groups, documents[inside])
     return queries[inside][places], columns, entries / totals * amounts[inside][places]
+
+
+def _distributions(owners: Ints, amounts: Floats, n_queries: int) -> Floats:
+    """The amounts as shares of what each query has."""
+    return divide(amounts, np.bincount(owners, weights=amounts, minlength=n_queries).astype(np.float64)[owners])
 
 
 def _catalogue(block: CatalogueBlock, feature: str, are_equal: bool) -> Entries:

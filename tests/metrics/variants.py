@@ -181,7 +181,7 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
         *(f"ee_d(feature=category{words})@3" for words in _EXPOSURES if "gain" not in words),
     ),
     "exposure_ratio": (
-        *("exposure_ratio(feature=category)", "exposure_ratio(feature=category,per=document,attention=log2)"),
+        *(*_at("exposure_ratio(feature=category)"), "exposure_ratio(feature=category,per=document,attention=log2)"),
         *("exposure_ratio(feature=category,per=relevant,rel=2)", "exposure_ratio(feature=category,attention=jarvelin)"),
         *(f"exposure_ratio(feature=category,attention={words})" for words in ("geometric,p=0.8", "reciprocal")),
         "exposure_ratio(feature=category,attention=uniform)",
