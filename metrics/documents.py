@@ -106,8 +106,10 @@ def group_sums(feature: Sparse, amounts: Floats) -> Floats:
     """Amounts by document, in equal parts to the groups of each document that the feature knows."""
     documents, columns, entries, totals = memberships(feature, np.arange(len(feature.starts) - 1))
     parts = entries / totals * amounts[documents]
-    order = np.lexsort((parts, columns))  # one that does not depend on the documents' numbers
-    return np.bincount(columns[order], weights=parts[order]).astype(np.float64)
+    if (parts != np.rint(parts)).any():  # whole numbers add up exactly in any order, others do not
+        order = np.lexsort((parts, columns))
+        columns, parts = columns[order], parts[order]
+    return np.bincount(columns, weights=parts).astype(np.float64)
 
 
 def sums_by_column(n_queries: int, *sources: tuple[Ints, Codes, Floats]) -> tuple[Ints, Bools, list[Floats]]:
