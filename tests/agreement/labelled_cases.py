@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +11,9 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.types.results import Evaluation
+from tests.agreement.cases import Figures
 
-__all__ = ["User", "all_pairs", "estimates", "has", "labelled", "labelled_users", "scores"]
+__all__ = ["User", "all_pairs", "estimates", "figures_of_users", "has", "labelled", "labelled_users", "scores"]
 
 
 class User(NamedTuple):
@@ -81,3 +82,9 @@ def estimates(evaluation: Evaluation) -> dict[str, float | None]:
 def scores(evaluation: Evaluation, measure: str) -> list[float]:
     """The figure of each user, in their order."""
     return list(evaluation.scores.sort_values("query_id")[measure])
+
+
+def figures_of_users(evaluation: Evaluation, measures: Iterable[str]) -> Figures:
+    """The figures of each user, by id."""
+    table = evaluation.scores.set_index("query_id")[[*measures]]
+    return {str(user): row.to_dict() for user, row in table.iterrows()}

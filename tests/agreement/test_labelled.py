@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import version
 
 import numpy as np
 import pytest
 from sklearn import calibration
 from sklearn import metrics as sklearn
 
-from tests.agreement.labelled_cases import User, all_pairs, estimates, has, labelled, labelled_users, scores
+from tests.agreement.cases import Figures, assert_agree
+from tests.agreement.labelled_cases import (
+    User,
+    all_pairs,
+    estimates,
+    figures_of_users,
+    has,
+    labelled,
+    labelled_users,
+    scores,
+)
 
-TOOL: dict[str, Callable[..., float]] = {
+TOOL = f"scikit-learn {version('scikit-learn')}"
+FUNCTIONS: dict[str, Callable[..., float]] = {
     "auc": sklearn.roc_auc_score,
     "pr_auc": sklearn.average_precision_score,
     "log_loss": lambda labels, scores, **options: sklearn.log_loss(labels, scores, labels=[0, 1], **options),
@@ -23,27 +35,30 @@ TOOL: dict[str, Callable[..., float]] = {
 def test_scikit_learn_of_each_user(tmp_path, weighted):
     """Areas and losses of 300 users, with and without `sample_weight`; an area of one class is undefined."""
     users = labelled_users(41)
-    found = labelled(tmp_path, users, [*TOOL], weighted=weighted)
+    found = labelled(tmp_path, users, [*FUNCTIONS], weighted=weighted)
 
-    for name, tool in TOOL.items():
-        values = scores(found, name)
-        for (labels, predicted, weights), value in zip(users, values, strict=True):
+    expected: Figures = {f"u{place:03d}": {} for place in range(len(users))}
+    for name, tool in FUNCTIONS.items():
+        for place, (labels, predicted, weights) in enumerate(users):
             options = {"sample_weight": weights} if weighted else {}
-            expected = tool(labels, predicted, **options) if has(name, labels) else np.nan
-            assert value == pytest.approx(expected, abs=1e-9, nan_ok=True)
-        assert sum(np.isnan(values)) == sum(not has(name, user.labels) for user in users)
+            value = tool(labels, predicted, **options) if has(name, labels) else np.nan
+            expected[f"u{place:03d}"][name] = value
+        assert sum(np.isnan(scores(found, name))) == sum(not has(name, user.labels) for user in users)
+    assert_agree(figures_of_users(found, FUNCTIONS), expected)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_scikit_learn_of_all_pairs(tmp_path, weighted):
     """The same of all pairs at once, some 3,000."""
     users = labelled_users(42)
-    found = estimates(labelled(tmp_path, users, [*TOOL], weighted=weighted))
+    found = estimates(labelled(tmp_path, users, [*FUNCTIONS], weighted=weighted))
     labels, predicted, weights = all_pairs(users)
     options = {"sample_weight": weights} if weighted else {}
 
     assert len(labels) > 2900
-    assert found == pytest.approx({name: tool(labels, predicted, **options) for name, tool in TOOL.items()}, abs=1e-9)
+    assert found == pytest.approx(
+        {name: tool(labels, predicted, **options) for name, tool in FUNCTIONS.items()}, abs=1e-9
+    )
 
 
 def test_means_of_the_users(tmp_path):
@@ -74,12 +89,14 @@ def test_bins_are_those_of_the_calibration_curve(tmp_path, binning, strategy):
     measure = f"calibration_error(bins=5,binning={binning})"
     found = labelled(tmp_path, users, [measure])
 
-    for (labels, predicted, _), value in zip(users, scores(found, measure), strict=True):
+    expected: Figures = {}
+    for place, (labels, predicted, _) in enumerate(users):
         shares, means = calibration.calibration_curve(labels, predicted, n_bins=5, strategy=strategy)
         levels = np.linspace(0, 1, 6)
         edges = levels if strategy == "uniform" else np.percentile(predicted, levels * 100)
         sizes = np.bincount(np.searchsorted(edges[1:-1], predicted), minlength=5)
-        assert value == pytest.approx(np.abs(shares - means) @ sizes[sizes > 0] / 20, abs=1e-9)
+        expected[f"u{place:03d}"] = {measure: float(np.abs(shares - means) @ sizes[sizes > 0] / 20)}
+    assert_agree(figures_of_users(found, [measure]), expected)
 
 
 def test_elliot_and_warprec_count_one_negative_too_many(tmp_path):

@@ -13,8 +13,7 @@ import pytest
 
 import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours
-from tests.agreement.labelled_cases import User, estimates, has, labelled, labelled_users
-from tests.agreement.labelled_cases import scores as scores_of
+from tests.agreement.labelled_cases import User, estimates, figures_of_users, has, labelled, labelled_users
 from tests.agreement.recorded_tool import RECBOLE, by_query
 from tests.agreement.relevance_matrices import Floats
 from tests.support.generated_data import Collection, write_config
@@ -204,9 +203,9 @@ def test_labelled_candidates_of_each_user(tmp_path):
     expected = RECBOLE("each_of_labels", ["AUC", "LogLoss"], rows)
 
     assert len(both) > 200
-    for name, theirs in (("auc", "AUC"), ("log_loss", "LogLoss")):
-        values = scores_of(found, name)
-        assert [values[place] for place in both] == pytest.approx(expected[theirs], abs=1e-9)
+    theirs = zip(both, expected["AUC"], expected["LogLoss"], strict=True)
+    figures = {f"u{place:03d}": {"auc": area, "log_loss": loss} for place, area, loss in theirs}
+    assert_agree(figures_of_users(found, ["auc", "log_loss"]), figures, at_least=200)
 
 
 def test_users_are_weighted_by_positives(tmp_path):

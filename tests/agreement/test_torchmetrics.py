@@ -11,8 +11,7 @@ import pytest
 
 from rankledger.pipeline.support.errors import InputError
 from tests.agreement.cases import Case, assert_agree, ours
-from tests.agreement.labelled_cases import all_pairs, estimates, has, labelled, labelled_users
-from tests.agreement.labelled_cases import scores as scores_of
+from tests.agreement.labelled_cases import all_pairs, estimates, figures_of_users, has, labelled, labelled_users
 from tests.agreement.recorded_tool import TORCHMETRICS, by_query
 from tests.agreement.relevance_matrices import Floats, all_judged, columns, matrix_case
 
@@ -265,14 +264,13 @@ def test_grades_that_sum_to_0_are_not_nothing(tmp_path):
 def test_labelled_candidates_of_each_user(tmp_path, measure, function, options):
     """300 users, no score at the edge of a bin: its bins have their lower ends, ours their upper ones."""
     users = labelled_users(47)
-    values = scores_of(labelled(tmp_path, users, [measure], profile="torchmetrics"), measure)
+    found = figures_of_users(labelled(tmp_path, users, [measure], profile="torchmetrics"), [measure])
     there = [place for place, user in enumerate(users) if has(measure, user.labels)]
     rows = [(users[place].scores, users[place].labels) for place in there]
+    theirs = TORCHMETRICS("each_of_labels", function, rows, **options)
+    expected = {f"u{place:03d}": {measure: value} for place, value in zip(there, theirs, strict=True)}
 
-    assert len(there) > 200
-    assert [values[place] for place in there] == pytest.approx(
-        TORCHMETRICS("each_of_labels", function, rows, **options), abs=1e-6
-    )
+    assert_agree(found, expected, within=1e-6, at_least=200)
 
 
 def test_labelled_candidates_of_all_users(tmp_path):
