@@ -40,7 +40,6 @@ __all__ = ["Measure", "Value", "external_measure"]
 Value = float | int | str | tuple[int, ...]
 
 _EXACT = 2.0**53  # beyond it a whole number stays a double: NumPy takes no greater integers than 64 bits hold
-
 _LONGEST = 1_000  # characters: patterns take time by the square of them
 
 _SHAPE = re.compile(r"\s*(?P<name>[^\s(@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoffs>[^()@]*))?\s*")
