@@ -25,7 +25,7 @@ import click
 import rankledger
 from rankledger.metrics.aliases import ALIASES, TOOLS, Alias
 from rankledger.metrics.conventions import PROFILES, Conventions
-from rankledger.metrics.metric import AVERAGE, Metric, Parameter
+from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.commands import GROUPS
 from rankledger.pipeline.config import schema as config_schema
@@ -79,7 +79,12 @@ SHOWN = {  # what is written for a part of the schema that has a section of its 
 NAMES = {"array": "list", "boolean": "true or false", "integer": "whole number", "object": "mapping", "string": "text"}
 BOUNDS = {"minimum": "at least {}", "exclusiveMinimum": "above {}", "exclusiveMaximum": "below {}"}
 BETTER = {"higher": "higher is better", "lower": "lower is better", "neither": "no direction is better"}
-AVERAGED = "`pooled` is one figure over all pairs or rows; `query` is the mean of the figures of each query."
+AVERAGED = {
+    "pooled": "`pooled` is one figure over all pairs or rows",
+    "query": "`query` is the mean of the figures of each query",
+    "impressions": "`impressions` is that mean weighted by the pairs of each query",
+    "positives": "`positives` by its positive pairs",
+}
 
 
 def pages() -> dict[Path, str]:
@@ -175,7 +180,9 @@ def _metrics() -> Iterator[str]:
         yield from (f"### {metric.name}", "", "\n\n".join(described), "")
         yield from _items(_facts(metric, text))
         yield ""
-        meanings = _meanings(text.get("Args", [])) | {AVERAGE.name: AVERAGED}
+        meanings = _meanings(text.get("Args", [])) | {
+            "average": f"{'; '.join(AVERAGED[word] for word in metric.averages)}."
+        }
         if metric.cutoff != "refused" or metric.parameters:
             yield from ("| parameter | default | meaning |", "|---|---|---|")
             if metric.cutoff != "refused":

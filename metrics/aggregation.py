@@ -3,6 +3,7 @@
 A figure is `backward(Σ weight · forward(value) / Σ weight)`: with the identity both ways a mean, with square and square
 root a root mean square, with logarithm and exponential a geometric mean. Both sums are linear in the queries, so that a
 resample of the queries is a matrix product. A figure that is no mean on any scale is made of several; see `moments`.
+One that no sums over queries make, as it compares pairs of different queries, is linearised; see `LINEARISED`.
 
 The means are sums over pairs divided by the number of pairs, and sums over queries of what each query adds: a resample
 of the queries has its own, and its figure is exactly that of its pairs. A variance is the mean of squares less the
@@ -25,15 +26,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Floats, divide, sum_down
+from rankledger.metrics.block import Floats, divide
 from rankledger.metrics.catalogue import Attention, CatalogueBlock, Lists, Sparse
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import Binning, RatingsBlock, binned, in_one_column, precision_area, roc_area
 
 __all__ = [
+    "CALIBRATION_ERROR",
     "EFFECTIVE_SHARE",
     "EXPLAINED_VARIANCE",
     "GEOMETRIC_MEAN",
     "GROUPS",
+    "LINEARISED",
     "MEAN",
     "MOMENTS",
     "RATIO",
@@ -44,6 +47,11 @@ __all__ = [
     "delete_a_group_error",
     "moments",
     "origins",
+    "pooled_auc",
+    "pooled_calibration_error",
+    "pooled_moments",
+    "pooled_pr_auc",
+    "pseudo_values",
     "unchanged",
 ]
 
@@ -82,6 +90,17 @@ def _slope_of_root(means: Floats) -> Floats:
 MEAN = Aggregation(forward=unchanged, backward=unchanged, slope=np.ones_like)
 ROOT_MEAN_SQUARE = Aggregation(forward=np.square, backward=np.sqrt, slope=_slope_of_root)
 GEOMETRIC_MEAN = Aggregation(forward=_floored_logarithm, backward=np.exp, slope=np.exp)
+LINEARISED = Aggregation(forward=unchanged, backward=unchanged, slope=np.ones_like)
+"""Of a figure that is the mean of what `pseudo_values` gives: over all queries exactly, over a resample to the
+first order. Over some of the queries it is not theirs, so there is no figure of a slice."""
+
+
+def _sum_of_gaps(means: Floats) -> Floats:
+    gaps: Floats = np.abs(means).sum(axis=0, keepdims=True)
+    return gaps
+
+
+CALIBRATION_ERROR = Aggregation(forward=unchanged, backward=_sum_of_gaps, slope=np.sign)
 
 
 def contributions(
@@ -127,7 +146,57 @@ def moments(block: RatingsBlock, origins: tuple[float, float]) -> Floats:
     ratings = np.where(padded, 0.0, block.ratings - origins[0])
     moved = np.where(padded, 0.0, errors - origins[1])
     terms = (ratings, ratings**2, moved, moved**2, errors**2)
-    return np.stack([divide(sum_down(each), block.n_pairs) for each in terms])
+    return np.stack([block.mean(each) for each in terms])
+
+
+def pooled_moments(blocks: Sequence[RatingsBlock]) -> Floats:
+    """(5, Q): the `moments` of all queries of a dataset, from origins in the midst of its pairs."""
+    found = origins(blocks)
+    return np.concatenate([moments(block, found) for block in blocks], axis=1)
+
+
+def pooled_auc(blocks: Sequence[RatingsBlock], *, rel: float = 1) -> Floats:
+    """(1, Q): the `pseudo_values` of the `auc` of all pairs."""
+    return pseudo_values(blocks, lambda pairs: roc_area(pairs, rel))
+
+
+def pooled_pr_auc(blocks: Sequence[RatingsBlock], *, rel: float = 1) -> Floats:
+    """(1, Q): the `pseudo_values` of the `pr_auc` of all pairs."""
+    return pseudo_values(blocks, lambda pairs: precision_area(pairs, rel))
+
+
+def pooled_calibration_error(
+    blocks: Sequence[RatingsBlock], *, bins: float = 15, binning: Binning = "width", rel: float = 1
+) -> Floats:
+    """(bins, Q): of each query the sum of label - prediction in each bin of all pairs, over the weight of its pairs."""
+    pairs, queries = in_one_column(blocks)
+    codes, gaps = binned(pairs, bins, binning, rel)
+    weight, n_bins = _pair_weight(blocks), int(bins)
+    cells = n_bins * queries + codes[:, 0]
+    sums = np.bincount(cells, (gaps * pairs.pair_weights)[:, 0], n_bins * len(weight)).astype(np.float64)
+    return divide(sums.reshape(-1, n_bins).T, weight)
+
+
+def pseudo_values(blocks: Sequence[RatingsBlock], influence: Callable[[RatingsBlock], tuple[Floats, Floats]]) -> Floats:
+    """(1, Q): numbers whose mean, weighted by the queries' pairs, is a figure of all pairs.
+
+    Where queries are weighed otherwise, as in a resample, their mean moves as the figure does, to the first order.
+
+    Args:
+        blocks: all queries of a dataset.
+        influence: gives the figure of one query, (1,), and how much it moves with the weight of each of its pairs,
+            (P, 1), times that weight, which sums to 0.
+    """
+    pairs, queries = in_one_column(blocks)
+    figure, pulls = influence(pairs)
+    weight = _pair_weight(blocks)
+    of_queries: Floats = np.bincount(queries, pulls[:, 0], len(weight)).astype(np.float64)
+    return (figure + divide(of_queries * weight.sum(), weight))[np.newaxis]
+
+
+def _pair_weight(blocks: Sequence[RatingsBlock]) -> Floats:
+    """(Q,): what the pairs of each query weigh together."""
+    return np.concatenate([block.weight for block in blocks])
 
 
 def _middle(values: Sequence[Floats]) -> float:

@@ -20,12 +20,12 @@ __all__ = [
     "WARPREC",
 ]
 
+_AREA_OF_USERS = "over the whole catalogue there, and with one negative too many: `auc(average=%s)`"
 _AUC = "it needs a score for every document of the catalogue; bpref compares the judged ones that were retrieved"
 _CATEGORIES = "it is of the categories of a list, which no file here names; entropy@# is of documents"
 _CLUSTERS = "it needs groups of queries or documents, which no file here names; leave it out"
 _CURVE = "it is a curve; iprec(recall=0.5) is a point of it, and ap11 its mean"
 _FALL_OUT = "there a share of the documents with a target, here of the catalogue"
-_PROBABILITIES = "it needs probabilities of clicks, which no file here holds; leave it out"
 _FEATURES = "it takes features of documents for subtopics; strec@# takes judgments by subtopic"
 _BINARY = "there every relevant document gains 1, as in `ndcg(gain=binary)@10`"
 _INTERACTIONS = "there a query counts as often as it consumed the document"
@@ -54,12 +54,14 @@ MLFLOW = {
 SKLEARN = {
     "dcg_score": _is("dcg"),
     "ndcg_score": _is("ndcg"),
-    "average_precision_score": _is("ap", said="documents with equal scores are one step there"),
+    "average_precision_score": _is("ap", said="equal scores are one step there, as in `pr_auc` of labels"),
     "label_ranking_average_precision_score": _is("ap", said="the worst order of equal scores there"),
     "top_k_accuracy_score": _is("success"),
     **_ERRORS,
     "explained_variance_score": _is("explained_variance"),
-    "roc_auc_score": _no(_AUC),
+    "roc_auc_score": _is("auc"),
+    "log_loss": _is("log_loss"),
+    "brier_score_loss": _is("brier"),
     "coverage_error": _no("it is the depth at which all relevant documents were seen; leave it out"),
     "label_ranking_loss": _no("it is a share of pairs in the wrong order; kendall_distance@# counts them"),
 }
@@ -76,7 +78,13 @@ TORCHMETRICS = {
     **_all("RetrievalHitRate retrieval_hit_rate", _is("success")),
     **_all("RetrievalRPrecision retrieval_r_precision", _is("rprec")),
     **_all("RetrievalFallOut retrieval_fall_out", _is("fallout", said=_FALL_OUT)),
-    **_all("RetrievalAUROC retrieval_auroc", _no(_AUC)),
+    **_all("RetrievalAUROC retrieval_auroc", _is("auc(average=query)", said="0 there for a query without positives")),
+    **_all("BinaryAUROC binary_auroc", _is("auc")),
+    **_all("BinaryAveragePrecision binary_average_precision", _is("pr_auc")),
+    **_all(
+        "BinaryCalibrationError binary_calibration_error",
+        _is("calibration_error", said="there a bin has its lower end, not its upper one", n_bins="bins"),
+    ),
     **_all("RetrievalPrecisionRecallCurve retrieval_precision_recall_curve", _no(_CURVE)),
     "RetrievalRecallAtFixedPrecision": _no("it is a point of a curve; iprec(recall=0.5) is one the other way round"),
 }
@@ -102,8 +110,9 @@ RECBOLE = {
     "ShannonEntropy": _no("RecBole divides it by the documents recommended, WarpRec does not; entropy@# is in bits"),
     "shannonentropy": _no("RecBole divides it by the documents recommended; entropy@# is itself, in bits"),
     **_all("TailPercentage tailpercentage", _is("tail_share(tail=0.1,of=documents)")),
-    **_all("AUC auc GAUC gauc", _no(_AUC)),
-    **_all("LogLoss logloss", _no(_PROBABILITIES)),
+    **_all("AUC auc", _is("auc")),
+    **_all("GAUC gauc", _is("auc(average=impressions)", said="weighted by positives there: `auc(average=positives)`")),
+    **_all("LogLoss logloss", _is("log_loss")),
 }
 
 CORNAC = {
@@ -117,7 +126,7 @@ CORNAC = {
     "MAE": _is("mae"),
     "MSE": _is("mse"),
     "RMSE": _is("rmse"),
-    "AUC": _no(_AUC),
+    "AUC": _is("auc", said="of each user over the whole catalogue there: `auc(average=query)`"),
     "NCRR": _no("it sums 1 / rank over all relevant documents; rr@# takes the first, ndcg@# discounts less"),
 }
 
@@ -185,7 +194,9 @@ _ELLIOT_AND_WARPREC = {  # of Elliot and its successor WarpRec
     "Recall": _is("r"),
     "MRR": _is("rr"),
     "MAR": _is("mar@10"),
-    **_all("AUC GAUC LAUC", _no(_AUC)),
+    "AUC": _is("auc", said=_AREA_OF_USERS % "positives"),
+    "GAUC": _is("auc(average=impressions)", said=_AREA_OF_USERS % "query"),
+    "LAUC": _is("lauc@10", said="there positives below rank k gain nothing, and it divides by min(P, k)"),
     "ItemCoverage": _is("item_coverage", said=_COUNT),
     "UserCoverage": _is("user_coverage", said=_COUNT),
     "UserCoverageAtN": _no("it counts the queries with full lists; num_ret is the length of each"),

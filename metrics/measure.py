@@ -22,7 +22,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from rankledger.metrics.aggregation import MEAN, Aggregation
+from rankledger.metrics.aggregation import LINEARISED, MEAN, Aggregation
 from rankledger.metrics.agreement import Ranked, RankingsBlock
 from rankledger.metrics.aliases import ALIASES, translate
 from rankledger.metrics.block import JudgedBlock
@@ -31,6 +31,7 @@ from rankledger.metrics.conventions import Profile
 from rankledger.metrics.instructions import OutputsBlock
 from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.metric import Metric, MetricError, Parameter
+from rankledger.metrics.pairs import RatingsBlock
 from rankledger.metrics.registry import METRICS
 from rankledger.metrics.ties import has_expectation
 
@@ -39,7 +40,6 @@ __all__ = ["Measure", "Value", "external_measure"]
 Value = float | int | str | tuple[int, ...]
 
 _EXACT = 2.0**53  # beyond it a whole number stays a double: NumPy takes no greater integers than 64 bits hold
-
 _LONGEST = 1_000  # characters: patterns take time by the square of them
 
 _SHAPE = re.compile(r"\s*(?P<name>[^\s(@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoffs>[^()@]*))?\s*")
@@ -148,19 +148,29 @@ class Measure:
         return f"{name}{given}{'' if self.k is None else f'_at_{self.k}'}"
 
     @property
-    def pooled(self) -> bool:
-        """Whether the figure is made of sums over all pairs or rows of the dataset, and is no mean of queries."""
-        return self.parameters.get("average") == "pooled"
+    def average(self) -> str:
+        """Which figure over queries is reported, of ratings and logs; empty where there is but one."""
+        return str(self.parameters["average"]) if self.metric.input in ("ratings", "logs") else ""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether queries weigh as much as their pairs or rows: the figure is made of sums, and no mean of queries."""
+        return self.average not in ("", "query")
 
     @property
     def moments(self) -> Callable[..., Any] | None:
         """The function that gives what each query adds to a pooled figure; None if queries are averaged."""
-        return self.metric.moments if self.pooled else None
+        return self.metric.moments if self.average == "pooled" else None
 
     @property
     def aggregation(self) -> Aggregation:
         """The scale on which queries are averaged: the metric's, but plain for a mean of the queries' own figures."""
-        return MEAN if self.metric.input in ("ratings", "logs") and not self.pooled else self.metric.aggregation
+        return self.metric.aggregation if self.average in ("", "pooled") else MEAN
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether it has a figure of some of the queries; not if its sums are of all of them alone."""
+        return self.aggregation is not LINEARISED
 
     @property
     def parameters(self) -> Mapping[str, Any]:
@@ -310,6 +320,8 @@ def _call(measure: Measure, n_documents: int) -> None:
     elif measure.metric.input == "logs":
         columns = dict.fromkeys(measure.metric.columns, np.zeros(0))
         measure.metric.function(LogBlock(0, np.zeros(0, np.int64), columns, np.zeros(0, np.int64)), **arguments)
+    elif measure.metric.input == "ratings":
+        measure.metric.function(RatingsBlock(np.array([""], dtype=object), grades, grades, grades[0]), **arguments)
 
 
 def _suggestion(shape: re.Match[str]) -> str:

@@ -16,10 +16,10 @@ from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Lists
 from rankledger.metrics.instructions import OutputsBlock
 from rankledger.metrics.logged import LogBlock
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import RatingsBlock
 from rankledger.metrics.terms import Terms
 
-__all__ = ["AVERAGE", "Metric", "MetricError", "Need", "Parameter"]
+__all__ = ["Metric", "MetricError", "Need", "Parameter"]
 
 Need = Literal["documents", "interactions", "subtopics", "cluster"]
 Input = Literal["judged", "catalogue", "rankings", "outputs", "ratings", "logs", "scores"]
@@ -58,9 +58,6 @@ class Parameter:
         return self.default is inspect.Parameter.empty
 
 
-AVERAGE = Parameter("average", Literal["pooled", "query"], "pooled")
-
-
 @dataclass(frozen=True)
 class Metric:
     """A metric: a function of a block, and what its figures mean.
@@ -75,9 +72,10 @@ class Metric:
             cluster has one score, that of the query it is worst for, and stands at the cluster's first query.
         columns: what a log must have beside its queries.
         aggregation: the scale on which queries are averaged; for ratings and logs, on which pooled ones are.
+        averages: of ratings and logs, which figures over queries there are; the first is the default.
         moments: gives the (S, Q) means of each query that a pooled figure is made of, where it is none of the queries'
-            own figures; takes a block, and of ratings the origins of all the dataset's.
-        sums: names those means.
+            own figures; takes a block, or of ratings all blocks of the dataset, and the parameters.
+        sums: names those means; of a metric with bins they are numbered instead.
         undefined: what an undefined query does to the mean: `convention` leaves it to the conventions, `skip` leaves it
             out, for a 0 would read as a perfect or a neutral score.
         additive: whether each document's term depends on its own rank and grade alone, and nothing that is added or
@@ -96,6 +94,7 @@ class Metric:
     needs: tuple[Need, ...] = ()
     columns: tuple[str, ...] = ()
     aggregation: Aggregation = MEAN
+    averages: tuple[str, ...] = ("pooled", "query")
     moments: Callable[..., Any] | None = None
     sums: tuple[str, ...] = ("numerator",)
     undefined: Literal["convention", "skip"] = "convention"
@@ -133,7 +132,9 @@ class Metric:
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters a measure may name, in the function's order; the cutoff `k` is not one of them."""
         own = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
-        return own | ({"average": AVERAGE} if self.input in ("ratings", "logs") else {})
+        if self.input not in ("ratings", "logs"):
+            return own
+        return own | {"average": Parameter("average", Literal[self.averages], self.averages[0])}
 
     @property
     def has_terms(self) -> bool:

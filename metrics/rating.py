@@ -3,36 +3,17 @@
 A query's own figure is what each function returns. Which figure over queries is reported is the `average` of the
 measure: `pooled` is that of all pairs, whoever's they are: for errors the mean in which a query weighs as much as it
 has pairs, for `r2` and `explained_variance` made of the `moments` of all queries; `query` is the mean of the queries'
-own figures.
+own figures. Where pairs have weights, sums over pairs are weighted, and a query weighs as much as its pairs together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import numpy.typing as npt
 
-from rankledger.metrics.block import Floats, divide, sum_down
+from rankledger.metrics.block import Floats, divide
+from rankledger.metrics.pairs import RatingsBlock, absolute_errors, squared_errors
 
-__all__ = ["RatingsBlock", "explained_variance", "mae", "mse", "r2", "rmse"]
-
-
-@dataclass(frozen=True, eq=False)
-class RatingsBlock:
-    """The rating pairs of Q queries, at most P each.
-
-    Attributes:
-        query_ids: (Q,) the queries' ids, str.
-        ratings: (P, Q) what each query (user) rated, NaN where padded.
-        predictions: (P, Q) what the model predicted for the same pair, NaN where padded.
-        n_pairs: (Q,) pairs that have both.
-    """
-
-    query_ids: npt.NDArray[np.object_]
-    ratings: Floats
-    predictions: Floats
-    n_pairs: Floats
+__all__ = ["explained_variance", "mae", "mse", "r2", "rmse"]
 
 
 def mae(block: RatingsBlock) -> Floats:
@@ -46,7 +27,7 @@ def mae(block: RatingsBlock) -> Floats:
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
     """
-    return divide(sum_down(np.abs(_errors(block))), block.n_pairs)
+    return block.mean(absolute_errors(block))
 
 
 def mse(block: RatingsBlock) -> Floats:
@@ -60,7 +41,7 @@ def mse(block: RatingsBlock) -> Floats:
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
     """
-    return divide(sum_down(_errors(block) ** 2), block.n_pairs)
+    return block.mean(squared_errors(block))
 
 
 def rmse(block: RatingsBlock) -> Floats:
@@ -92,7 +73,7 @@ def r2(block: RatingsBlock) -> Floats:
     Reference:
         Wright 1921, Correlation and causation, Journal of Agricultural Research 20; scikit-learn `r2_score`.
     """
-    return 1.0 - divide(sum_down(_errors(block) ** 2), _squared_deviations(block, block.ratings))
+    return 1.0 - divide(block.sum(squared_errors(block)), _squared_deviations(block, block.ratings))
 
 
 def explained_variance(block: RatingsBlock) -> Floats:
@@ -114,11 +95,7 @@ def explained_variance(block: RatingsBlock) -> Floats:
 
 def _squared_deviations(block: RatingsBlock, values: Floats) -> Floats:
     """(Q,): the sum of squared deviations from the query's mean; exactly 0 where all its values are equal."""
-    mean = divide(sum_down(np.where(np.isnan(values), 0.0, values)), block.n_pairs)
+    mean = block.mean(np.where(np.isnan(values), 0.0, values))
     deviations = np.where(np.isnan(values), 0.0, values - mean)
     equal = np.fmax.reduce(values, axis=0) == np.fmin.reduce(values, axis=0)
-    return np.where(equal, 0.0, sum_down(deviations**2))
-
-
-def _errors(block: RatingsBlock) -> Floats:
-    return np.where(np.isnan(block.ratings), 0.0, block.predictions - block.ratings)
+    return np.where(equal, 0.0, block.sum(deviations**2))

@@ -22,6 +22,7 @@ from rankledger.metrics import (
     exposure,
     gain,
     instructions,
+    labelled,
     logged,
     parity,
     ranking,
@@ -31,13 +32,18 @@ from rankledger.metrics import (
     sets,
 )
 from rankledger.metrics.aggregation import (
+    CALIBRATION_ERROR,
     EXPLAINED_VARIANCE,
     GEOMETRIC_MEAN,
+    LINEARISED,
     MEAN,
     MOMENTS,
     R_SQUARED,
     ROOT_MEAN_SQUARE,
-    moments,
+    pooled_auc,
+    pooled_calibration_error,
+    pooled_moments,
+    pooled_pr_auc,
 )
 from rankledger.metrics.metric import Metric, Need
 
@@ -57,10 +63,12 @@ PATIENT = {"p": ("attention", "geometric")}
 CONSUMED: tuple[Need, ...] = ("documents", "interactions")
 WEIGHTED = ("clicked", "weight")
 TEAMS = ("clicked", "team", "impression_id")
+PER_QUERY = ("query", "impressions", "positives")
 
 _number = partial(Metric, range=COUNT, direction="neither", additive=True)
 _error = partial(Metric, range=COUNT, direction="lower", undefined="skip")
-_fit = partial(Metric, range=(-INF, 1), moments=moments, sums=MOMENTS, undefined="skip")
+_fit = partial(Metric, range=(-INF, 1), moments=pooled_moments, sums=MOMENTS, undefined="skip")
+_area = partial(Metric, averages=("pooled", *PER_QUERY), aggregation=LINEARISED, undefined="skip")
 _of_cluster = partial(Metric, needs=("cluster",), undefined="skip")
 _consumption = partial(Metric, needs=("interactions",), undefined="skip")
 
@@ -232,6 +240,19 @@ _TABLE = (
     _log("dr", logged.dr, "Doubly robust estimate", (*WEIGHTED, "expected", "predicted"), (-INF, INF)),
     _log("ess", logged.ess, "Effective share of the sample", ("weight",), direction="neither"),
     _log("interleaving", logged.interleaving, "Interleaving preference", TEAMS, (-0.5, 0.5)),
+    _area("auc", labelled.auc, "Area under the ROC curve", moments=pooled_auc),
+    Metric("lauc", labelled.lauc, "Limited area under the ROC curve", averages=PER_QUERY, undefined="skip"),
+    _area("pr_auc", labelled.pr_auc, "Area under the precision-recall curve", moments=pooled_pr_auc),
+    _error("log_loss", labelled.log_loss, "Logarithmic loss"),
+    _error("brier", labelled.brier, "Brier score", range=(0, 1)),
+    _error(
+        "calibration_error",
+        labelled.calibration_error,
+        "Expected calibration error",
+        range=(0, 1),
+        aggregation=CALIBRATION_ERROR,
+        moments=pooled_calibration_error,
+    ),
 )
 
 METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _TABLE})

@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rankledger.metrics import conventional_scores
-from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure, Value
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import RatingsBlock, absolute_errors, log_losses, squared_errors, squared_gaps
 from rankledger.metrics.terms import Terms
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.explanation import (
@@ -31,9 +31,18 @@ from rankledger.pipeline.types.explanation import (
 )
 from rankledger.pipeline.types.joined import QueryList
 
-__all__ = ["compare", "explain", "outcome"]
+__all__ = ["PAIR_TERMS", "compare", "explain", "outcome"]
 
-_ERRORS: Mapping[str, Any] = MappingProxyType({"mae": np.abs, "mse": np.square, "rmse": np.square})
+PAIR_TERMS: Mapping[str, Callable[..., Floats]] = MappingProxyType(
+    {
+        "mae": absolute_errors,
+        "mse": squared_errors,
+        "rmse": squared_errors,
+        "log_loss": log_losses,
+        "brier": squared_gaps,
+    }
+)
+"""The metrics that are a mean over the pairs of a query, and what each pair adds to it."""
 
 
 def explain(query: QueryList, measure: Measure, profile: Profile, *, dataset: str, model: str) -> Explanation:
@@ -168,13 +177,16 @@ def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[ScoreTerm], *,
 
 
 def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
-    """The parts of an explanation of a query's rating errors."""
-    assert isinstance(query.block, RatingsBlock)
-    n_pairs = len(query.retrieved)
-    rated, predicted = query.block.ratings[:n_pairs], query.block.predictions[:n_pairs]
-    errors = predicted - rated
-    factors = {"rating": rated, "prediction": predicted, "error": errors}
-    terms = Terms(_ERRORS[measure.metric.name](errors), factors)
+    """The parts of an explanation of a query's errors: what each pair adds, times its weight if it has one."""
+    block, n_pairs, arguments = query.block, len(query.retrieved), measure.arguments(query.max_grade)
+    assert isinstance(block, RatingsBlock)
+    factors = {"rating": block.ratings, "prediction": block.predictions, "error": block.predictions - block.ratings}
+    if "rel" in arguments:
+        factors = {"label": (block.ratings >= arguments["rel"]).astype(np.float64), "prediction": block.predictions}
+    if block.weights is not None:
+        factors |= {"weight": block.weights}
+    added = PAIR_TERMS[measure.metric.name](block, **arguments) * block.pair_weights
+    terms = Terms(added[:n_pairs], {name: values[:n_pairs] for name, values in factors.items()})
     return {
         "documents": tuple(
             _term(terms, row, rank=None, ties=None, doc_id=doc_id, grade=None)
@@ -187,7 +199,7 @@ def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
             total=float(terms.terms.cumsum()[-1]) if n_pairs else 0.0,
             rest=None,
             scale=1.0,
-            divisor=float(n_pairs),
+            divisor=float(block.weight[0]),
             root=measure.metric.name == "rmse",
         ),
     }

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics import conventional_scores
-from rankledger.metrics.aggregation import delete_a_group_error, origins
+from rankledger.metrics.aggregation import delete_a_group_error
 from rankledger.metrics.agreement import RankingsBlock
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock
@@ -25,7 +25,7 @@ from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.instructions import OutputsBlock
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import MetricError
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import RatingsBlock, positive_weight
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Joined, OnDemand, OutputKey, Replicate, model_of
@@ -60,15 +60,16 @@ def score(
     per_query = {name: tuple(m for m in found if m.metric.per == "query") for name, found in measures.items()}
     inputs = {key: _inputs(key, joined, per_query[key[0]]) for key in joined}
     places = [
-        (dataset, blocks, place, asked, joined[dataset, model].max_grade)
+        (dataset, model, blocks, place, asked, joined[dataset, model].max_grade)
         for (dataset, model), own in inputs.items()
         for asked, blocks in own
         for place in range(len(blocks))
     ]
 
     def call(number: int) -> tuple[str, Block, tuple[Measure, ...], Profile, float]:
-        dataset, blocks, place, asked, max_grade = places[number]
-        return dataset, blocks[place], asked, profile, max_grade
+        dataset, model, blocks, place, asked, max_grade = places[number]
+        name = f"{dataset}: {model_of((dataset, model))[1]}" if isinstance(blocks[place], RatingsBlock) else dataset
+        return name, blocks[place], asked, profile, max_grade
 
     found = workers.each("Scoring", _score_block, OnDemand(call, len(places)), unit="blocks")
     values = {key: _gathered(len(joined[key].query_ids), per_query[key[0]], own, found) for key, own in inputs.items()}
@@ -88,7 +89,7 @@ def score(
             figures={m: _figure_of(m, task)(task.catalogue) for m in of_set[dataset]},
             figure_errors={m: errors[dataset, model, m] for m in of_set[dataset]},
             missing=task.missing,
-            moments={m: _moments(m.moments, task) for m in per_query[dataset] if m.moments is not None},
+            moments=_moments(task, per_query[dataset]),
             replicate="" if isinstance(model, str) else model.name,
             failed=values[dataset, model][1],
         )
@@ -170,7 +171,7 @@ _BlockScores: TypeAlias = tuple[Floats, Mapping[Measure, str]]
 
 
 def _score_block(
-    dataset: str, block: Block, measures: tuple[Measure, ...], profile: Profile, max_grade: float
+    name: str, block: Block, measures: tuple[Measure, ...], profile: Profile, max_grade: float
 ) -> _BlockScores:
     values = np.empty((len(measures), _n_queries(block)))
     failed: dict[Measure, str] = {}
@@ -187,7 +188,7 @@ def _score_block(
         except MetricError as error:
             values[row], failed[measure] = np.nan, str(error)
         except ValueError as error:
-            raise InputError(f"{dataset}: {measure}: {error}") from None
+            raise InputError(f"{name}: {measure}: {error}") from None
     return values, failed
 
 
@@ -200,20 +201,27 @@ def _n_queries(block: Block) -> int:
 
 
 def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
-    """(M, Q): a query's pairs where the measure is pooled, else 1."""
-    ones = np.ones(len(task.query_ids))
-    if not any(measure.pooled for measure in measures):
-        return np.broadcast_to(1.0, (len(measures), len(ones)))  # a single number: scores are large
-    n_pairs = np.concatenate([block.n_pairs for block in task.blocks if isinstance(block, RatingsBlock)])
-    rows = [n_pairs if measure.pooled else ones for measure in measures]
-    return np.array(rows).reshape(len(measures), len(ones))
+    """(M, Q): what a query's pairs weigh where the measure is weighted by them, else 1."""
+    shape = len(measures), len(task.query_ids)
+    if not any(measure.weighted for measure in measures):
+        return np.broadcast_to(1.0, shape)  # a single number: scores are large
+    blocks = _rated(task)
+    return np.array([np.concatenate([_weight(block, measure) for block in blocks]) for measure in measures])
 
 
-def _moments(moments: Callable[..., Floats], task: Joined) -> Floats:
-    """(S, Q)."""
-    blocks = [block for block in task.blocks if isinstance(block, RatingsBlock)]
-    found = origins(blocks)
-    return np.concatenate([moments(block, found) for block in blocks], axis=1)
+def _weight(block: RatingsBlock, measure: Measure) -> Floats:
+    if measure.average == "positives":
+        return positive_weight(block, rel=measure.parameters["rel"])
+    return block.weight if measure.weighted else np.ones_like(block.weight)
+
+
+def _rated(task: Joined) -> list[RatingsBlock]:
+    return [block for block in task.blocks if isinstance(block, RatingsBlock)]
+
+
+def _moments(task: Joined, measures: Sequence[Measure]) -> dict[Measure, Floats]:
+    """(S, Q) of each pooled measure whose figure is made of such."""
+    return {m: m.moments(_rated(task), **m.arguments(task.max_grade)) for m in measures if m.moments is not None}
 
 
 def _figure_of(measure: Measure, task: Joined) -> Callable[[CatalogueBlock | None], float]:
@@ -263,14 +271,14 @@ def average_replicates(replicates: Sequence[Scores]) -> Scores:
     first = replicates[0]
     if len(replicates) == 1:
         return replace(first, replicate="", replicates=(first,))
-    pooled = any(measure.pooled for measure in first.measures)
+    weighted = any(measure.weighted for measure in first.measures)
     shape = (len(replicates), *first.weights.shape)
-    weights = np.stack([own.weights for own in replicates]) if pooled else np.broadcast_to(1.0, shape)
+    weights = np.stack([own.weights for own in replicates]) if weighted else np.broadcast_to(1.0, shape)
     bounds = [own.tie_bounds for own in replicates if own.tie_bounds is not None]
     return replace(
         first,
         values=_averaged(first.measures, np.stack([own.values for own in replicates]), weights),
-        weights=weights.mean(axis=0) if pooled else weights[0],
+        weights=weights.mean(axis=0) if weighted else weights[0],
         figures={key: float(np.mean([own.figures[key] for own in replicates])) for key in first.figures},
         figure_errors={
             key: float(np.mean([own.figure_errors[key] for own in replicates])) for key in first.figure_errors
@@ -289,7 +297,7 @@ def _averaged(measures: Sequence[Measure], values: Floats, weights: Floats) -> F
     """(M, Q): the mean of (R, M, Q) values, NaN where one is; where nothing weighs, all weigh alike."""
     rows = []
     for row, measure in enumerate(measures):
-        own = weights[:, row] if measure.pooled else np.ones_like(values[:, row])
+        own = weights[:, row] if measure.weighted else np.ones_like(values[:, row])
         own = np.where(own.sum(axis=0) > 0, own, 1.0)
         means = (measure.aggregation.forward(values[:, row]) * own).sum(axis=0) / own.sum(axis=0)
         rows.append(measure.aggregation.backward(means[np.newaxis])[0])

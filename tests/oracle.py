@@ -524,6 +524,61 @@ def explained_variance(ratings: Sequence[float], predictions: Sequence[float]) -
     )
 
 
+def auc(labels: Sequence[float], scores: Sequence[float], *, rel: float = 1) -> float:
+    """The share of pairs of a positive and a negative that are in the right order; equal scores are half of one."""
+    pairs = [
+        1.0 if mine > other else 0.5 if mine == other else 0.0
+        for mine, label in zip(scores, labels, strict=True)
+        for other, none in zip(scores, labels, strict=True)
+        if label >= rel > none
+    ]
+    return sum(pairs) / len(pairs) if pairs else NAN
+
+
+def lauc(labels: Sequence[float], scores: Sequence[float], *, k: int, rel: float = 1) -> float:
+    """The same where all that is not among the k highest scores is equal."""
+    highest = sorted(scores, reverse=True)[:k]
+    return auc(labels, [score if score in highest else -math.inf for score in scores], rel=rel)
+
+
+def pr_auc(labels: Sequence[float], scores: Sequence[float], *, rel: float = 1) -> float:
+    """The precision at each threshold times the recall that it adds."""
+    n_positive, area, recall = sum(label >= rel for label in labels), 0.0, 0.0
+    for threshold in sorted(set(scores), reverse=True) if n_positive else ():
+        found = [label >= rel for label, score in zip(labels, scores, strict=True) if score >= threshold]
+        area += (sum(found) / n_positive - recall) * sum(found) / len(found)
+        recall = sum(found) / n_positive
+    return area if n_positive else NAN
+
+
+def log_loss(labels: Sequence[float], scores: Sequence[float], *, rel: float = 1) -> float:
+    """The mean of -ln of the probability that was given to what happened."""
+    least = 2.0**-52
+    likely = [min(max(score, least), 1 - least) for score in scores]
+    losses = [-math.log(p if label >= rel else 1 - p) for label, p in zip(labels, likely, strict=True)]
+    return sum(losses) / len(losses) if losses else NAN
+
+
+def brier(labels: Sequence[float], scores: Sequence[float], *, rel: float = 1) -> float:
+    """The mean squared error of the probability, which was to be 1 or 0."""
+    return mse([float(label >= rel) for label in labels], scores)
+
+
+def calibration_error(
+    labels: Sequence[float], scores: Sequence[float], *, bins: int = 15, binning: str = "width", rel: float = 1
+) -> float:
+    """The distance of mean score and share of positives in each bin, weighted by its size."""
+    together: dict[int, list[float]] = {}
+    for label, score in zip(labels, scores, strict=True):
+        if binning == "width":
+            place = sum(score > edge / bins for edge in range(1, bins))
+        else:
+            below = sum(other < score for other in scores) + sum(other == score for other in scores) / 2
+            place = math.floor(bins * below / len(scores))
+        together.setdefault(place, []).append((label >= rel) - score)
+    return sum(abs(sum(gaps)) for gaps in together.values()) / len(labels) if labels else NAN
+
+
 def item_coverage(found: PlainCatalogue, *, k: int | None = None) -> float:
     """The share of the catalogue that stands in any list."""
     lists, n_documents = found.lists, found.n_documents
@@ -1021,7 +1076,11 @@ def p_mrr(documents: Sequence[str], changed: Sequence[str], original: Sequence[s
 RANKINGS_ORACLE: Mapping[str, Callable[..., Any]] = {"rbo": rbo}
 OUTPUTS_ORACLE: Mapping[str, Callable[..., Any]] = {"p_mrr": p_mrr}
 RATINGS_ORACLE: Mapping[str, Callable[..., Any]] = {
-    function.__name__: function for function in (mae, mse, rmse, r2, explained_variance)
+    function.__name__: function
+    for function in (
+        *(mae, mse, rmse, r2, explained_variance),
+        *(auc, lauc, pr_auc, log_loss, brier, calibration_error),
+    )
 }
 
 

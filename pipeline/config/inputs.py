@@ -44,8 +44,8 @@ class _Formats:
 FormatName: TypeAlias = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$"), _Formats]
 """A format, built in or of an installed package; whether there is such a one is asked when a config is planned."""
 
-_OF_RANKINGS = ("subtopics", "relevant", "exclude", "exclude_self", "seen")
-_OF_OTHERS = (*_OF_RANKINGS, "documents", "interactions", "suites", "duplicates")
+_OF_RANKINGS = ("subtopics", "exclude", "exclude_self", "seen")
+_OF_OTHERS = (*_OF_RANKINGS, "relevant", "documents", "interactions", "suites", "duplicates")
 _IDLE = {  # the keys that have no effect on datasets with these, and what they have no effect on
     "ratings": (_OF_RANKINGS, "ratings"),
     "scores": (_OF_OTHERS, "external scores"),
@@ -138,10 +138,12 @@ class DatasetDefaults(Section):
     """Whether judgments are by subtopic, as `alpha_ndcg` needs them: (query, subtopic, document, relevance)."""
 
     relevant: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """The lowest grade that makes a document relevant: `rel` of measures that do not set it; by default 1."""
+    """The lowest grade that makes a document relevant, or rating that makes a label positive: `rel` of measures that do
+    not set it; by default 1."""
 
     ratings: File | None = None
-    """Ratings to predict: (query, document, rating)."""
+    """Ratings to predict, or labels such as clicks: (query, document, rating). If `columns` names a `weight`, too, it
+    is what each pair weighs, 0 or more."""
 
     scores: dict[ScoreName, Score] | None = Field(None, min_length=1)
     """External scores of queries in the models' outputs: `{faithfulness: higher, latency: lower}`. They are the
@@ -214,6 +216,8 @@ class Dataset(DatasetDefaults):
         idle = [key for key in keys if getattr(self, key) != fields[key].default]
         if idle:
             raise ValueError(f"`{idle[0]}` has no effect on {kind}; remove it")
+        if self.judgments is not None and "weight" in {**self.columns, **self.judgments.columns}:
+            raise ValueError("the column `weight` has no effect on judgments; remove it")
         if self.seen != "count" and self.interactions is None:
             raise ValueError("`seen` is about `interactions`, and there are none; add them")
         return self

@@ -207,7 +207,7 @@ def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> N
 
 def _check_sums(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
     """Find scores that would be taken for a sum of a pooled measure, as `rmse.denominator` in the table of scores."""
-    pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if measure.pooled)
+    pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if measure.weighted)
     for dataset in datasets:
         for name in planning.config.datasets[dataset.name].scores or ():
             for measure in pooled:

@@ -77,7 +77,7 @@ class _GatePlanner:
         tasks = self._tasks(datasets, models, measures, against)
         if self.settled and n_findings == len(self.planning.findings):
             self._check_left_out(tasks, against)
-            self._check_slices(tasks)
+            self._check_slices(tasks, measures)
         return PlannedGate(
             gate.name,
             gate.kind,
@@ -193,7 +193,11 @@ class _GatePlanner:
         if not tasks and self.gate.models == self.gate.datasets == (EVERYTHING,):
             self.planning.find(self.path, f"no model is judged: {wanted}")
 
-    def _check_slices(self, tasks: Sequence[tuple[str, str]]) -> None:
+    def _check_slices(self, tasks: Sequence[tuple[str, str]], measures: Sequence[Measure]) -> None:
+        unsliced = [measure for measure in measures if not measure.has_slices]
+        if unsliced and self.gate.slices:
+            message = f"{unsliced[0]} is one figure of all pairs and has none in a slice; write average=impressions"
+            self.planning.find(self._at("slices"), message)
         for position, column in enumerate(self.gate.slices):
             for name in dict.fromkeys(task[0] for task in tasks):
                 known = self.datasets[name].slices

@@ -179,6 +179,7 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
         raise InputError(f"{rows.path}: relevance {rows.values[row]:g} ({rows.place(row)}) is negative; fix it")
     files, remarks = {role: rows.files}, [*rows.remarks]
     indexed = index_judgments(rows, keep_first=source.keep_first)
+    indexed = replace(indexed, weights=_weights(source, rows))
     rows = indexed.rows  # those that were read are let go
     groups = Groups()
     documents = interactions = None
@@ -211,6 +212,16 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
     catalogue = known.with_judged(indexed) if source.judged_documents else known
     excluded = index_pairs(indexed, pairs)
     return DatasetInput(source.kind, indexed, catalogue, files, groups, excluded, tuple(dict.fromkeys(remarks)))
+
+
+def _weights(source: DatasetSource, rows: Rows) -> npt.NDArray[np.floating] | None:
+    """(N,) what each row of the ratings weighs: their file is read again, and its rows stand in the same order."""
+    if source.kind != "ratings" or source.judgments is None or "weight" not in source.judgments.columns:
+        return None
+    found = readers.read_weights(source.judgments)
+    if found.files != rows.files:
+        raise InputError(f"{rows.path}: changed while it was read; evaluate again when it is complete")
+    return found.values
 
 
 def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> DatasetInput:
@@ -461,7 +472,11 @@ class SingleQuery:
 
     @cached_property
     def _judgments(self) -> Judgments:
-        return index_judgments(_cut_out(self.dataset.judgments.rows, self.query_id), keep_first=self.keep_first)
+        judged = self.dataset.judgments
+        own = index_judgments(_cut_out(judged.rows, self.query_id), keep_first=self.keep_first)
+        if judged.weights is None:
+            return own
+        return replace(own, weights=judged.weights[_rows_of(judged.rows, self.query_id)])
 
 
 def _rows_of(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Conventions
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import RatingsBlock
 from rankledger.pipeline.data.judgments import (
     Hashes,
     Judgments,
@@ -322,12 +322,14 @@ def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | N
     order = np.lexsort((hash_pairs(predictions, np.zeros_like(places))[rows], queries))
     rows, rating_rows = rows[order], rating_rows[order]
     n_queries = len(judgments.query_ids)
-    n_pairs = np.bincount(queries, minlength=n_queries)
+    n_pairs, own = np.bincount(queries, minlength=n_queries), judgments.weights
     blocks = []
     for span, pairs in spans(n_pairs, n_pairs, _cells):
         ratings = _pad(judgments.grades[rating_rows[pairs]], n_pairs[span], np.nan)
         predicted = _pad(predictions.values[rows[pairs]], n_pairs[span], np.nan)
-        blocks.append(RatingsBlock(judgments.query_ids[span], ratings, predicted, n_pairs[span].astype(np.float64)))
+        weights = None if own is None else _pad(own[rating_rows[pairs]], n_pairs[span], 0.0)
+        sizes = n_pairs[span].astype(np.float64)
+        blocks.append(RatingsBlock(judgments.query_ids[span], ratings, predicted, sizes, weights))
     quality = Quality(
         n_rows=len(hashes),
         n_unjudged_queries=int((places >= n_queries).sum()),

@@ -220,6 +220,7 @@ class Judgments:
         sizes: (Q,) how many it has, those that do not count included.
         index: all pairs that count; None if they are so many that each part of an output is given its own.
         subtopics: the grades by subtopic, where documents are judged for subtopics.
+        weights: (N,) what each rating weighs; None if all weigh 1.
     """
 
     rows: Rows
@@ -232,6 +233,7 @@ class Judgments:
     sizes: Ints
     index: PairIndex | None = None
     subtopics: Subtopics | None = None
+    weights: npt.NDArray[np.floating] | None = None
 
     @property
     def kept(self) -> Ints:

@@ -66,6 +66,7 @@ __all__ = [
     "read_query_texts",
     "read_ranking",
     "read_ratings",
+    "read_weights",
     "take_ranking",
 ]
 
@@ -78,6 +79,7 @@ _RANKING = Kind(("query_id", "doc_id"), "score", ("query_id", "Q0", "doc_id", "r
 _RANKS = Kind(_RANKING.ids, "rank", _RANKING.trec)
 _RATINGS = Kind(("query_id", "doc_id"), "rating")
 _PREDICTIONS = Kind(("query_id", "doc_id"), "prediction")
+_WEIGHTS = Kind(("query_id", "doc_id"), "weight")
 _INTERACTIONS = Kind(("query_id", "doc_id"), None)
 _QUERIES = Kind(("query_id",), None)
 _DOCUMENTS = Kind(("doc_id",), None)
@@ -259,6 +261,11 @@ def read_ratings(source: Source | str) -> Rows:
     return _read_rows(source, _RATINGS)
 
 
+def read_weights(source: Source | str) -> Rows:
+    """What the pairs of a file of ratings weigh: (query_id, doc_id, weight). Errors are those of `read_judgments`."""
+    return _read_rows(source, _WEIGHTS)
+
+
 def read_predictions(source: Source | str) -> Rows:
     """A model's predicted ratings: (query_id, doc_id, prediction). Errors are those of `read_judgments`."""
     return _read_rows(source, _PREDICTIONS)
@@ -427,6 +434,9 @@ def _odd_value(rows: Rows, kind: Kind) -> _OddValue | None:
     if kind in (_RATINGS, _PREDICTIONS) and np.abs(rows.values).max() > _GREATEST_RATING:
         row = int(np.abs(rows.values).argmax())
         return _OddValue(row, float(rows.values[row]), "has no square in doubles")
+    if kind == _WEIGHTS and rows.values.min() < 0:
+        row = int(np.argmax(rows.values < 0))
+        return _OddValue(row, float(rows.values[row]), "is negative")
     return None
 
 

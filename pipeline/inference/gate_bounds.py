@@ -145,7 +145,7 @@ def small_slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Meas
 
 
 def _asked_slices(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> Iterator[tuple[str, int]]:
-    for name in sample.slices:
+    for name in sample.slices_of(measure):
         if any(name.startswith(f"{column}=") for column in gate.slices):
             yield name, sample.figure(model, measure, name).n_clusters
 

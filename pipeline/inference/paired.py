@@ -230,7 +230,9 @@ def _asked(sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collectio
         for model, baseline in pairs
         for name in sample.slices
         for measure in measures
-        if (model, measure) in sample.contributions and (baseline, measure) in sample.contributions
+        if name in sample.slices_of(measure)
+        and (model, measure) in sample.contributions
+        and (baseline, measure) in sample.contributions
     ]
 
 

@@ -160,17 +160,21 @@ class Contributions:
         make: gives the numerators of some queries, (S, q).
         n_sums: S.
         denominators: (Q,); 0 where the query does not count.
+        values: (Q,) the queries' own scores.
     """
 
     measure: Measure
     make: Callable[[Where], Floats]
     n_sums: int
     denominators: Floats
+    values: Floats | None = None
 
     @classmethod
-    def of(cls, measure: Measure, numerators: Floats, denominators: Floats) -> Contributions:
+    def of(
+        cls, measure: Measure, numerators: Floats, denominators: Floats, values: Floats | None = None
+    ) -> Contributions:
         """What (S, Q) numerators and (Q,) denominators add."""
-        return cls(measure, lambda queries: numerators[:, queries], len(numerators), denominators)
+        return cls(measure, lambda queries: numerators[:, queries], len(numerators), denominators, values)
 
     @property
     def numerators(self) -> Floats:
@@ -185,18 +189,22 @@ class Contributions:
     @property
     def scores(self) -> Floats:
         """(Q,): the score of each query; NaN where it does not count."""
+        if self.values is not None and not self.measure.has_slices:  # its sums are of pairs of other queries, too
+            return np.where(self.counted, self.values, np.nan)
         scores: Floats = self.measure.aggregation.backward(divide(self.numerators, self.denominators))[0]
         return scores
 
     def ratio(self, queries: Bools | None, clusters: Clusters | None) -> Ratio:
         """The figure over these queries, all of them for None, as sums over clusters."""
         denominators = self.denominators if queries is None else self.denominators * queries
+        if not self.measure.has_slices and not np.array_equal(denominators, self.denominators):
+            denominators = np.zeros_like(denominators)  # there is no figure of some of the queries
         largest = 1
         if clusters is not None:
             denominators = _added_up(denominators, clusters, int(clusters.max()) + 1)
             largest = int(np.bincount(clusters).max())
         least, greatest = self.measure.metric.range
-        plain = self.measure.aggregation is MEAN and not self.measure.pooled
+        plain = self.measure.aggregation is MEAN and not self.measure.weighted
         bounded = plain and math.isfinite(least) and math.isfinite(greatest)
         bound = largest * max(abs(least), abs(greatest)) if bounded else 0.0
         return Ratio(self.measure.aggregation, self.make, self.n_sums, denominators, bound, queries, clusters)
@@ -225,8 +233,8 @@ def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conv
     if np.array_equal(numerators, means):
         numerators = means  # the scores are not held twice
     elif numerators.shape[1] > MANY_CLUSTERS:
-        return Contributions(measure, lambda queries: make(queries)[0], len(means), denominators[0])
-    return Contributions.of(measure, numerators, denominators[0])
+        return Contributions(measure, lambda queries: make(queries)[0], len(means), denominators[0], values)
+    return Contributions.of(measure, numerators, denominators[0], values)
 
 
 def _added_up(values: Floats, clusters: Clusters, n_clusters: int) -> Floats:

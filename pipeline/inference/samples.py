@@ -143,7 +143,7 @@ class Sample:
         self._conventions = conventions
         self._query_ids = results[0].query_ids
         self._settings = settings
-        self._sliced = {(scores.key, measure) for scores in results for measure in scores.measures}
+        self._sliced = {(own.key, measure) for own in results for measure in own.measures if measure.has_slices}
         masks = {name: self._clusters_in(mask) for name, mask in self.slices.items()}
         self.slicings = SlicedClusters.share({name: mask for name, mask in masks.items() if mask is not None})
         self._whole = SlicedClusters.share({ALL: np.ones(self.n_clusters, dtype=bool)})
@@ -184,6 +184,10 @@ class Sample:
                 yield block
         finally:
             self._coming.clear()  # which cancels it
+
+    def slices_of(self, measure: Measure) -> tuple[str, ...]:
+        """The slices in which the measure has a figure, `all` first."""
+        return tuple(self.slices) if measure.has_slices else (ALL,)
 
     def windows(self, n_figures: int) -> Iterator[Sample]:
         """This sample with some of its resamples at a time, as many as leave room for those of so many figures."""

@@ -475,7 +475,7 @@ def changed_slices(
     changes = before - after if measure.metric.direction == "lower" else after - before
     if not groups.columns or not np.nan_to_num(changes).any():
         return (), ""
-    if measure.aggregation is not MEAN or measure.pooled:
+    if measure.aggregation is not MEAN or measure.weighted:
         return (), f"{dataset}: no slices were searched, for {measure} is no mean over queries"
     n_permutations = int(np.clip(_MOST_PERMUTED // len(changes), _FEWEST_PERMUTATIONS, _PERMUTATIONS))
     settings = Settings(n_permutations, rule.seed, rule.workers)

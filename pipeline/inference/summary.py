@@ -76,7 +76,7 @@ def estimate(
             for scores in (own for own in results if measure in own.measures):
                 row = scores.measures.index(measure)
                 undefined = np.isnan(np.atleast_2d(scores.moments.get(measure, scores.values[row]))[0])
-                for name in sample.slices:
+                for name in sample.slices_of(measure):
                     lines[scores.key, name, measure] = _line(sample, scores, row, name, undefined, conventions, rule)
             if meanwhile is not None:
                 meanwhile([measure])  # while the influences of its figures are kept
@@ -87,7 +87,9 @@ def _in_order(
     sample: Sample, scores: Scores, lines: Mapping[tuple[ModelKey, str, Measure], Estimate]
 ) -> Iterator[Estimate]:
     for name in sample.slices:
-        yield from (lines[scores.key, name, measure] for measure in scores.measures)
+        yield from (
+            lines[scores.key, name, measure] for measure in scores.measures if name in sample.slices_of(measure)
+        )
         if name == ALL:
             yield from _figures(scores, sample.n_clusters)
 

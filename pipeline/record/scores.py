@@ -275,9 +275,17 @@ def _naming_file(path: Path) -> Iterator[None]:
 def _columns(measure: Measure) -> list[str]:
     """The column of the scores, and those of the sums that a pooled figure is made of."""
     name = str(measure)
-    if not measure.pooled:
+    if not measure.weighted:
         return [name]
-    return [name, *(f"{name}.{numerator}" for numerator in measure.metric.sums), f"{name}.denominator"]
+    return [name, *(f"{name}.{numerator}" for numerator in _sums(measure)), f"{name}.denominator"]
+
+
+def _sums(measure: Measure) -> tuple[str, ...]:
+    """What the numerators of a figure are called; those of bins have numbers."""
+    if measure.moments is None:
+        return ("numerator",)
+    places = range(1, int(measure.parameters.get("bins", 0)) + 1)
+    return tuple(f"bin_{place}" for place in places) or measure.metric.sums
 
 
 def _table(result: Scores, schema: pa.Schema) -> pa.Table:
@@ -313,14 +321,14 @@ def _stacked(rows: Sequence[Floats], n_queries: int) -> Floats:
 
 def _all_weights(table: pa.Table, measures: Sequence[Measure]) -> Floats:
     """(M, Q): a single number where no measure is pooled, as scores are large."""
-    if any(measure.pooled for measure in measures):
+    if any(measure.weighted for measure in measures):
         return _stacked([_weights(table, measure) for measure in measures], table.num_rows)
     return np.broadcast_to(1.0, (len(measures), table.num_rows))
 
 
 def _weights(table: pa.Table, measure: Measure) -> Floats:
     """(Q,)."""
-    return _numbers(table, f"{measure}.denominator") if measure.pooled else np.ones(table.num_rows)
+    return _numbers(table, f"{measure}.denominator") if measure.weighted else np.ones(table.num_rows)
 
 
 def _missing(table: pa.Table) -> Bools:
@@ -336,7 +344,7 @@ def _query_ids(table: pa.Table) -> npt.NDArray[np.object_]:
 def _means(table: pa.Table, measure: Measure) -> Floats:
     """(S, Q): the means whose products with the weights are the sums that were written, NaN if there is no pair."""
     weights = _weights(table, measure)
-    sums = np.stack([_numbers(table, f"{measure}.{moment}") for moment in measure.metric.sums])
+    sums = np.stack([_numbers(table, f"{measure}.{name}") for name in _sums(measure)])
     means = divide(sums, weights)
     # Where a sum is a power of two the quotient may be off by its last bit, and equal outputs must stay equal.
     for neighbour in (np.nextafter(means, -np.inf), np.nextafter(means, np.inf)):

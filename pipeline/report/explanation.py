@@ -271,8 +271,8 @@ def _in_the_mean(explanation: Explanation) -> Iterator[str]:
         if conventions.missing_queries == "skip" and not explanation.n_retrieved:
             rule = "missing_queries: skip"
         yield f"it is left out of the mean ({rule})"
-    elif measure.pooled:
-        yield f"in the mean it weighs as much as it has pairs, {explanation.n_retrieved:,}"
+    elif measure.weighted:
+        yield f"in the mean it weighs as much as its pairs, {number(explanation.sum.divisor or 0.0)}"
 
 
 def _left_out(explanation: Explanation) -> Iterator[str]:

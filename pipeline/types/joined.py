@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.block import Bools, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import RatingsBlock
 
 if TYPE_CHECKING:
     import pyarrow as pa

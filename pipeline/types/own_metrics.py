@@ -19,7 +19,7 @@ from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUAR
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.metric import Metric, MetricError, Need, Parameter
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import RatingsBlock
 from rankledger.metrics.terms import Terms, from_terms
 from rankledger.pipeline.support.own_code import CodePlace, OwnCode, divert_output, load_code, reason_of
 from rankledger.pipeline.types.manifest import RecordedMetric, RecordedParameter

@@ -19,7 +19,7 @@ from rankledger.pipeline.config.paths import WORDS
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, kind_of
 from rankledger.pipeline.config.values import suggestion
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery
-from rankledger.pipeline.explain import compare
+from rankledger.pipeline.explain import PAIR_TERMS, compare
 from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_score
@@ -297,8 +297,8 @@ def _choose_measure(text: str, profile: Profile, own: Mapping[str, Metric]) -> M
         raise InputError(f"{measure} uses more than judgments and ranks; it cannot be explained")
     if measure.metric.code and not (measure.metric.input == "judged" and measure.metric.has_terms):
         raise InputError(f"{measure} has no terms to explain: its function is not made with from_terms")
-    if measure.metric.moments is not None:
-        raise InputError(f"{measure} is not a sum over the pairs of a query; explain mae, mse or rmse")
+    if measure.metric.input == "ratings" and measure.metric.name not in PAIR_TERMS:
+        raise InputError(f"{measure} is not a sum over the pairs of a query; explain {', '.join(PAIR_TERMS)}")
     return measure
 
 

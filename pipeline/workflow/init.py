@@ -231,6 +231,11 @@ def _of_ratings(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draf
         ("rmse", "root of the mean squared error; the first measure leads"),
         ("mae", "mean absolute error"),
     ]
+    if set(_rows(chosen).values) <= {0, 1}:
+        draft.measures = [
+            ("auc", "area under the ROC curve of all pairs; the first measure leads"),
+            ("auc(average=impressions)", "the same of each query, weighted by its pairs"),
+        ]
     return draft
 
 
@@ -428,7 +433,7 @@ def _gate_lines(draft: _Draft) -> Iterator[str]:
     """Examples, without effect until the signs before them are removed."""
     measure = draft.measures[0][0] if draft.measures else _first_score(draft)
     *_, candidate = [model for model in draft.outputs if model != _baseline(draft)] or [_baseline(draft)]
-    limit = "at_most: 1.0" if draft.kind == "ratings" else "at_least: 0.3"
+    limit = "at_most: 1.0" if measure == "rmse" else "at_least: 0.3"
     yield "# Gates stop a release: `evaluate` exits with 1 if one fails, with 3 if the data cannot say. Remove the #."
     yield "# gates:"
     yield f"#   - {{name: floor, models: {_text(candidate)}, measure: {_text(measure)}, {limit}}}"

@@ -114,8 +114,8 @@ def _scores(
     values = take(output.values)
     weights = np.broadcast_to(1.0, values.shape)
     if output.n_rows_of is not None:
-        is_pooled = np.array([[measure.pooled] for measure in dataset.measures])
-        weights = np.where(is_pooled, np.nan_to_num(take(output.n_rows_of)), 1.0)
+        is_weighted = np.array([[measure.weighted] for measure in dataset.measures])
+        weights = np.where(is_weighted, np.nan_to_num(take(output.n_rows_of)), 1.0)
     scores = Scores(
         dataset=dataset.name,
         model=task.model,
@@ -175,7 +175,7 @@ def _data_warnings(
     """What is likely wrong with the inputs, dataset by dataset: its relevance first, then its outputs."""
     for dataset in planned.datasets:
         own = datasets[dataset.name]
-        if dataset.kind == "rankings" and isinstance(own, DatasetInput):
+        if isinstance(own, DatasetInput):
             warning = rating_like_relevance(own.judgments, dataset.measures, dataset.relevant)
             if warning:
                 yield DataWarning(dataset.name, "", warning)

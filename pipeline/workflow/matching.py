@@ -202,6 +202,9 @@ def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence
     column_of = {query_id: column for column, query_id in enumerate(scores.query_ids.tolist())}
     columns = [column_of[query_id] for query_id in query_ids.tolist()]
     rows = [scores.measures.index(measure) for measure in measures]
+    moments = {measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures}
+    if len(columns) < len(scores.query_ids):
+        moments |= {measure: np.full_like(own, np.nan) for measure, own in moments.items() if not measure.has_slices}
     return replace(
         scores,
         query_ids=query_ids,
@@ -209,7 +212,7 @@ def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence
         values=scores.values[np.ix_(rows, columns)],
         weights=scores.weights[np.ix_(rows, columns)],
         missing=scores.missing[columns],
-        moments={measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures},
+        moments=moments,
         replicates=tuple(_only(replicate, query_ids, measures) for replicate in scores.replicates),
     )
 

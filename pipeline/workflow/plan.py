@@ -220,7 +220,8 @@ def _asked(match: Match, *, slices: bool) -> Iterator[_Asked]:
     groups = match.groups() if slices or match.after.planned.cluster else Groups()
     results, pairs = match.paired()
     sample = Sample(results, match.after.profile.conventions, groups, _UNSAMPLED)
-    asked = [Pair(*names, match.measures[0], own) for own in (sample.slices if slices else (ALL,)) for names in pairs]
+    named = sample.slices_of(match.measures[0]) if slices else (ALL,)
+    asked = [Pair(*names, match.measures[0], own) for own in named for names in pairs]
     for pair, difference in zip(asked, sample.differences(asked), strict=True):
         yield _Asked(match, pair.slice, pairs[pair.model, str(pair.baseline)], difference)
 

@@ -13,6 +13,7 @@ import pytest
 
 import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours
+from tests.agreement.labelled_cases import User, estimates, figures_of_users, has, labelled, labelled_users
 from tests.agreement.recorded_tool import RECBOLE, by_query
 from tests.agreement.relevance_matrices import Floats
 from tests.support.generated_data import Collection, write_config
@@ -191,3 +192,35 @@ def test_padding_and_division_in_the_catalogue_metrics():
 
     assert gini["giniindex@1"] == pytest.approx(0.8)
     assert entropy["shannonentropy@2"] == pytest.approx(log(2) / 2)
+
+
+def test_labelled_candidates_of_each_user(tmp_path):
+    """AUC of 300 users; LogLoss, which has no floor that matters here."""
+    users = labelled_users(45)
+    found = labelled(tmp_path, users, ["auc", "log_loss"], profile="recbole")
+    both = [place for place, user in enumerate(users) if has("auc", user.labels)]
+    rows = [(users[place].scores, users[place].labels) for place in both]
+    expected = RECBOLE("each_of_labels", ["AUC", "LogLoss"], rows)
+
+    assert len(both) > 200
+    theirs = zip(both, expected["AUC"], expected["LogLoss"], strict=True)
+    figures = {f"u{place:03d}": {"auc": area, "log_loss": loss} for place, area, loss in theirs}
+    assert_agree(figures_of_users(found, ["auc", "log_loss"]), figures, at_least=200)
+
+
+def test_users_are_weighted_by_positives(tmp_path):
+    """Its GAUC ranks all 30 items for each of 330 users, with equal scores; users of one class are left out."""
+    rng = np.random.default_rng(46)
+    predicted = rng.integers(0, 12, (330, 30)) / 8 - 1
+    labels = (rng.random((330, 30)) < rng.choice([0.05, 0.3, 0.7], (330, 1))).astype(int)
+    labels[::11] = 0
+    users = [User(row.tolist(), own.tolist(), [1] * 30) for row, own in zip(labels, predicted, strict=True)]
+    found = estimates(labelled(tmp_path, users, ["auc(average=positives)"], profile="recbole"))
+    padded = np.hstack([np.full((330, 1), -np.inf), predicted])
+    positive = [(row, item + 1) for row, item in zip(*map(list, np.nonzero(labels)), strict=True)]
+    kept = [row for row in range(330) if labels[row].any()]
+    pairs = [(kept.index(row), int(item)) for row, item in positive]
+
+    assert found["auc(average=positives)"] == pytest.approx(
+        RECBOLE("means", ["gauc"], [10], padded[kept], pairs)["gauc"], abs=1e-6
+    )

@@ -11,6 +11,7 @@ import pytest
 
 from rankledger.pipeline.support.errors import InputError
 from tests.agreement.cases import Case, assert_agree, ours
+from tests.agreement.labelled_cases import all_pairs, estimates, figures_of_users, has, labelled, labelled_users
 from tests.agreement.recorded_tool import TORCHMETRICS, by_query
 from tests.agreement.relevance_matrices import Floats, all_judged, columns, matrix_case
 
@@ -249,3 +250,38 @@ def test_grades_that_sum_to_0_are_not_nothing(tmp_path):
     assert one("ndcg", scores, targets) == 1.0
     assert TORCHMETRICS("mean", "RetrievalNormalizedDCG", scores, targets, [0, 0, 0]) == 0.0
     assert found["q"]["ndcg"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("measure", "function", "options"),
+    [
+        ("auc", "binary_auroc", {}),
+        ("pr_auc", "binary_average_precision", {}),
+        ("calibration_error", "binary_calibration_error", {}),
+        ("calibration_error(bins=7)", "binary_calibration_error", {"n_bins": 7}),
+    ],
+)
+def test_labelled_candidates_of_each_user(tmp_path, measure, function, options):
+    """300 users, no score at the edge of a bin: its bins have their lower ends, ours their upper ones."""
+    users = labelled_users(47)
+    found = figures_of_users(labelled(tmp_path, users, [measure], profile="torchmetrics"), [measure])
+    there = [place for place, user in enumerate(users) if has(measure, user.labels)]
+    rows = [(users[place].scores, users[place].labels) for place in there]
+    theirs = TORCHMETRICS("each_of_labels", function, rows, **options)
+    expected = {f"u{place:03d}": {measure: value} for place, value in zip(there, theirs, strict=True)}
+
+    assert_agree(found, expected, within=1e-6, at_least=200)
+
+
+def test_labelled_candidates_of_all_users(tmp_path):
+    """The same of all pairs at once."""
+    users = labelled_users(48)
+    functions = {"auc": "auroc", "pr_auc": "average_precision", "calibration_error": "calibration_error"}
+    found = estimates(labelled(tmp_path, users, [*functions], profile="torchmetrics"))
+    labels, predicted, _ = all_pairs(users)
+    expected = {
+        name: TORCHMETRICS("each_of_labels", f"binary_{function}", [(predicted, labels)])[0]
+        for name, function in functions.items()
+    }
+
+    assert found == pytest.approx(expected, abs=1e-6)

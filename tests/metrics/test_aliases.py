@@ -76,7 +76,7 @@ MLFLOW = """
 SKLEARN = """
     dcg_score(k=10) ndcg_score(k=10) average_precision_score label_ranking_average_precision_score
     top_k_accuracy_score(k=5) mean_absolute_error mean_squared_error root_mean_squared_error r2_score
-    explained_variance_score roc_auc_score coverage_error label_ranking_loss max_error
+    explained_variance_score roc_auc_score coverage_error label_ranking_loss max_error log_loss brier_score_loss
 """
 TORCHMETRICS = """
     RetrievalMAP RetrievalMAP(top_k=10) RetrievalMRR RetrievalNormalizedDCG(top_k=10) RetrievalPrecision(top_k=5)
@@ -84,7 +84,9 @@ TORCHMETRICS = """
     RetrievalRPrecision RetrievalAUROC RetrievalPrecisionRecallCurve RetrievalRecallAtFixedPrecision
     retrieval_average_precision(top_k=10) retrieval_reciprocal_rank retrieval_normalized_dcg(top_k=10)
     retrieval_precision(top_k=5,adaptive_k=True) retrieval_recall(top_k=5) retrieval_hit_rate(top_k=5)
-    retrieval_r_precision retrieval_fall_out retrieval_auroc retrieval_precision_recall_curve
+    retrieval_r_precision retrieval_fall_out retrieval_auroc retrieval_precision_recall_curve BinaryAUROC
+    BinaryAveragePrecision BinaryCalibrationError(n_bins=10) binary_auroc binary_average_precision
+    binary_calibration_error
 """
 KAGGLE = "MAP@7 apk@10 mapk@12 mapk(k=12)"
 RECBOLE = """
@@ -455,8 +457,7 @@ REFUSED = {
     "accuracy": "r@1",
     "p-MRR": "p_mrr(model={model}-og)",
     "nauc_ndcg_at_10_max": "confidence",
-    "LogLoss": "probabilities",
-    "AUC": "bpref",
+    "PartialAUC": "bpref",
     "ShannonEntropy@10": "entropy@10",
     "Gini@10": "gini@10",
     "NCRR@10": "rr@10",
@@ -611,7 +612,8 @@ SUGGESTIONS = {
     "oficial": "official",
     "nDCG(dcg='exp-log2'": None,
     "qqqqq@10": None,
-    "AUCC": None,
+    "AUCC": "auc",
+    "PartialAUCC": None,
 }
 
 

@@ -25,7 +25,7 @@ def test_a_given_score_is_a_measure():
     assert (dict(measure.parameters), measure.k, measure.metric.cutoff) == ({}, None, "refused")
     assert (measure.metric.input, measure.metric.per, measure.metric.undefined) == ("scores", "query", "skip")
     assert measure.aggregation is MEAN
-    assert not measure.pooled
+    assert not measure.weighted
 
 
 def test_a_given_score_is_any_number_and_the_higher_the_better_by_default():

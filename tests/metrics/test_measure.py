@@ -46,6 +46,7 @@ NUMBERS = {
     "continuation": floats(0, 1, exclude_min=True),
     "max_grade": floats(1, 100),
     "base": floats(1, 100, exclude_min=True),
+    "bins": st.integers(1, 100),
     "gamma": floats(0, 1, exclude_min=True),
     "t": floats(1, 100),
     "clip": floats(0, 1e6, exclude_min=True),
@@ -291,11 +292,15 @@ def test_arguments_give_the_greatest_grade_where_none_is_named():
 
 
 @pytest.mark.parametrize(
-    ("text", "pooled"), [("rmse", True), ("rmse(average=pooled)", True), ("rmse(average=query)", False), ("ap", False)]
+    ("text", "weighted"),
+    [
+        *(("rmse", True), ("rmse(average=pooled)", True), ("rmse(average=query)", False), ("ap", False)),
+        *(("auc", True), ("auc(average=impressions)", True), ("auc(average=query)", False), ("lauc@3", False)),
+    ],
 )
-def test_pooled(text, pooled):
-    """Rating errors are pooled over pairs unless the mean of the users' own is asked for; rankings never are."""
-    assert Measure.parse(text).pooled is pooled
+def test_weighted(text, weighted):
+    """Users weigh as much as their pairs unless the mean of their own figures is asked for; rankings have none."""
+    assert Measure.parse(text).weighted is weighted
 
 
 @pytest.mark.parametrize(

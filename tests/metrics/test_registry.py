@@ -20,6 +20,7 @@ from rankledger.metrics import (
     exposure,
     gain,
     instructions,
+    labelled,
     logged,
     parity,
     ranking,
@@ -29,9 +30,11 @@ from rankledger.metrics import (
     sets,
 )
 from rankledger.metrics.aggregation import (
+    CALIBRATION_ERROR,
     EFFECTIVE_SHARE,
     EXPLAINED_VARIANCE,
     GEOMETRIC_MEAN,
+    LINEARISED,
     MEAN,
     R_SQUARED,
     RATIO,
@@ -45,9 +48,10 @@ from rankledger.metrics.terms import Terms, from_terms
 from tests.support.each import each
 
 MODULES = (
-    *(agreement, blended, cascade, catalogue, counts, diversity, exposure, gain, instructions, logged),
+    *(agreement, blended, cascade, catalogue, counts, diversity, exposure, gain, instructions, labelled, logged),
     *(parity, ranking, rating, reading, recommendation, sets),
 )
+LABELLED = ("auc", "lauc", "pr_auc", "log_loss", "brier", "calibration_error")
 EVERY_METRIC = each("metric", METRICS)
 
 
@@ -166,7 +170,7 @@ NAMED = {
 
 
 def test_which_cutoffs_and_parameters_are_required():
-    """Six metrics need a cutoff; `f` needs its beta, `iprec` its recall, others a model or a column to be named."""
+    """Seven metrics need a cutoff; `f` needs its beta, `iprec` its recall, others a model or a column to be named."""
     required = {
         (name, parameter.name)
         for name, metric in METRICS.items()
@@ -175,7 +179,7 @@ def test_which_cutoffs_and_parameters_are_required():
     }
 
     assert {name for name, metric in METRICS.items() if metric.cutoff == "required"} == {
-        *("rp", "sdcg", "bpm", "p_ia", "mar", "nearly_err")
+        *("rp", "sdcg", "bpm", "p_ia", "mar", "nearly_err", "lauc")
     }
     assert required == {("f", "beta"), ("iprec", "recall"), ("rprec_mult", "factor"), *NAMED}
 
@@ -268,11 +272,15 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
         ("satisfied", "seconds"): 30,
         ("interleaving", "ties"): "count",
         ("snips_rbp", "p"): 0.8,
+        **{(name, "average"): "pooled" for name in LABELLED},
+        ("lauc", "average"): "query",
+        ("calibration_error", "bins"): 15,
+        ("calibration_error", "binning"): "width",
     }
 
 
 def test_a_document_is_relevant_from_grade_1_by_default():
-    """Every metric with a threshold has 1 as its default, those of gain for one gain; those of pairs have none."""
+    """Every metric with a threshold has 1 as its default, those of gain for one gain; rating errors have none."""
     with_threshold = {name for name, metric in METRICS.items() if "rel" in metric.parameters}
 
     assert all(METRICS[name].parameters["rel"].default == 1 for name in with_threshold)
@@ -284,6 +292,7 @@ def test_a_document_is_relevant_from_grade_1_by_default():
         *("nerr_ia", "nnrbp", "ap_ia", "p_ia", "kilt_rprec", "kilt_r", "paired_accuracy", "p_mrr"),
         *("mar", "fallout", "yaap", "epc", "efd"),
         *("awrf", "ee_l", "ee_d", "ee_r", "exposure_ratio", "reo", "pop_reo"),
+        *LABELLED,
     }
 
 
@@ -295,6 +304,7 @@ def test_directions():
         **dict.fromkeys(["fp", "fn", "kendall_distance", "mae", "mse", "rmse"], "lower"),
         **dict.fromkeys(["rbp_resid", "gini", "calibration", "fallout"], "lower"),
         **dict.fromkeys(["ee_l", "ee_d", "reo", "rsp", "pop_reo", "pop_rsp"], "lower"),
+        **dict.fromkeys(["log_loss", "brier", "calibration_error"], "lower"),
         **dict.fromkeys(["judged", "unjudged", "num_ret", "num_rel", "num_nonrel_judged_ret"], "neither"),
         **dict.fromkeys(["rbo", "popularity", "ess"], "neither"),
     }
@@ -310,6 +320,7 @@ def test_inputs():
         "rmse": "ratings",
         "r2": "ratings",
         "explained_variance": "ratings",
+        **dict.fromkeys(LABELLED, "ratings"),
         **dict.fromkeys(["item_coverage", "gini", "entropy", "personalization", "novelty", "popularity"], "catalogue"),
         **dict.fromkeys(["tail_share", "serendipity", "diversity", "calibration", "epc", "efd"], "catalogue"),
         **dict.fromkeys([*OF_GROUPS, "pop_reo", "pop_rsp"], "catalogue"),
@@ -323,7 +334,8 @@ def test_scales_of_aggregation():
     """Pooled RMSE is the root of a mean of squares, two means are geometric, others are made of several means."""
     scales = {"rmse": ROOT_MEAN_SQUARE, "gmap": GEOMETRIC_MEAN, "gm_bpref": GEOMETRIC_MEAN}
     of_logs = {**dict.fromkeys(["dwell", "satisfied", "snips", "interleaving"], RATIO), "ess": EFFECTIVE_SHARE}
-    several = {"r2": R_SQUARED, "explained_variance": EXPLAINED_VARIANCE, **of_logs}
+    of_labels = {"auc": LINEARISED, "pr_auc": LINEARISED, "calibration_error": CALIBRATION_ERROR}
+    several = {"r2": R_SQUARED, "explained_variance": EXPLAINED_VARIANCE, **of_logs, **of_labels}
     scales |= several
 
     for name, metric in METRICS.items():
@@ -354,6 +366,7 @@ def test_what_a_0_would_flatter_is_skipped():
         *("ctr", "dwell", "satisfied", "ips", "snips", "dr", "ess", "interleaving"),
         *("robustness", "paired_accuracy", "p_mrr"),
         *("awrf", "ee_l", "ee_d", "ee_r", "reo", "rsp", "pop_reo", "pop_rsp"),
+        *LABELLED,
     }
 
 

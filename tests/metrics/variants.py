@@ -200,6 +200,19 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "satisfied": _of_log("satisfied", "seconds=10"),
     **{name: _of_log(name, "clip=1.5") for name in ("ips", "snips", "dr", "ess")},
     "interleaving": _of_log("interleaving", "ties=skip", "ties=count"),
+    **{
+        name: (name, *(f"{name}(rel=3,average={word})" for word in ("pooled", "query", "impressions", "positives")))
+        for name in ("auc", "pr_auc")
+    },
+    "lauc": tuple(f"lauc(rel=3,average={word})@3" for word in ("query", "impressions", "positives")),
+    **{
+        name: (name, *(f"{name}(rel=3,average={word})" for word in ("pooled", "query")))
+        for name in ("log_loss", "brier")
+    },
+    "calibration_error": (
+        *("calibration_error", "calibration_error(bins=4,binning=width,rel=3,average=pooled)"),
+        "calibration_error(bins=3,binning=mass,rel=3,average=query)",
+    ),
     "explained_variance": tuple(f"explained_variance{words}" for words in ("", "(average=pooled)", "(average=query)")),
 }
 

@@ -721,7 +721,7 @@ def test_the_dataset_is_the_one_that_judges_the_query(config):
         ({"measure": "novelty@5"}, "novelty@5 uses more than judgments and ranks; it cannot be explained"),
         ({"measure": "p_mrr(model=dense)"}, "p_mrr(model=dense) uses more than judgments and ranks; it cannot be "),
         ({"measure": "robustness@5"}, "robustness@5 uses more than judgments and ranks; it cannot be explained"),
-        ({"measure": "r2"}, "r2 is not a sum over the pairs of a query; explain mae, mse or rmse"),
+        ({"measure": "r2"}, "r2 is not a sum over the pairs of a query; explain mae, mse, rmse, log_loss, brier"),
         ({"measure": "rmse", "under": "ranx"}, "rmse is for ratings, which no convention changes; remove --under"),
         ({"measure": "err(max_grade=2)"}, "web: err(max_grade=2): a judgment has grade "),
     ],

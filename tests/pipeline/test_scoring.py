@@ -13,7 +13,7 @@ from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import RatingsBlock
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers

@@ -16,7 +16,7 @@ import numpy as np
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.logged import LogBlock
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import RatingsBlock
 
 __all__ = [
     "ARRAYS",
@@ -224,13 +224,18 @@ def random_query(rng: np.random.Generator, grades: Sequence[float], *, depth: in
     return PlainQuery(tuple(ranking), missed, n_documents)
 
 
-def ratings_block(ratings: Sequence[Sequence[float]], predictions: Sequence[Sequence[float]]) -> RatingsBlock:
+def ratings_block(
+    ratings: Sequence[Sequence[float]],
+    predictions: Sequence[Sequence[float]],
+    weights: Sequence[Sequence[float]] | None = None,
+) -> RatingsBlock:
     """The block of rating pairs given one list per query."""
     return RatingsBlock(
         query_ids=_frozen(np.array([f"u{query}" for query in range(len(ratings))], dtype=object)),
         ratings=_columns(ratings, np.nan, 0),
         predictions=_columns(predictions, np.nan, 0),
         n_pairs=_vector([len(pairs) for pairs in ratings]),
+        weights=None if weights is None else _columns(weights, 0.0, 0),
     )
 
 

@@ -90,10 +90,10 @@ _MEANINGS = {
     },
     "relevance": {"grade", "judgment", "label", "qrel", "rating", "rel", "relevance", "score"},
     "score": {"distance", "pred", "prediction", "predictedscore", "score", "sim", "similarity"},
-    "rating": {"rating", "rui", "score", "stars"},
+    "rating": {"click", "clicked", "label", "rating", "rui", "score", "stars"},
     "rank": {"place", "pos", "position", "rank"},
     "subtopic": {"aspect", "intent", "subtopic"},
-    "prediction": {"est", "pred", "predictedrating", "prediction", "rating", "score"},
+    "prediction": {"ctr", "est", "pctr", "pred", "predictedrating", "prediction", "probability", "rating", "score"},
     "time": {"date", "text", "time", "timestamp", "title"},
 }
 

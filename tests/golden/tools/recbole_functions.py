@@ -132,5 +132,16 @@ def of_ratings(metrics: Sequence[str], predictions: Sequence[float], ratings: Se
     return _evaluated(_settings(metrics), found)
 
 
+def each_of_labels(
+    metrics: Sequence[str], rows: Sequence[tuple[Sequence[float], Sequence[int]]]
+) -> dict[str, list[float]]:
+    """What each metric class gives for each row of scores beside its row of labels, before it is rounded."""
+    classes = {name: metrics_dict[name.lower()](_settings([name])) for name in metrics}
+    return {
+        name: [float(metric.metric_info(np.array(scores), np.array(labels))) for scores, labels in rows]
+        for name, metric in classes.items()
+    }
+
+
 def _evaluated(settings: Settings, found: DataStruct) -> dict[str, float]:
     return {name: float(value) for name, value in Evaluator(settings).evaluate(found).items()}

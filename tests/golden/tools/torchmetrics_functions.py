@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torchmetrics import retrieval
+from torchmetrics.functional import classification
 from torchmetrics.functional import retrieval as functional
 
 Rows = Iterable[tuple[Sequence[float], Sequence[float]]]
@@ -15,6 +16,11 @@ Rows = Iterable[tuple[Sequence[float], Sequence[float]]]
 def each(name: str, rows: Rows, **arguments: Any) -> list[float]:
     """What a function gives for each row of scores beside its row of targets."""
     return [_short(getattr(functional, name)(*_tensors(*row), **arguments)) for row in rows]
+
+
+def each_of_labels(name: str, rows: Rows, **arguments: Any) -> list[float]:
+    """What a function of binary classification gives for each row of scores beside its row of labels."""
+    return [round(float(getattr(classification, name)(*_tensors(*row), **arguments)), 9) for row in rows]
 
 
 def curves(rows: Rows, max_k: int) -> dict[str, list[list[float]]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankledger.metrics.aggregation import origins
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.resampling import Contributions, contributions_of
@@ -25,8 +24,8 @@ def contributions(name):
         users = random_ratings(rng, 40)
         block = ratings_block([ratings for ratings, _ in users], [predictions for _, predictions in users])
         values = measure.metric.function(block)
-        weights = block.n_pairs if measure.pooled else weights
-        moments = {measure: measure.moments(block, origins([block]))} if measure.moments else {}
+        weights = block.n_pairs if measure.weighted else weights
+        moments = {measure: measure.moments([block])} if measure.moments else {}
     else:
         values = rng.beta(1, 2, 40)
         values[5] = np.nan

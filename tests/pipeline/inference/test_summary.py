@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.metrics.aggregation import origins
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.resampling import Settings
@@ -172,9 +171,7 @@ def test_a_figure_of_several_means_is_resampled_exactly(name):
     values = measure.metric.function(block)
     given = scores(values, measures=[name], weights=block.n_pairs)
 
-    (line,) = summarise(
-        dataclasses.replace(given, moments={measure: measure.moments(block, origins([block]))}), resamples=100
-    )
+    (line,) = summarise(dataclasses.replace(given, moments={measure: measure.moments([block])}), resamples=100)
 
     resamples = [np.repeat(np.arange(40), times.astype(int)) for times in drawn_counts(40, 100)]
     figures = []

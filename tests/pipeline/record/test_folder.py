@@ -60,7 +60,7 @@ def scores(dataset: str, model: str, **values: list[float]) -> Scores:
         measures=measures,
         values=np.array(list(values.values()), dtype=np.float64),
         weights=np.array(
-            [~(np.isnan(row) & m.pooled) for m, row in zip(measures, values.values(), strict=True)], float
+            [~(np.isnan(row) & m.weighted) for m, row in zip(measures, values.values(), strict=True)], float
         ),
         figures={},
         missing=np.zeros(n_queries, dtype=bool),

@@ -475,7 +475,7 @@ def test_pairs_of_ratings_have_no_ranks():
 
     assert "┃ document ┃ rating ┃ prediction ┃ error ┃ term ┃ sum ┃" in rows
     assert "│ a        │      4 │          2 │    -2 │    4 │   4 │" in rows
-    assert "in the mean it weighs as much as it has pairs, 1" in rows
+    assert "in the mean it weighs as much as its pairs, 1" in rows
     assert not any("conventions" in row or "not shown" in row for row in rows)
 
 

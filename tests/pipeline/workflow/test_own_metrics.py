@@ -121,7 +121,7 @@ def test_exact_means_over_ties_hold(config):
 def test_rating_errors_are_averaged_as_built_in_ones(tmp_path):
     """The mean absolute error, written again for ratings, is pooled over pairs as mae is."""
     source = """
-from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.pairs import RatingsBlock
 
 def error(block: RatingsBlock) -> Floats:
     '''Error.'''

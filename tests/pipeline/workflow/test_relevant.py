@@ -101,7 +101,6 @@ def test_it_may_be_a_default_of_all_datasets():
     [
         ({"judgments": "qrels.txt", "relevant": 0}, "datasets.d.relevant: found 0"),
         ({"judgments": "qrels.txt", "relevant": float("nan")}, "datasets.d.relevant: found nan"),
-        ({"ratings": "r.tsv", "relevant": 4}, "`relevant` has no effect on ratings; remove it"),
         ({"scores": {"s": "higher"}, "relevant": 4}, "`relevant` has no effect on external scores; remove it"),
     ],
 )

@@ -1,0 +1,154 @@
+"""Measures of labelled candidates: shown documents with a label, such as a click, and a score, such as its probability.
+
+They take the pairs of `rating`: the rating is the label, positive from `rel` on, and the prediction is the score. As
+there, a query's own figure is what a function returns, and `average` says which figure over queries is reported:
+`pooled` of all pairs, whoever's they are; `query`, the mean of the queries' own figures; or their mean weighted by
+`impressions`, what their pairs weigh, or `positives`, what their positive pairs weigh.
+
+A pooled area compares pairs of different queries, so that no sums over queries make it. Its `pseudo_values` do to the
+first order, which is how DeLong et al. 1988, doi:10.2307/2531595, find its variance, and Obuchowski 1997,
+doi:10.2307/2533958, that of clustered pairs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from rankledger.metrics.block import Floats, cut, divide, sum_down
+from rankledger.metrics.pairs import Binning, RatingsBlock, binned, log_losses, precision_area, roc_area, squared_gaps
+
+__all__ = ["auc", "brier", "calibration_error", "lauc", "log_loss", "pr_auc"]
+
+
+def auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
+    """Area under the ROC curve: how often a positive pair scores above a negative one; equal scores count half.
+
+    Formula: Σ over positives (negatives that score lower + ½ · negatives that score the same) / (P · N).
+
+    P and N are the positives and the negatives, or what they weigh. The mean weighted by impressions is known as GAUC;
+    RecBole's is weighted by positives.
+
+    Args:
+        rel: the least label that is positive.
+
+    Returns:
+        (Q,), in [0, 1], 0.5 for scores without information; NaN where all labels of the query are positive, or none is.
+
+    Reference:
+        Hanley & McNeil 1982, doi:10.1148/radiology.143.1.7063747; GAUC: Zhou et al. 2018, doi:10.1145/3219819.3219823.
+    """
+    return roc_area(block, rel)[0]
+
+
+def lauc(block: RatingsBlock, *, k: int, rel: float = 1) -> Floats:
+    """Limited AUC: the area under the ROC curve of the top k, continued by a straight line.
+
+    Formula: `auc`, where all documents below rank k score alike.
+
+    The line stands for the mean over all orders of what is below rank k. Documents with the score of rank k are in the
+    top k, too. Elliot and WarpRec have another LAUC: positives below rank k gain nothing, and it divides by min(P, k).
+
+    Args:
+        k: ranks that count.
+        rel: the least label that is positive.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where all labels of the query are positive, or none is.
+
+    Reference:
+        Schröder et al. 2011, Setting goals and choosing metrics for recommender system evaluations, UCERSTI 2.
+    """
+    least = -np.sort(-block.predictions, axis=0)[: int(cut(k))][-1:]  # NaN, below which nothing is, in shorter lists
+    return auc(replace(block, predictions=np.where(block.predictions < least, -np.inf, block.predictions)), rel=rel)
+
+
+def pr_auc(block: RatingsBlock, *, rel: float = 1) -> Floats:
+    """Area under the precision-recall curve, by steps: average precision, where equal scores are one step.
+
+    Formula: Σ over positives of the precision among the pairs that score at least as high / P.
+
+    The trapezoidal area is another, which is too high between far points of the curve.
+
+    Args:
+        rel: the least label that is positive.
+
+    Returns:
+        (Q,), in (0, 1], about P / (P + N) for scores without information; NaN where the query has no positive label.
+
+    Reference:
+        Davis & Goadrich 2006, doi:10.1145/1143844.1143874; scikit-learn `average_precision_score`.
+    """
+    return precision_area(block, rel)[0]
+
+
+def log_loss(block: RatingsBlock, *, rel: float = 1) -> Floats:
+    """Logarithmic loss (cross-entropy) of predicted probabilities.
+
+    Formula: mean of -ln(prediction) over positives and -ln(1 - prediction) over negatives.
+
+    Predictions within 2.2e-16 of 0 or 1 are taken for as far from them, as in scikit-learn.
+
+    Args:
+        rel: the least label that is positive.
+
+    Returns:
+        (Q,), in nats, 0 or more, lower is better; NaN where a query has no pair.
+
+    Raises:
+        ValueError: a prediction is not in [0, 1].
+
+    Reference:
+        Good 1952, doi:10.1111/j.2517-6161.1952.tb00104.x.
+    """
+    return block.mean(log_losses(block, rel=rel))
+
+
+def brier(block: RatingsBlock, *, rel: float = 1) -> Floats:
+    """Brier score: the mean squared error of predicted probabilities.
+
+    Formula: mean (prediction - label)², the label 1 for positives and 0 for negatives.
+
+    Args:
+        rel: the least label that is positive.
+
+    Returns:
+        (Q,), in [0, 1], lower is better; NaN where a query has no pair.
+
+    Raises:
+        ValueError: a prediction is not in [0, 1].
+
+    Reference:
+        Brier 1950, doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2.
+    """
+    return block.mean(squared_gaps(block, rel=rel))
+
+
+def calibration_error(block: RatingsBlock, *, bins: float = 15, binning: Binning = "width", rel: float = 1) -> Floats:
+    """Expected calibration error: how far the mean prediction of a bin is from its share of positives, over all bins.
+
+    Formula: Σ over bins |Σ over the bin's pairs (label - prediction)| / number of pairs.
+
+    It is biased upwards: even the true probabilities have an error in each bin by chance, together about
+    √(2 p (1 - p) · bins / (π · pairs)) for labels with the probability p. So compare models on the same pairs alone,
+    with few bins for few pairs; a query's own error is mostly that bias. `brier` and `log_loss` have none.
+
+    Args:
+        bins: into how many bins predictions are sorted.
+        binning: `width`, bins of equal width from 0 to 1, each with its upper end; or `mass`, of as many pairs each,
+            where equal predictions stay together. Pooled, they are bins of all pairs.
+        rel: the least label that is positive.
+
+    Returns:
+        (Q,), in [0, 1], lower is better; NaN where a query has no pair.
+
+    Raises:
+        ValueError: a prediction is not in [0, 1], or `bins` is not a whole number from 1.
+
+    Reference:
+        Guo et al. 2017, arXiv:1706.04599, equation 3; equal mass and the bias: Roelofs et al. 2022, arXiv:2012.08668.
+    """
+    codes, gaps = binned(block, bins, binning, rel)
+    sums = np.stack([block.sum(np.where(codes == place, gaps, 0.0)) for place in range(int(bins))])
+    return divide(sum_down(np.abs(sums)), block.weight)

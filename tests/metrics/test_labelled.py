@@ -1,0 +1,275 @@
+"""Measures of labelled candidates, worked by hand; and what a pooled area does when users are drawn again."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from rankledger.metrics.aggregation import (
+    CALIBRATION_ERROR,
+    pooled_auc,
+    pooled_calibration_error,
+    pooled_moments,
+    pooled_pr_auc,
+)
+from rankledger.metrics.labelled import auc, brier, calibration_error, lauc, log_loss, pr_auc
+from rankledger.metrics.pairs import RatingsBlock, positive_weight
+from rankledger.metrics.rating import mae, mse, r2, rmse
+from tests import oracle
+from tests.support.blocks import ratings_block
+
+# The first user clicked on the second and third of four, the second on one of two that score alike, the third on all.
+CLICKS = ratings_block(
+    ratings=[[0, 1, 1, 0], [1, 0], [1, 1], []], predictions=[[0.9, 0.8, 0.4, 0.2], [0.5, 0.5], [0.6, 0.1], []]
+)
+AREAS = {auc: pooled_auc, pr_auc: pooled_pr_auc}
+
+
+def users(seed: int, n_users: int = 60) -> RatingsBlock:
+    """Users with one to twelve pairs, some with a taste for clicking; a tenth of the scores are equal to others."""
+    rng = np.random.default_rng(seed)
+    labels, scores, weights = [], [], []
+    for size in rng.integers(1, 13, n_users):
+        likely = 1 / (1 + np.exp(-rng.normal() - rng.normal(size=size)))
+        labels.append(list((rng.random(size) < likely).astype(float)))
+        scores.append(list(np.clip(likely + rng.normal(0, 0.2, size), 0, 1).round(2)))
+        weights.append(list(rng.integers(1, 4, size).astype(float)))
+    return ratings_block(labels, scores, weights)
+
+
+def in_one(block: RatingsBlock, times: np.ndarray | None = None) -> RatingsBlock:
+    """All pairs as one user's, each user's weights so many times."""
+    there = ~np.isnan(block.ratings.T)
+    weights = block.pair_weights * (np.ones(there.shape[0]) if times is None else times)
+    columns = (list(own.T[there]) for own in (block.ratings, block.predictions, weights))
+    return ratings_block(*([column] for column in columns))
+
+
+def repeated(block: RatingsBlock) -> RatingsBlock:
+    """The block with each pair as often as it weighs, and no weights."""
+    columns = []
+    for own in (block.ratings, block.predictions):
+        pairs = zip(own.T, block.pair_weights.T, strict=True)
+        columns.append([list(np.repeat(values, times.astype(int))) for values, times in pairs])
+    return ratings_block(*columns)
+
+
+def test_area_under_the_roc_curve():
+    """0.8 and 0.4 are above 0.2, and below 0.9: 2 of 4; one pair that scores alike counts half; one class has none."""
+    np.testing.assert_allclose(auc(CLICKS), [1 / 2, 1 / 2, np.nan, np.nan])
+
+
+def test_limited_area():
+    """Cut at 1, 0.9 is above both clicks, and 0.2 is level with them: (½ + ½) / 4; at 2, 0.8 is above 0.2 and 0.4 level
+    with it: (1 + ½) / 4; at 3 nothing is level but 0.2 with itself, as without a cut.
+    """
+    found = [lauc(CLICKS, k=k)[0] for k in (1, 2, 3, 4, 9)]
+
+    np.testing.assert_allclose(found, [1 / 4, 3 / 8, 1 / 2, 1 / 2, 1 / 2])
+
+
+def test_scores_level_with_the_last_rank_are_inside():
+    """Of 0.9 0.5 0.5 0.1 two ranks hold three documents: the clicks 0.9 and 0.5 win 1 + 1 and ½ + 1 of 4 pairs."""
+    block = ratings_block(ratings=[[1, 1, 0, 0]], predictions=[[0.9, 0.5, 0.5, 0.1]])
+
+    np.testing.assert_allclose(lauc(block, k=2), [3.5 / 4])
+
+
+def test_area_under_the_precision_recall_curve():
+    """Precision 1/2 at 0.8 and 2/3 at 0.4, their mean 7/12; 1/2 where both score alike; 1 where all are clicked."""
+    np.testing.assert_allclose(pr_auc(CLICKS), [7 / 12, 1 / 2, 1, np.nan])
+
+
+def test_logarithmic_loss():
+    """-ln of 0.1, 0.8, 0.4 and 0.8; of 0.5 twice; and of 0.6 and 0.1."""
+    expected = [-math.log(0.1 * 0.8 * 0.4 * 0.8) / 4, math.log(2), -math.log(0.6 * 0.1) / 2, np.nan]
+
+    np.testing.assert_allclose(log_loss(CLICKS), expected)
+
+
+def test_certain_and_wrong():
+    """A probability of 0 for what happened is taken for 2**-52: 52 ln 2, and not infinite."""
+    block = ratings_block(ratings=[[1, 0]], predictions=[[0, 0]])
+
+    np.testing.assert_allclose(log_loss(block), [26 * math.log(2)])
+
+
+def test_brier_score():
+    """0.81 + 0.04 + 0.36 + 0.04 over four; 0.25; 0.16 and 0.81 over two."""
+    np.testing.assert_allclose(brier(CLICKS), [1.25 / 4, 0.25, 0.97 / 2, np.nan])
+
+
+def test_calibration_error_of_bins_of_equal_width():
+    """Two bins: 0.4 and 0.2 have 1 click and expect 0.6, 0.9 and 0.8 have 1 and expect 1.7: (0.4 + 0.7) / 4. The bin up
+    to 0.5 holds 0.5. One bin is the difference of the means, 2 clicks for 2.3.
+    """
+    np.testing.assert_allclose(calibration_error(CLICKS, bins=2)[:2], [1.1 / 4, 0])
+    np.testing.assert_allclose(calibration_error(CLICKS, bins=1)[:1], [0.3 / 4])
+
+
+def test_calibration_error_of_bins_of_equal_mass():
+    """Two bins of two pairs each, though all predictions are below 0.5; equal ones are never parted."""
+    block = ratings_block(ratings=[[1, 0, 0, 0], [1, 0, 0]], predictions=[[0.4, 0.3, 0.2, 0.1], [0.2, 0.2, 0.2]])
+
+    np.testing.assert_allclose(calibration_error(block, bins=2, binning="mass"), [(0.3 + 0.3) / 4, 0.4 / 3], atol=1e-15)
+
+
+def test_the_bias_of_calibration_errors():
+    """True probabilities of 1/2 have no error, but 10 bins of 1,000 labels have √(2/4 · 10 / (π · 1000)) = 0.0399."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(0, 2, (400, 1000)).astype(float)
+    scores = 0.5 + np.linspace(-1e-9, 1e-9, 1000)
+    block = ratings_block(labels, [scores] * 400)
+
+    assert calibration_error(block, bins=10, binning="mass").mean() == pytest.approx(0.0399, rel=0.05)
+
+
+def test_a_label_is_positive_from_rel():
+    """Stars are labels: from 4 on they are positive, and the scores say nothing of the others."""
+    stars = ratings_block(ratings=[[5, 4, 3, 1]], predictions=[[0.9, 0.3, 0.6, 0.1]])
+
+    assert auc(stars, rel=4).item() == 3 / 4
+    assert np.isnan(auc(stars)).all()
+    assert positive_weight(stars, rel=4).tolist() == [2]
+
+
+@pytest.mark.parametrize("metric", [log_loss, brier, calibration_error])
+def test_scores_that_are_no_probabilities_are_refused(metric):
+    """An area takes any scores, a loss says which one it cannot take."""
+    block = ratings_block(ratings=[[1, 0]], predictions=[[3.5, 0.5]])
+
+    assert auc(block).item() == 1
+    with pytest.raises(ValueError, match=r"takes probabilities, from 0 to 1, found the prediction 3\.5; scale them"):
+        metric(block)
+
+
+@pytest.mark.parametrize("bins", [0, 2.5])
+def test_bins_are_whole(bins):
+    """Neither no bin nor half a bin."""
+    with pytest.raises(ValueError, match=f"bins is a whole number from 1, found {bins:g}"):
+        calibration_error(CLICKS, bins=bins)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        *(auc, pr_auc, log_loss, brier, calibration_error, mae, mse, rmse, r2),
+        lambda block: calibration_error(block, binning="mass", bins=4),
+    ],
+)
+def test_a_weight_of_2_is_a_pair_twice(metric):
+    """Weights of 1 to 3 give what the pairs give that stand there once to three times."""
+    block = users(1)
+
+    np.testing.assert_allclose(metric(block), metric(repeated(block)), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("binning", ["width", "mass"])
+@pytest.mark.parametrize("metric", [auc, pr_auc, calibration_error, lauc])
+def test_neighbours_change_no_bit(metric, binning):
+    """A user alone has the bits of a user among 60, with and without padding."""
+    options = {"binning": binning} if metric is calibration_error else {"k": 3} if metric is lauc else {}
+    block = users(2)
+    there = ~np.isnan(block.ratings)
+    together = metric(block, **options)
+    alone = []
+    for user in range(60):
+        own = (column[there[:, user], user] for column in (block.ratings, block.predictions, block.pair_weights))
+        alone.append(metric(ratings_block(*([list(values)] for values in own)), **options)[0])
+
+    np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("metric", AREAS)
+def test_pseudo_values_add_up_to_the_figure_of_all_pairs(metric):
+    """Their mean, weighted as users weigh, is what the oracle gives for all pairs, wherever the blocks are cut."""
+    block = repeated(users(3))
+    halves = [block, users(4)]
+    values = AREAS[metric](halves)[0]
+    weight = np.concatenate([own.weight for own in halves])
+    every = [in_one(repeated(own)) for own in halves]
+    labels, scores = (
+        [*every[0].__dict__[name][:, 0], *every[1].__dict__[name][:, 0]] for name in ("ratings", "predictions")
+    )
+
+    expected = oracle.RATINGS_ORACLE[metric.__name__](labels, scores)
+    assert (values * weight).sum() / weight.sum() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", AREAS)
+def test_pseudo_values_are_the_derivative(metric):
+    """A user who weighs 1.0001 times as much moves the area as the mean of the pseudo-values moves, to 0.1%."""
+    block = users(5)
+    values, weight = AREAS[metric]([block])[0], block.weight
+    figure, step = metric(in_one(block))[0], 1e-4
+
+    for user in range(60):
+        times = np.ones(60)
+        times[user] += step
+        slope = (metric(in_one(block, times))[0] - figure) / step
+        assert slope == pytest.approx(weight[user] * (values[user] - figure) / weight.sum(), rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", AREAS)
+def test_the_error_of_a_pooled_area_is_that_of_drawing_users_again(metric):
+    """200 users drawn 600 times: the spread of the area is what the pseudo-values say, to 10%."""
+    block = users(6, 200)
+    values, weight = AREAS[metric]([block])[0], block.weight
+    figure = metric(in_one(block))[0]
+    spread = np.sqrt(((weight * (values - figure) / weight.sum()) ** 2).sum())
+    rng = np.random.default_rng(7)
+    drawn = [metric(in_one(block, np.bincount(rng.integers(0, 200, 200), minlength=200)))[0] for _ in range(600)]
+
+    assert spread == pytest.approx(np.std(drawn), rel=0.1)
+
+
+def test_an_interval_of_users_covers_the_area():
+    """300 times 60 users: 95% intervals by pseudo-values hold the area of 10,000 users about as often."""
+    truth = auc(in_one(users(8, 10_000)))[0]
+    covered = 0
+    for seed in range(300):
+        block = users(1000 + seed)
+        values, weight = pooled_auc([block])[0], block.weight
+        figure = (values * weight).sum() / weight.sum()
+        error = np.sqrt(60 / 59 * ((weight * (values - figure) / weight.sum()) ** 2).sum())
+        covered += abs(figure - truth) < 2.0 * error
+
+    assert 0.91 <= covered / 300 <= 0.99
+
+
+@pytest.mark.parametrize("binning", ["width", "mass"])
+def test_a_pooled_calibration_error_has_the_bins_of_all_pairs(binning):
+    """The means of each bin over all users make the error of all pairs, wherever the blocks are cut."""
+    blocks = [users(9), users(10, 30)]
+    weight = np.concatenate([block.weight for block in blocks])
+    means = pooled_calibration_error(blocks, bins=5, binning=binning)
+    pooled = CALIBRATION_ERROR.backward((means * weight).sum(axis=1, keepdims=True) / weight.sum())
+    every = [in_one(repeated(block)) for block in blocks]
+    labels, scores = (
+        np.concatenate([getattr(own, name)[:, 0] for own in every]) for name in ("ratings", "predictions")
+    )
+
+    assert means.shape == (5, 90)
+    expected = oracle.calibration_error(list(labels), list(scores), bins=5, binning=binning)
+    assert pooled.item() == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("pooled", [pooled_auc, pooled_pr_auc, pooled_calibration_error, pooled_moments])
+def test_no_pairs_have_no_pooled_figure(pooled):
+    """A model that scored nothing has NaN for every user."""
+    assert np.isnan(pooled([ratings_block([[], []], [[], []])])).all()
+
+
+def test_one_class_has_no_pooled_area():
+    """Where nobody clicked there is nothing to rank."""
+    nobody = ratings_block([[0, 0], [0]], [[0.2, 0.1], [0.3]])
+
+    assert np.isnan(pooled_auc([nobody])).all()
+    assert np.isnan(pooled_pr_auc([nobody])).all()
+
+
+def test_a_user_without_pairs_adds_nothing_to_a_pooled_area():
+    """The pseudo-value of the last user is undefined, that of the users of one class is not."""
+    assert np.isnan(pooled_auc([CLICKS])[0]).tolist() == [False, False, False, True]
