@@ -275,7 +275,7 @@ def _choose(draft: _Draft, candidates: Sequence[Recognised], outputs: Sequence[R
     best = max(range(len(candidates)), key=lambda place: (not _is_training(candidates[place]), shared[place]))
     for file, n_shared in zip(candidates, shared, strict=True):
         if file is not candidates[best]:
-            chosen = f"{candidates[best].path}, they have {shared[best]:,}"
+            chosen = f"{candidates[best].path}, with {shared[best]:,}"
             draft.unused[file.name] = f"{file.role}, but the outputs have {n_shared:,} of its pairs; chosen: {chosen}"
     return candidates[best]
 

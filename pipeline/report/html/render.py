@@ -162,8 +162,8 @@ def _search(frame: SiteFrame | None) -> Iterator[Markup]:
 
 def _contents(sections: Sequence[Section], links: Sequence[tuple[str, str]]) -> Markup:
     """Links to other pages and to all sections."""
-    item = Markup('<li><a href="{}">{}</a></li>')
-    targets = [*links, *((f"#{own.key}", own.title) for own in sections)]
+    item = Markup('<li><a href="{1}">{0}</a></li>')
+    targets = [*links, *((own.title, f"#{own.key}") for own in sections)]
     return Markup("<ul>\n{}\n</ul>").format(_lines(item.format(*target) for target in targets))
 
 

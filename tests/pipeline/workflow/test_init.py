@@ -114,7 +114,7 @@ def test_ratings_and_predictions_with_a_training_set(tmp_path):
 
     assert dataset_of(found) == {"ratings": "held-out.csv"}
     assert config_of(found)["suites"]["main"] == ["rmse", "mae"]
-    unused = "# a-first.csv: ratings, but the outputs have 0 of its pairs; chosen: held-out.csv, of which they have 18"
+    unused = "# a-first.csv: ratings, but the outputs have 0 of its pairs; chosen: held-out.csv, with 18"
     assert unused in found.path.read_text()
     runs(found)
 
