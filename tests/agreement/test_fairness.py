@@ -14,9 +14,20 @@ from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.exposure import awrf, ee_d, ee_l, ee_r
 from rankledger.metrics.parity import exposure_ratio, pop_reo, pop_rsp, reo, rsp
 from tests.agreement.recorded_tool import FAIRNESS
+from tests.agreement.table import note
 from tests.support.blocks import PlainCatalogue, recommended_block
 
 N_GROUPS = 4
+EXPOSURES = ("ee_l(feature=category)", "ee_d(feature=category)", "ee_r(feature=category)")
+TREC, EXPEVAL, ELLIOT = "TREC 2022 Fair Ranking", "expeval ba07124", "Elliot 0.3.1"
+FAIRRANKTUNE, FAIRLEARN = "FairRankTune 9dd1550", "fairlearn 0.15.0"
+
+
+def agree(tool: str, measure: str, ours: float | np.ndarray, theirs: float | np.ndarray, within: float = 1e-9) -> None:
+    """Refuse a difference of more than `within`; note what was compared."""
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=within)
+    for difference in np.nan_to_num(np.abs(np.subtract(ours, theirs))).ravel().tolist():
+        note(tool, measure, difference)
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,7 @@ def test_awrf_of_trec():
         found = case(seed, most_groups=3)
         theirs = FAIRNESS("trec_awrf", found.lists, found.shares, found.targets)
 
-        np.testing.assert_allclose(awrf(found.block, feature="category"), theirs, atol=1e-6)
+        agree(TREC, "awrf(feature=category)", awrf(found.block, feature="category"), np.array(theirs), 1e-6)
 
 
 @pytest.mark.parametrize("documents", ["relevant", "all"])
@@ -124,7 +135,8 @@ def test_expected_exposure_of_trec(documents):
         if documents == "all":  # the program gives no exposure to a list without a relevant document
             hit = np.array([bool({*shown} & {*own}) for shown, own in zip(found.lists, found.relevant, strict=True)])
             ours, theirs = np.array(ours)[:, hit], theirs[hit]
-        np.testing.assert_allclose(np.transpose(ours), theirs, atol=1e-5)
+        for name, own, other in zip(EXPOSURES, ours, np.transpose(theirs), strict=True):
+            agree(TREC, name, own, other, 1e-5)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.9])
@@ -140,7 +152,8 @@ def test_expected_exposure_of_its_authors(by_group, p):
         of = {"feature": "category", "p": p, "documents": "relevant" if by_group else "all"}
         block = recommended_block(plain)
         ours = [ee_l(block, **of), ee_d(block, **of), ee_r(block, **of)]
-        np.testing.assert_allclose(np.transpose(ours), theirs, atol=1e-9)
+        for name, own, other in zip(EXPOSURES, ours, np.transpose(theirs), strict=True):
+            agree(EXPEVAL, name, own, other)
 
 
 def alone(plain: PlainCatalogue) -> PlainCatalogue:
@@ -157,7 +170,7 @@ def test_exposure_ratio_of_fairranktune(by_relevance):
         theirs = FAIRNESS("fairranktune_exposure", found.lists, found.relevant, found.group, by_relevance)
 
         ours = exposure_ratio(found.block, feature="category", per="relevant" if by_relevance else "document")
-        assert ours == pytest.approx(theirs, abs=1e-9)
+        agree(FAIRRANKTUNE, "exposure_ratio(feature=category)", ours, theirs)
 
 
 def test_parity_of_elliot():
@@ -170,13 +183,10 @@ def test_parity_of_elliot():
             consumed = [*map(list, found.plain.consumed[:8])]
             theirs = FAIRNESS("elliot", found.lists, found.relevant, consumed, found.group, head, k)
 
-            ours = {
-                "reo": reo(block, feature="category", k=k),
-                "rsp": rsp(block, feature="category", k=k),
-                "pop_reo": pop_reo(block, k=k),
-                "pop_rsp": pop_rsp(block, k=k),
-            }
-            assert ours == pytest.approx(theirs, abs=1e-9, nan_ok=True)
+            agree(ELLIOT, "reo(feature=category)", reo(block, feature="category", k=k), theirs["reo"])
+            agree(ELLIOT, "rsp(feature=category)", rsp(block, feature="category", k=k), theirs["rsp"])
+            agree(ELLIOT, "pop_reo", pop_reo(block, k=k), theirs["pop_reo"])
+            agree(ELLIOT, "pop_rsp", pop_rsp(block, k=k), theirs["pop_rsp"])
 
 
 def pop_tail(found: Case) -> np.ndarray:
@@ -195,9 +205,8 @@ def test_rates_of_fairlearn():
         found = case(2000 + seed, 4)
         theirs = FAIRNESS("fairlearn_rates", found.lists, found.relevant, found.group)
 
-        ours = {
-            "true_positive_rate": reo(found.block, feature="category"),
-            "selection_rate": rsp(found.block, feature="category"),
-            "ratio": exposure_ratio(found.block, feature="category", attention="uniform"),
-        }
-        assert ours == pytest.approx(theirs, abs=1e-9, nan_ok=True)
+        block, of = found.block, {"feature": "category"}
+        ratio = exposure_ratio(block, **of, attention="uniform")
+        agree(FAIRLEARN, "reo(feature=category)", reo(block, **of), theirs["true_positive_rate"])
+        agree(FAIRLEARN, "rsp(feature=category)", rsp(block, **of), theirs["selection_rate"])
+        agree(FAIRLEARN, "exposure_ratio(feature=category)", ratio, theirs["ratio"])
