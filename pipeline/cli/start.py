@@ -55,4 +55,5 @@ def init(folder: str, force: bool) -> None:
         terminal.print_lines(f"{path:{widths[0]}}  {role:{widths[1]}}  {reason}")
     if found.others:
         terminal.print_lines(f"no data: {', '.join(found.others)}")
-    terminal.print_lines("", f"wrote {found.path}", f"next: rankledger evaluate {found.path}")
+    evaluate = f"nightly {found.path} --date {found.night}" if found.night else f"evaluate {found.path}"
+    terminal.print_lines("", f"wrote {found.path}", f"next: rankledger {evaluate}")

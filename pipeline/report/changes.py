@@ -67,7 +67,7 @@ _SIDES = ("before", "after")
 
 
 def query_rows(title: str, queries: Sequence[QueryChange]) -> TextTable:
-    """A row per query: both scores, the change and, if any are ranked, the relevant documents whose rank changed.
+    """A row per query: both scores, the change and, if any are ranked, the documents graded above 0 whose rank changed.
 
     Args:
         title: of the table.
@@ -84,9 +84,9 @@ def query_rows(title: str, queries: Sequence[QueryChange]) -> TextTable:
         )
         for query in queries
     ]
-    headers = ("model", "query", *_SIDES, "change", "relevant documents")
+    headers = ("model", "query", *_SIDES, "change", "graded documents")
     table = TextTable(title, headers, (False, False, True, True, True, False), tuple(rows))
-    return table if any(query.documents is not None for query in queries) else table.without("relevant documents")
+    return table if any(query.documents is not None for query in queries) else table.without("graded documents")
 
 
 def _documents(documents: Sequence[RankedDocument]) -> str:

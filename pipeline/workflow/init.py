@@ -32,6 +32,7 @@ _DEEP = 100  # documents of a ranking, from which recall at that depth says some
 _PREDICTED = 0.5  # of the rows of an output, above which they predict ratings
 _RELEVANT = 0.8  # of the greatest rating: 4 of 5 stars
 _COLUMNS = re.compile(r"columns: \{[^{}\n]*\}")
+_DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
 _PLAIN = re.compile(r"[A-Za-z_][\w./@-]*", re.ASCII)
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off"}  # that YAML 1.1 takes for something else
 _LOWER = ("cost", "latency_ms")  # scores that tools write and that are better if lower
@@ -59,12 +60,14 @@ class FirstConfig:
         files: a line for each file: its path, what it was taken for, and why.
         models: the models that it names.
         others: files that are no data, by path.
+        night: the last date that outputs have in their paths, if those of other dates differ from them by it alone.
     """
 
     path: Path
     files: tuple[tuple[str, str, str], ...]
     models: tuple[str, ...]
     others: tuple[str, ...]
+    night: str | None = None
 
 
 @dataclass
@@ -77,6 +80,7 @@ class _Draft:
         dataset: the lines of the dataset: key, value in YAML, and a comment.
         outputs: the models' outputs, by model.
         measures: the lines of the suite, each with a comment; none for external scores.
+        night: the last date of the outputs, which their templates have `{date}` for; None if they are of no nights.
         used: of each file that has a place, which.
         unused: why a file that was recognised has no place.
     """
@@ -86,6 +90,7 @@ class _Draft:
     dataset: list[tuple[str, str, str]] = field(default_factory=list)
     outputs: dict[str, Recognised] = field(default_factory=dict)
     measures: list[tuple[str, str]] = field(default_factory=list)
+    night: str | None = None
     used: dict[str, str] = field(default_factory=dict)
     unused: dict[str, str] = field(default_factory=dict)
 
@@ -113,7 +118,7 @@ def init(folder: str | Path = ".", *, force: bool = False) -> FirstConfig:
     ]
     draft = _drafted(place, files)
     draft = _validated(path, draft, files)
-    return FirstConfig(path, tuple(_lines(draft, files)), tuple(draft.outputs), _others(files))
+    return FirstConfig(path, tuple(_lines(draft, files)), tuple(draft.outputs), _others(files), draft.night)
 
 
 def _is_ours(path: Path) -> bool:
@@ -189,7 +194,7 @@ def _nothing(folder: Path, files: Sequence[Recognised]) -> Iterator[str]:
 
 
 def _of_rankings(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft:
-    outputs = of["rankings"]
+    outputs = _of_last_night(draft, of["rankings"])
     chosen = _choose(draft, of.get("judgments") or of["ratings"], outputs)
     rows = _rows(chosen)
     columns = ", columns: {relevance: rating}" if chosen.role == "ratings" else ""
@@ -223,10 +228,11 @@ def _ranking_measures(draft: _Draft, depth: int) -> Iterator[tuple[str, str]]:
 
 
 def _of_ratings(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft:
-    chosen = _choose(draft, of["ratings"], of["predictions"])
+    outputs = _of_last_night(draft, of["predictions"])
+    chosen = _choose(draft, of["ratings"], outputs)
     _place(draft, "ratings", chosen, _path(chosen.path))
     _add_tables(draft, _rows(chosen), {role: files for role, files in of.items() if role != "documents"})
-    draft.outputs = _named(of["predictions"])
+    draft.outputs = _named(outputs)
     draft.measures = [
         ("rmse", "root of the mean squared error; the first measure leads"),
         ("mae", "mean absolute error"),
@@ -329,6 +335,19 @@ def _named(outputs: Sequence[Recognised]) -> dict[str, Recognised]:
     return named
 
 
+def _of_last_night(draft: _Draft, outputs: Sequence[Recognised]) -> Sequence[Recognised]:
+    """The outputs of the last date, if any differs from one of another date by the date in its path alone."""
+    dates = {output.name: found[0] for output in outputs if (found := _DATE.search(output.path))}
+    models = Counter(output.path.replace(dates[output.name], "{date}") for output in outputs if output.name in dates)
+    if max(models.values(), default=0) < 2:
+        return outputs
+    draft.night = max(dates.values())
+    for name, date in dates.items():
+        if date != draft.night:
+            draft.unused[name] = f"of the night {date}: --date {date} evaluates it"
+    return [output for output in outputs if dates.get(output.name, draft.night) == draft.night]
+
+
 def _stem(name: str) -> str:
     return name[: len(name) - len("".join(suffixes(name)))] or name
 
@@ -353,7 +372,7 @@ def _validated(path: Path, draft: _Draft, files: Sequence[Recognised]) -> _Draft
     """
     with partial_beside(path) as partial:
         partial.write_text(_written(draft, files), encoding="utf-8")
-        failures = validate(partial).failures
+        failures = validate(partial, date=draft.night).failures
         for failure in failures:
             _leave_out(draft, failure)
         if not draft.outputs:
@@ -377,7 +396,10 @@ def _written(draft: _Draft, files: Sequence[Recognised]) -> str:
 
 def _head(draft: _Draft) -> Iterator[str]:
     yield "# Written by `rankledger init`, from the files in this folder. Change what is not as you want it."
-    yield f"# `rankledger validate {CONFIG}` reads every file; `rankledger evaluate {CONFIG}` evaluates."
+    if draft.night:
+        yield f"# `rankledger nightly {CONFIG} --date {draft.night}` evaluates that night; `{{date}}` is its date."
+    else:
+        yield f"# `rankledger validate {CONFIG}` reads every file; `rankledger evaluate {CONFIG}` evaluates."
     yield f"name: {draft.name}"
 
 
@@ -396,11 +418,14 @@ def _model_lines(draft: _Draft) -> Iterator[str]:
     for model, output in draft.outputs.items():
         listed = ", ".join(text if text.isdecimal() else _text(text) for text in output.replicates)
         replicates = f", replicates: [{listed}]" if listed else ""
-        yield f"  {_text(model)}: {{outputs: {_outputs(output)}{replicates}}}"
+        yield f"  {_text(model)}: {{outputs: {_outputs(output, draft.night)}{replicates}}}"
 
 
-def _outputs(output: Recognised) -> str:
-    """A model's `outputs` in YAML."""
+def _outputs(output: Recognised, night: str | None = None) -> str:
+    """A model's `outputs` in YAML; `{date}` stands for the night in its path."""
+    if night and night in output.path:
+        escaped = output.path.replace("{", "{{").replace("}", "}}").replace(night, "{date}")
+        return _text(escaped)
     if not output.tool:
         return _path(output.path)
     select = ", ".join(
@@ -437,7 +462,9 @@ def _gate_lines(draft: _Draft) -> Iterator[str]:
     yield "# Gates stop a release: `evaluate` exits with 1 if one fails, with 3 if the data cannot say. Remove the #."
     yield "# gates:"
     yield f"#   - {{name: floor, models: {_text(candidate)}, measure: {_text(measure)}, {limit}}}"
-    if len(draft.outputs) > 1:
+    if draft.night:
+        yield f"#   - {{name: no-drop, measure: {_text(measure)}, against: self@last_passed, margin: 0.02}}"
+    elif len(draft.outputs) > 1:
         against = f"against: {_text(_baseline(draft))}, margin: 0.01"
         yield f"#   - {{name: no-worse, models: {_text(candidate)}, measure: {_text(measure)}, {against}}}"
 
@@ -459,6 +486,8 @@ def _unplaced(draft: _Draft, files: Sequence[Recognised]) -> list[str]:
         if file.name in draft.used or not (file.role or file.reason):
             continue
         lines.append(f"# {_line(file.name)}: {_line(draft.unused.get(file.name, file.reason))}")
+        if draft.night and file.role == draft.kind:
+            continue
         if file.role:
             write = _WRITE[file.role].format(path=_outputs(file), scores=_scores(file.scores))
             lines.append(f"#   to use it, write {write}")

@@ -219,7 +219,7 @@ def _change_blocks(pair: _PairToShow) -> Iterator[Block]:
 
 
 def _query_blocks(pair: _PairToShow, query: QueryChange, key: str) -> Iterator[Block]:
-    """What a query says, its slices, both lists side by side, its relevant documents, and what explains the scores."""
+    """What a query says, its slices, both lists side by side, its graded documents, and what explains the scores."""
     detail = pair.details.get((query.dataset, query.query_id))
     if detail and detail.text:
         yield Words(short_text(detail.text, _QUERY))
@@ -263,11 +263,11 @@ def _listed(listed: Sequence[ListedDocument] | None, place: int) -> tuple[str | 
 
 
 def _relevant_documents(query: QueryChange, name: str) -> Block:
-    """The ranks of a query's relevant documents before and after."""
+    """The ranks of a query's graded documents before and after."""
     if not query.documents:
-        unknown = "The ranks of its relevant documents were not recorded."
-        return Words(unknown if query.documents is None else "It has no relevant documents.", "quiet")
-    caption = f"Relevant documents of {isolated(short_text(query.query_id))}"
+        unknown = "The ranks of its graded documents were not recorded."
+        return Words(unknown if query.documents is None else "It has no document graded above 0.", "quiet")
+    caption = f"Graded documents of {isolated(short_text(query.query_id))}"
     rows = tuple(
         (short_text(document.doc_id), f"{document.grade:g}", _rank(document.before), _rank(document.after))
         for document in query.documents

@@ -215,7 +215,7 @@ def test_errors_where_lower_is_better_are_oriented(tmp_path):
     assert all(line.difference is not None and line.difference > 0 for line in found.comparisons)
     assert all(query.change > 0 and query.after == 0 for query in found.largest_changes)
     assert {query.documents for query in found.largest_changes} == {None}
-    assert "relevant documents" not in comparison_tables(found, width=200, colour=False)
+    assert "graded documents" not in comparison_tables(found, width=200, colour=False)
 
 
 def test_a_query_that_is_left_out_of_every_mean_has_not_moved(tmp_path):
@@ -857,7 +857,7 @@ def test_markdown_shows_hostile_names_as_they_are(tmp_path):
 
     text = comparison_markdown(moved_from(first, second))
 
-    (row,) = [line for line in text.splitlines() if "grade" in line]
+    (row,) = [line for line in text.splitlines() if "grade 1" in line]
     assert r"q\|\<b\>\*1\*" in row
     assert r"d\|\</td\>\`x\` (grade 1): 1 → 2" in row
     assert row.count("|") - row.count(r"\|") == 6  # five columns

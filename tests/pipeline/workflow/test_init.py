@@ -427,3 +427,34 @@ def test_outputs_that_are_all_refused_leave_no_config(tmp_path):
         init(tmp_path)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bm25.run", "dense.run", "qrels.txt"]
+
+
+def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_evaluated(tmp_path):
+    """Folders of dates hold the same models: each is one model, whose path has {date}, and other nights are named."""
+    write(tmp_path / "judgments.csv", TABLE, JUDGED)
+    for date in ("2026-11-23", "2026-11-24"):
+        for model in ("bm25", "dense"):
+            write(tmp_path / "out{s}" / date / f"{model}.csv", OUTPUT, RANKED)
+    found = init(tmp_path)
+
+    assert found.night == "2026-11-24"
+    assert config_of(found)["models"] == {
+        "bm25": {"outputs": "out{{s}}/{date}/bm25.csv"},
+        "dense": {"outputs": "out{{s}}/{date}/dense.csv"},
+    }
+    assert roles(found)["out{s}/2026-11-23/bm25.csv"] == "not used"
+    for date in ("2026-11-23", "2026-11-24"):
+        evaluation = rankledger.evaluate(
+            found.path, date=date, tracking=False, runs_dir=tmp_path / "runs", overrides=["bootstrap.resamples=100"]
+        )
+        assert [result.model for result in evaluation.results] == ["bm25", "dense"]
+
+
+def test_one_output_with_a_date_is_no_night(tmp_path):
+    """Nothing differs from it by the date alone, so its path stays as it is."""
+    write(tmp_path / "judgments.csv", TABLE, JUDGED)
+    write(tmp_path / "bm25-2026-11-24.csv", OUTPUT, RANKED)
+    found = init(tmp_path)
+
+    assert found.night is None
+    assert config_of(found)["models"] == {"bm25-2026-11-24": {"outputs": "bm25-2026-11-24.csv"}}

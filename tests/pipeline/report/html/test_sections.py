@@ -268,7 +268,7 @@ def test_a_query_whose_ranks_were_not_recorded():
     section = queries(page_figures(page(pairs=(replace(pair, largest_changes=(query,)),))))
 
     assert section is not None
-    assert "The ranks of its relevant documents were not recorded." in said(section.blocks)
+    assert "The ranks of its graded documents were not recorded." in said(section.blocks)
 
 
 def query_of(kind: str, details: tuple[QueryDetail, ...] = ()) -> list[Block]:
