@@ -330,6 +330,8 @@ class FilePart:
     def missing(self, columns: Sequence[str], found: Collection[str]) -> str:
         """What to do if some columns of ours are not among those of the file."""
         fields = dict(zip(self.kind.trec, " ".join(found).split(), strict=False))
+        if self.held is not None and all(map(layouts.is_number, found)):
+            return f"its columns have no names; name them, such as {', '.join(self.kind.columns)}"
         if fields.get(self.kind.value or "", "").lstrip("+-.")[:1].isdigit():  # a header has no number there
             return "looks like TREC text; set format: trec, or rename it to .txt"
         meant = layouts.suggest(columns, self.names, found)
