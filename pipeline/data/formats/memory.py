@@ -17,6 +17,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of, values_of, wanted_names
@@ -186,7 +187,27 @@ def _checked_table(part: FilePart, names: Sequence[str]) -> pa.Table:
         return data.select([*names])
     at = [_columns(part).index(name) for name in names]
     frame = data.iloc[:, at].set_axis([*names], axis=1)
-    return _refusing(part.path, partial(_arrow_of, frame))
+    is_plain = isinstance(frame.dtypes.iloc[0], np.dtype)  # the texts of pandas itself are ready for Arrow
+    cells = frame[names[0]].to_numpy() if is_plain and len(names) > 1 else np.empty(0, dtype=object)
+    coded = _refusing(part.path, partial(_runs_of, cells))
+    if coded is None:
+        return _refusing(part.path, partial(_arrow_of, frame))
+    others = _refusing(part.path, partial(_arrow_of, frame.iloc[:, 1:]))
+    return others.add_column(0, names[0], coded)
+
+
+def _runs_of(cells: npt.NDArray[np.object_]) -> pa.DictionaryArray | None:
+    """Python's texts as codes: most queries stand together, and each is made into Arrow's once; None of other cells."""
+    if not (len(cells) and isinstance(cells[0], str)):
+        return None
+    begins = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
+    firsts = cells[begins]
+    if len(begins) > len(cells) // 2 or not all(isinstance(cell, str) for cell in firsts):
+        return None
+    coded = pa.array(firsts, pa.string()).dictionary_encode()
+    sizes = np.diff(begins, append=len(cells))
+    codes = coded.indices.take(integers(np.repeat(np.arange(len(begins)), sizes)))
+    return pa.DictionaryArray.from_arrays(codes, coded.dictionary)
 
 
 def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
