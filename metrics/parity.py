@@ -64,7 +64,7 @@ def reo(block: Lists, *, feature: str, k: int | None = None, rel: float = 1) -> 
     Formula: std over groups of P(found | group, relevant) / mean.
 
     A group's chance is the share of all its relevant judgments that stand in the lists. The deviation is divided by the
-    number of groups. Groups of which nothing is relevant are left out.
+    number of groups. Groups without relevant documents are left out.
 
     Args:
         feature: the column of the documents table that holds their groups.

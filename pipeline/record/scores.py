@@ -40,7 +40,7 @@ REPLICATES = "replicates.parquet"
 
 _IDS = (("dataset", pa.string()), ("model", pa.string()), ("query_id", pa.string()), ("missing", pa.bool_()))
 _GROUP_ROWS = 1 << 20  # of a file, whose row groups are written one by one
-_KEPT_BYTES = 8 << 20  # of a file of which what was read last is kept: its models are read one after another
+_KEPT_BYTES = 8 << 20  # of a file, whose last bytes read are kept: its models are read one after another
 _IDS_OF = {SCORES: _IDS, REPLICATES: (*_IDS[:2], ("replicate", pa.string()), *_IDS[2:])}
 
 

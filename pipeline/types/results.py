@@ -492,7 +492,7 @@ class Evaluation:
 
     @property
     def failed_measures(self) -> tuple[DataWarning, ...]:
-        """Measures of the user's own that failed, on which dataset, of which model, and why."""
+        """Measures of the user's own that failed, each with its dataset, its model and the reason."""
         return tuple(warning for warning in self.data_warnings if warning.measure)
 
     def __repr__(self) -> str:

@@ -226,7 +226,7 @@ def _lead(planned: Plan, dataset: str | None) -> str:
 
 
 def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
-    """Refuse an external score, of which nothing else is known, and a measure of logs, which has no documents."""
+    """Refuse an external score, as nothing else is known of it, and a measure of logs, which has no documents."""
     for found in planned.datasets:
         if found.kind == "scores" and dataset in (None, found.name) and measure in map(str, found.measures):
             what = "a measure of logs" if "logs" in found.suites else "an external score"

@@ -212,8 +212,8 @@ class ChangesSince:
         judged = {(verdict.dataset, verdict.model) for verdict in verdicts}
         failed = {(verdict.dataset, verdict.model) for verdict in verdicts if verdict.outcome == "fail"}
         failing = {key for key, line in self._lines.items() if failed & _tasks(line)}
-        told = failing | {key for key, line in self._lines.items() if not judged & _tasks(line)}
-        slices = self._slices(samples, failing, told, search)
+        explained = failing | {key for key, line in self._lines.items() if not judged & _tasks(line)}
+        slices = self._slices(samples, failing, explained, search)
         lines = []
         for key, line in self._lines.items():
             own = _with_slice(line, slices[key]) if key in slices else line
@@ -231,10 +231,10 @@ class ChangesSince:
         self,
         samples: Mapping[str, Sample],
         failing: Collection[tuple[str, ...]],
-        told: Collection[tuple[str, ...]],
+        explained: Collection[tuple[str, ...]],
         search: SearchRule,
     ) -> dict[tuple[str, ...], SliceChange]:
-        """The slices that explain most of the worst drops that are told: of what fails first, by the lead measure
+        """The slices that explain most of the worst of these drops: of what fails first, by the lead measure
         first. What all gates pass is not searched: no surface says more of it than its size.
         """
 
@@ -244,7 +244,7 @@ class ChangesSince:
             return _key(line) not in failing, not is_lead, line.difference or 0.0
 
         taken = [replace(change, line=self._lines[_key(change.line)]) for change in self._changes]
-        drops = [change for change in taken if change.line.is_worse and _key(change.line) in told]
+        drops = [change for change in taken if change.line.is_worse and _key(change.line) in explained]
         wanted: dict[tuple[str, Pair], list[_Change]] = {}  # both references may be one record
         for change in sorted(drops, key=order):
             wanted.setdefault((change.line.dataset, change.pair), []).append(change)

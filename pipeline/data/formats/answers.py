@@ -40,7 +40,7 @@ class _Row(NamedTuple):
 
 
 def _nuggets(part: FilePart) -> Iterator[Sample]:
-    """A sample a query: the scores of its nuggets; a query of which a nugget could not be judged has failed."""
+    """A sample a query: the scores of its nuggets; a query with a nugget that could not be judged has failed."""
     table = _table(part)
     for query, rows in _by_query(table, _nugget_rows(table)).items():
         _refuse_repeat(table, query, rows)
