@@ -362,9 +362,9 @@ class ResampledSums:
             if inside.sum() >= _WORTH_IT * len(inside) and (sliced is None or sliced.parts.all()):
                 return cls(slice(None), rounded)
             rows = np.flatnonzero(inside)
-            return cls(rows, rounded.T[:, rows].T)
+            return cls(rows, rounded.T.take(rows, axis=1).T)
         rows, ends = sliced.part_by_part(inside)
-        return cls(rows, rounded.T[:, rows].T, ends, sliced.members)
+        return cls(rows, rounded.T.take(rows, axis=1).T, ends, sliced.members)
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
         """(S, N, B): the sums of the columns, each cluster taken as often as (B, C) weights say; all are exact."""
