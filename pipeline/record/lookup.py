@@ -95,17 +95,19 @@ class RecordHistory:
         name: the evaluation's name in configs.
     """
 
-    def __init__(self, records: Records, name: str, before: datetime | None = None) -> None:
+    def __init__(self, records: Records, name: str, before: datetime | None = None, date: str | None = None) -> None:
         """Open the history.
 
         Args:
             records: where records are kept.
             name: the evaluation's name.
             before: when the evaluation began that looks back; by default now.
+            date: the date of its night, if it has one.
         """
         self.records = records
         self.name = name
         self._before = before or datetime.now(UTC)
+        self._date = date
         self._lost: dict[str, str] = {}
         self._found: list[Record] = []
         self._unread = self._most_recent_first()
@@ -135,6 +137,10 @@ class RecordHistory:
             then = record.manifest.date
             if date is None or (then not in (None, date) and night_of(then, created_at(record)) <= tonight):
                 yield record
+
+    def is_of_earlier_night(self, record: Record) -> bool:
+        """Whether its date is before that of the evaluation that looks back; each record is if either has no date."""
+        return None in (self._date, record.manifest.date) or str(record.manifest.date) < str(self._date)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -313,7 +319,7 @@ def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Re
     entries = read_accepted(accepted).get(history.name, {})
     passed_over: list[str] = []
     damaged: list[str] = []
-    for record in history:
+    for record in filter(history.is_of_earlier_night, history):
         model = _known(record.manifest, names)
         if model is None:
             continue

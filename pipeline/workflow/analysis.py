@@ -166,7 +166,7 @@ def _look_back(
     from rankledger.pipeline.workflow.baselines import BaselineResolver, CurrentEvaluation, resolve_baselines
     from rankledger.pipeline.workflow.since import ChangesSince
 
-    history = RecordHistory(workspace.records, config.name, before)
+    history = RecordHistory(workspace.records, config.name, before, planned.date)
     current = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace)
     accepted = config_of(opened).parent / ACCEPTED
     resolver = BaselineResolver(planned, config.tracking, history, accepted, current)

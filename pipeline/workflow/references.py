@@ -389,7 +389,7 @@ class _Finder:
         of_one = self._base.record == self._candidate.record and None not in asked and asked[0] != asked[1]
         if self._base.record != "last_passed" or of_one:
             return self._history
-        return RecordHistory(self._workspace.records, self._name, created_at(candidate))
+        return RecordHistory(self._workspace.records, self._name, created_at(candidate), candidate.manifest.date)
 
     def _path(self, reference: Reference) -> Path | None:
         """Where the record of an id or a path is; None for a word and for a run of MLflow."""

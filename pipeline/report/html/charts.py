@@ -357,7 +357,7 @@ _SPARK_MARGIN = 3  # half a mark
 
 def sparkline(series: Series) -> str:
     """The last 30 nights of a series as an element of SVG: a line, broken where figures cannot be compared, and a mark
-    at the last figure before the band of its interval, by which the changes are to be read.
+    at the last figure on its interval, by which the changes are to be read.
 
     Returns:
         Empty if none of these nights has a figure.
@@ -374,8 +374,7 @@ def sparkline(series: Series) -> str:
     left, right = len(drawn) - _SPARK_NIGHTS - 0.5, len(drawn) - 0.5  # a night is as wide in every line
     panel = svg.Panel(drawing, box, (left, right), svg.limits_around([*figures, last.ci_low, last.ci_high]))
     if last.ci_low is not None and last.ci_high is not None:
-        corners = [(left, last.ci_low), (left, last.ci_high), (right, last.ci_high), (right, last.ci_low)]
-        panel.areas([corners], svg.BAND)
+        panel.lines([[(at, last.ci_low), (at, last.ci_high)]], svg.MUTED)
     panel.lines(_runs(drawn), svg.COLOURS[0], width=1.5)
     panel.marks([(at, last.estimate)], svg.COLOURS[0], 0)
     ends = f"{figure(min(figures))} to {figure(max(figures))}"

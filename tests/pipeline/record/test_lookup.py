@@ -52,11 +52,12 @@ def night(
     mark: int = 0,
     references: Mapping[str, Any] = MappingProxyType({}),
     looks: tuple[SpentLooks, ...] | None = (),
+    date: str | None = None,
 ) -> Record:
     """The record of an evaluation that many days after the first."""
     created = FIRST + timedelta(days=day, seconds=seconds)
     evaluation_id = f"{created:%Y%m%dT%H%M%SZ}-{name}-{day:06x}{mark:02x}"
-    said = {"evaluation_id": evaluation_id, "created": created.isoformat(), "baselines": dict(references)}
+    said = {"evaluation_id": evaluation_id, "created": created.isoformat(), "baselines": dict(references), "date": date}
     return write_record(
         folder,
         config="",
@@ -96,6 +97,17 @@ def test_last_passed_is_the_last_earlier_record(tmp_path):
     night(tmp_path, 11)  # after the current night
 
     assert last_passed(tmp_path) == second.path
+
+
+def test_a_night_that_is_evaluated_again_looks_before_its_date(tmp_path):
+    """The 2nd again, after the 3rd passed: its baseline is the 1st, neither its own first record nor a later night."""
+    first, *_ = [night(tmp_path, day, date=f"2026-11-0{day}") for day in (1, 2, 3)]
+    again = RecordHistory(Records(tmp_path), "nightly", NOW, "2026-11-02")
+
+    found = resolve(Reference("self@last_passed", "last_passed", None), again, tmp_path / ACCEPTED, model="dense")
+
+    assert found.record is not None
+    assert found.record.path == first.path
 
 
 def test_an_evaluation_is_not_its_own_baseline(tmp_path):

@@ -130,18 +130,19 @@ def spark(*shown: Night) -> Chart:
     return Chart("", sparkline(series(*shown)), "", "")
 
 
-def test_a_sparkline_ends_with_a_mark_before_its_interval():
-    """Figures of 0.4, 0.5 and 0.45: the second is highest; the mark is at the last; the band is 0.2 high around it."""
+def test_a_sparkline_ends_with_a_mark_on_its_interval():
+    """Figures of 0.4, 0.5 and 0.45: the second is highest; the mark is at the last; its interval is 0.2 high there."""
     chart = spark(night(0), night(1, 0.5), night(2, 0.45))
 
     line, mark = paths(chart, stroke="var(--c1)")
     ((first, second, last),) = line.lines
     assert second[1] < last[1] < first[1]
     assert mark.lines == ((last, last),)
-    ((band,),) = [path.lines for path in paths(chart, fill="var(--band)")]
-    heights = [y for _, y in band]
-    assert sum({min(heights), max(heights)}) / 2 == pytest.approx(last[1], abs=0.1)
-    assert (max(heights) - min(heights)) / (first[1] - second[1]) == pytest.approx(2, abs=0.05)
+    ((ends,),) = [path.lines for path in paths(chart, stroke="var(--muted)")]
+    (low, high), at = [y for _, y in ends], {x for x, _ in ends}
+    assert at == {last[0]}
+    assert (low + high) / 2 == pytest.approx(last[1], abs=0.1)
+    assert (low - high) / (first[1] - second[1]) == pytest.approx(2, abs=0.05)
     assert 'aria-label="3 nights: 0.4000 to 0.5000, last 0.4500"' in chart.svg
 
 
