@@ -207,6 +207,7 @@ def nightly(
                 print(one_line(line), file=sys.stderr, flush=True)
         for earlier in () if again else reversed(claim.evaluations):
             if path := claim.records.fetch(earlier):
+                say(f"{loaded.config.name} {night} was evaluated before: this is its record; --again evaluates it anew")
                 return _alerted(_delivered(path, loaded, workspace, tracking=tracking), loaded, workspace)
         opened = _ready(Path(config), loaded, night, clock)
         if again and claim.evaluations and tracking and loaded.config.tracking.enabled:
