@@ -16,7 +16,7 @@ _OKAY = 0.5  # what a nugget that is not vital weighs in the weighted scores
 
 
 def nugget_scores(vital: Bools, support: Floats) -> dict[str, float]:
-    """The nugget scores of one answer, by name: mean supports, of which `strict` ones count full support alone.
+    """The nugget scores of one answer, by name: mean supports; the `strict` ones count full support alone.
 
     Formula: Σ weight · support / Σ weight, the weights of vital and okay nuggets being 1 and 0 (`vital_score`), 1 and 1
     (`all_score`), 1 and 0.5 (`weighted_score`).

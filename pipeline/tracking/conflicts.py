@@ -1,4 +1,4 @@
-"""What deliveries have in common that may meet others: steps that are done again, and runs, one of which stays.
+"""What deliveries that may meet others have in common: steps that are repeated, and duplicate runs, of which one stays.
 
 MLflow has no conditional write: whoever creates a run twice has two. Of several the one of the least id counts, whoever
 looks; the others, ghosts, are marked, ended and deleted. So a deleted run without a mark is one that a user deleted.

@@ -23,7 +23,9 @@ TREC, EXPEVAL, ELLIOT = "TREC 2022 Fair Ranking", "expeval ba07124", "Elliot 0.3
 FAIRRANKTUNE, FAIRLEARN = "FairRankTune 9dd1550", "fairlearn 0.15.0"
 
 
-def agree(tool: str, measure: str, ours: float | np.ndarray, theirs: float | np.ndarray, within: float = 1e-9) -> None:
+def assert_within(
+    tool: str, measure: str, ours: float | np.ndarray, theirs: float | np.ndarray, within: float = 1e-9
+) -> None:
     """Refuse a difference of more than `within`; note what was compared."""
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=within)
     for difference in np.nan_to_num(np.abs(np.subtract(ours, theirs))).ravel().tolist():
@@ -116,7 +118,7 @@ def test_awrf_of_trec():
         found = case(seed, most_groups=3)
         theirs = FAIRNESS("trec_awrf", found.lists, found.shares, found.targets)
 
-        agree(TREC, "awrf(feature=category)", awrf(found.block, feature="category"), np.array(theirs), 1e-6)
+        assert_within(TREC, "awrf(feature=category)", awrf(found.block, feature="category"), np.array(theirs), 1e-6)
 
 
 @pytest.mark.parametrize("documents", ["relevant", "all"])
@@ -136,7 +138,7 @@ def test_expected_exposure_of_trec(documents):
             hit = np.array([bool({*shown} & {*own}) for shown, own in zip(found.lists, found.relevant, strict=True)])
             ours, theirs = np.array(ours)[:, hit], theirs[hit]
         for name, own, other in zip(EXPOSURES, ours, np.transpose(theirs), strict=True):
-            agree(TREC, name, own, other, 1e-5)
+            assert_within(TREC, name, own, other, 1e-5)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.9])
@@ -153,7 +155,7 @@ def test_expected_exposure_of_its_authors(by_group, p):
         block = recommended_block(plain)
         ours = [ee_l(block, **of), ee_d(block, **of), ee_r(block, **of)]
         for name, own, other in zip(EXPOSURES, ours, np.transpose(theirs), strict=True):
-            agree(EXPEVAL, name, own, other)
+            assert_within(EXPEVAL, name, own, other)
 
 
 def alone(plain: PlainCatalogue) -> PlainCatalogue:
@@ -170,7 +172,7 @@ def test_exposure_ratio_of_fairranktune(by_relevance):
         theirs = FAIRNESS("fairranktune_exposure", found.lists, found.relevant, found.group, by_relevance)
 
         ours = exposure_ratio(found.block, feature="category", per="relevant" if by_relevance else "document")
-        agree(FAIRRANKTUNE, "exposure_ratio(feature=category)", ours, theirs)
+        assert_within(FAIRRANKTUNE, "exposure_ratio(feature=category)", ours, theirs)
 
 
 def test_parity_of_elliot():
@@ -183,10 +185,10 @@ def test_parity_of_elliot():
             consumed = [*map(list, found.plain.consumed[:8])]
             theirs = FAIRNESS("elliot", found.lists, found.relevant, consumed, found.group, head, k)
 
-            agree(ELLIOT, "reo(feature=category)", reo(block, feature="category", k=k), theirs["reo"])
-            agree(ELLIOT, "rsp(feature=category)", rsp(block, feature="category", k=k), theirs["rsp"])
-            agree(ELLIOT, "pop_reo", pop_reo(block, k=k), theirs["pop_reo"])
-            agree(ELLIOT, "pop_rsp", pop_rsp(block, k=k), theirs["pop_rsp"])
+            assert_within(ELLIOT, "reo(feature=category)", reo(block, feature="category", k=k), theirs["reo"])
+            assert_within(ELLIOT, "rsp(feature=category)", rsp(block, feature="category", k=k), theirs["rsp"])
+            assert_within(ELLIOT, "pop_reo", pop_reo(block, k=k), theirs["pop_reo"])
+            assert_within(ELLIOT, "pop_rsp", pop_rsp(block, k=k), theirs["pop_rsp"])
 
 
 def pop_tail(found: Case) -> np.ndarray:
@@ -207,6 +209,6 @@ def test_rates_of_fairlearn():
 
         block, of = found.block, {"feature": "category"}
         ratio = exposure_ratio(block, **of, attention="uniform")
-        agree(FAIRLEARN, "reo(feature=category)", reo(block, **of), theirs["true_positive_rate"])
-        agree(FAIRLEARN, "rsp(feature=category)", rsp(block, **of), theirs["selection_rate"])
-        agree(FAIRLEARN, "exposure_ratio(feature=category)", ratio, theirs["ratio"])
+        assert_within(FAIRLEARN, "reo(feature=category)", reo(block, **of), theirs["true_positive_rate"])
+        assert_within(FAIRLEARN, "rsp(feature=category)", rsp(block, **of), theirs["selection_rate"])
+        assert_within(FAIRLEARN, "exposure_ratio(feature=category)", ratio, theirs["ratio"])

@@ -132,7 +132,7 @@ def test_whose_exposure_counts():
 
 
 def test_a_cutoff_cuts_the_target_as_well():
-    """Two relevant documents of equal grade share rank 1: 1/2 each, of which a has 1."""
+    """Two relevant documents of equal grade are due half of rank 1 each; document 0 takes all of it."""
     found = block([0, 1], judged=[{0: 1, 1: 1}], groups=[[0], [1]])
 
     assert ee_l(found, feature="group", k=1) == pytest.approx([1 / 2])

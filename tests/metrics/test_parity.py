@@ -48,7 +48,7 @@ def test_reo():
 
 
 def test_rsp():
-    """Two queries and three documents, of which the first query had document 0: a could be shown 3 times and is once,
+    """Two queries and three documents; the first query had document 0 before: a could be shown 3 times and is once,
     b could be twice and is twice: 1/3 and 1, deviation 1/3 over mean 2/3.
     """
     found = with_history(

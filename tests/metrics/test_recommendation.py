@@ -322,7 +322,7 @@ def test_deeper_lists_elsewhere_change_no_bit(text, blocks):
 
 @EVERY_VARIANT
 def test_an_empty_list_is_undefined_or_useless(text, blocks):
-    """All are undefined where nothing was recommended, but for serendipity, and exposure, of which there is none."""
+    """All are undefined where nothing was recommended, but for serendipity and expected exposure, which are known."""
     block = dataclasses.replace(blocks[0], codes=np.full((3, 12), -1, dtype=np.int32))
     block = dataclasses.replace(block, grades=np.full((3, 12), np.nan))
 

@@ -113,7 +113,7 @@ def test_a_cell_that_cannot_be_is_refused(column, value, problem):
 
 
 def test_a_column_that_is_missing_is_named():
-    """A weight may be made of two others, of which either may be lacking."""
+    """A weight may be made of two other columns; the error names the one that is missing."""
     lacking = "no column 'weight', and no 'propensity' with 'probability' instead"
     assert refused("query_id,clicked\nq1,1\n") == f"a.csv: {lacking}; add them, or map them with `columns`"
     assert refused("query_id,clicked,propensity\nq1,1,1\n").startswith("a.csv:1: no column 'probability' among ")

@@ -374,7 +374,7 @@ def test_an_error_gives_the_night_back(one):
 
 
 def test_an_alias_is_claimed_by_one(tmp_path):
-    """Whoever comes meanwhile is told who holds it; another alias, and another model of that alias, are free."""
+    """Others are refused with the name of the holder; another alias, and another model of that alias, are free."""
     records = Records(tmp_path / "records")
     with claim_alias(records, "a/ranker", "champion", seconds=0):
         with (
