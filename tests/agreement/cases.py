@@ -18,7 +18,7 @@ import rankledger
 from tests.agreement.table import note
 from tests.support.generated_data import Collection, write_config
 
-__all__ = ["Case", "Figures", "assert_agree", "ours", "random_case", "reversed_rows"]
+__all__ = ["Case", "Figures", "assert_agree", "assert_within", "ours", "random_case", "reversed_rows"]
 
 Grades = dict[str, dict[str, int]]
 Ranking = dict[str, dict[str, float]]
@@ -168,6 +168,19 @@ def assert_agree(
             difference = 0.0 if math.isnan(own) else abs(own - value)
             assert difference <= within, f"{query_id} {measure}: ours {own!r}, expected {value!r}"
             note(tool, measure, difference)
+
+
+def assert_within(
+    tool: str,
+    measure: str,
+    ours: float | np.ndarray,
+    theirs: float | Sequence[float] | np.ndarray,
+    within: float = 1e-9,
+) -> None:
+    """Refuse a difference of more than `within`; note what was compared."""
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=within)
+    for difference in np.nan_to_num(np.abs(np.subtract(ours, theirs))).ravel().tolist():
+        note(tool, measure, difference)
 
 
 def reversed_rows(case: Case) -> Case:

@@ -13,23 +13,14 @@ import pytest
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.exposure import awrf, ee_d, ee_l, ee_r
 from rankledger.metrics.parity import exposure_ratio, pop_reo, pop_rsp, reo, rsp
+from tests.agreement.cases import assert_within
 from tests.agreement.recorded_tool import FAIRNESS
-from tests.agreement.table import note
 from tests.support.blocks import PlainCatalogue, recommended_block
 
 N_GROUPS = 4
 EXPOSURES = ("ee_l(feature=category)", "ee_d(feature=category)", "ee_r(feature=category)")
 TREC, EXPEVAL, ELLIOT = "TREC 2022 Fair Ranking", "expeval ba07124", "Elliot 0.3.1"
 FAIRRANKTUNE, FAIRLEARN = "FairRankTune 9dd1550", "fairlearn 0.15.0"
-
-
-def assert_within(
-    tool: str, measure: str, ours: float | np.ndarray, theirs: float | np.ndarray, within: float = 1e-9
-) -> None:
-    """Refuse a difference of more than `within`; note what was compared."""
-    np.testing.assert_allclose(ours, theirs, rtol=0, atol=within)
-    for difference in np.nan_to_num(np.abs(np.subtract(ours, theirs))).ravel().tolist():
-        note(tool, measure, difference)
 
 
 @dataclass(frozen=True)

@@ -252,12 +252,13 @@ def log_block(queries: Sequence[Sequence[Mapping[str, float]]]) -> LogBlock:
     """The block of a log given the rows of each query; `list` numbers the list that a row was shown in."""
     rows = [(query, row) for query, own in enumerate(queries) for row in own]
     lists = [(query, row.get("list", 0)) for query, row in rows]
+    numbers = {own: number for number, own in enumerate(sorted({*lists}))}
     names = {name for _, row in rows for name in row}
     return LogBlock(
         n_queries=len(queries),
         queries=_frozen(np.array([query for query, _ in rows], dtype=np.int64)),
         columns={name: _vector([row[name] for _, row in rows]) for name in names},
-        impressions=_frozen(np.array([sorted({*lists}).index(own) for own in lists], dtype=np.int64)),
+        impressions=_frozen(np.array([numbers[own] for own in lists], dtype=np.int64)),
     )
 
 

@@ -1,17 +1,16 @@
 """What is asked of five programs: each function takes plain numbers and gives plain numbers.
 
-Four are no packages of a registry: `FAIRNESS_TOOLS` names the folder of their clones.
+Four are no packages of a registry: `GOLDEN_CLONES` names the folder of their clones.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import fairlearn.metrics
@@ -19,11 +18,10 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-TOOLS = Path(os.environ["FAIRNESS_TOOLS"])
-sys.path[:0] = [str(TOOLS / name) for name in ("trec2022-fair-public", "fair-trec-tools/eval", "fairranktune/src")]
-for package in ("elliot", "elliot.evaluation", "elliot.evaluation.metrics"):  # which would import TensorFlow
-    sys.modules[package] = ModuleType(package)
-    sys.modules[package].__path__ = [str(TOOLS / "elliot" / package.replace(".", "/"))]
+from tests.golden.tools.clones import CLONES, bare
+
+sys.path[:0] = [str(CLONES / name) for name in ("trec2022-fair-public", "fair-trec-tools/eval", "fairranktune/src")]
+bare("elliot", "elliot.evaluation", "elliot.evaluation.metrics", clone="elliot")  # which would import TensorFlow
 
 wptrec = importlib.import_module("wptrec.metrics")
 dimension = importlib.import_module("wptrec.dimension")
