@@ -10,7 +10,7 @@ DOCUMENTED := .venv/documented
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz mutants simulate bench kernels docs agreement site shape golden golden-tools clean startup
+.PHONY: help setup run ui test test-system fuzz mutants simulate bench kernels docs agreement site shape golden golden-tools golden-clones clean startup
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -96,6 +96,11 @@ golden-tools: $(EQUIPPED) ## Rebuild tests/golden/tools from RecBole, torchmetri
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[golden]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps recbole
 	$(BIN)/python -m tests.golden.make_tools ranx recbole torchmetrics
+
+golden-clones: $(EQUIPPED) ## Rebuild tests/golden/tools from programs of repositories, cloned in the folder CLONES.
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --ignore-requires-python --upgrade --target $(CLONES) \
+	  balance==0.23.0 fairlearn==0.15.0 narwhals==2.29.0 nuggetizer==0.0.5 obp==0.5.5 open-rag-eval==0.3.0 xarray==2026.9.0
+	PYTHONPATH=$(CLONES) GOLDEN_CLONES=$(CLONES) $(BIN)/python -m tests.golden.make_tools evidence fairness logs
 
 clean: ## Remove the environment and all caches; records and the MLflow store stay.
 	rm -rf .venv build site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

@@ -248,6 +248,9 @@ def _agreement() -> Iterator[str]:
         ]
         shown = "; ".join(f"{tool}: {_difference(found)}" for tool, found in tools.items())
         yield f"| [`{metric}`](#{metric}) | {shown} | {', '.join(named)} |"
+    for metric in sorted({name for name, _ in compared} - METRICS.keys()):  # computed from tables of judged answers
+        shown = "; ".join(f"{tool}: {_difference(found)}" for (name, tool), found in compared.items() if name == metric)
+        yield f"| [`{metric}`](data.md#score-judged-answers) | {shown} |  |"
     yield ""
 
 

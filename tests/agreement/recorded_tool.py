@@ -17,7 +17,7 @@ import numpy as np
 
 from tests.agreement.cases import Figures
 
-__all__ = ["FAIRNESS", "RANX", "RECBOLE", "TORCHMETRICS", "RecordedTool", "by_query"]
+__all__ = ["EVIDENCE", "FAIRNESS", "LOGS", "RANX", "RECBOLE", "TORCHMETRICS", "RecordedTool", "by_query"]
 
 FOLDER = Path(__file__, "../../golden/tools").resolve()
 
@@ -73,7 +73,9 @@ def _lines(result: Any) -> str:
     return "{\n" + ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in result.items()) + "\n}"
 
 
+EVIDENCE = RecordedTool("evidence")
 FAIRNESS = RecordedTool("fairness")
+LOGS = RecordedTool("logs")
 RANX = RecordedTool("ranx")
 RECBOLE = RecordedTool("recbole")
 TORCHMETRICS = RecordedTool("torchmetrics")

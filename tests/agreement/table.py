@@ -12,11 +12,19 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from rankledger.metrics.answers import citation_scores, nugget_scores
 from rankledger.metrics.measure import Measure
 
-__all__ = ["TABLE", "Row", "note", "read", "take", "write"]
+__all__ = ["ANSWER_SCORES", "TABLE", "Row", "note", "read", "take", "write"]
 
 TABLE = Path(__file__).parents[2] / "docs/agreement.csv"
+ANSWER_SCORES = {
+    *nugget_scores(np.zeros(0, dtype=bool), np.zeros(0)),
+    *citation_scores(np.zeros(0, dtype=np.int64), np.zeros(0)),
+}
+"""Scores of judged answers, which are no metrics."""
 
 
 class Row(NamedTuple):
@@ -62,4 +70,4 @@ def write(rows: Iterable[Row]) -> None:
 
 @cache
 def _metric(measure: str) -> str:
-    return Measure.parse(measure).metric.name
+    return measure if measure in ANSWER_SCORES else Measure.parse(measure).metric.name

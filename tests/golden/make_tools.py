@@ -1,4 +1,4 @@
-"""Write tools/: what RecBole, torchmetrics and ranx give for the cases of tests/agreement.
+"""Write tools/: what other tools give for the cases of tests/agreement.
 
 Run as `python -m tests.golden.make_tools ranx recbole torchmetrics`, in an environment that has the tools beside what
 the tests need; README.md says how to install them. The tests themselves ask: they run with the tool in place of its
@@ -12,11 +12,13 @@ import sys
 
 import pytest
 
-from tests.agreement.recorded_tool import FAIRNESS, RANX, RECBOLE, TORCHMETRICS
+from tests.agreement.recorded_tool import EVIDENCE, FAIRNESS, LOGS, RANX, RECBOLE, TORCHMETRICS
 
-TOOLS = {tool.name: tool for tool in (FAIRNESS, RANX, RECBOLE, TORCHMETRICS)}
+TOOLS = {tool.name: tool for tool in (EVIDENCE, FAIRNESS, LOGS, RANX, RECBOLE, TORCHMETRICS)}
 TESTS = {
+    "evidence": ("evidence",),
     "fairness": ("fairness",),
+    "logs": ("logged",),
     "ranx": ("ranx", "coming_from"),
     "recbole": ("recbole", "recommenders"),
     "torchmetrics": ("torchmetrics",),
