@@ -58,19 +58,6 @@ def test_an_answer_without_citations_has_a_recall_of_0_and_no_precision():
     assert all(map(math.isnan, citation_scores(np.zeros(0, dtype=np.int64), np.zeros(0)).values()))
 
 
-def test_nugget_scores_are_those_of_autonuggetizer():
-    """300 random answers by the loops of its `calculate_nugget_scores`, which has 0 where we have NaN."""
-    rng = np.random.default_rng(1)
-    for _ in range(300):
-        nuggets = [(bool(rng.integers(2)), float(rng.choice(SUPPORTS))) for _ in range(rng.integers(1, 12))]
-        found = nugget_scores(np.array([vital for vital, _ in nuggets]), np.array([support for _, support in nuggets]))
-        for scope, chosen in (("all", nuggets), ("vital", [nugget for nugget in nuggets if nugget[0]])):
-            full = sum(1 for _, support in chosen if support == 1)
-            credit = full + sum(0.5 for _, support in chosen if support == 0.5)
-            assert np.nan_to_num(found[f"strict_{scope}_score"]) == (full / len(chosen) if chosen else 0)
-            assert np.nan_to_num(found[f"{scope}_score"]) == (credit / len(chosen) if chosen else 0)
-
-
 def test_citation_scores_by_loops():
     """300 random answers, their rows in any order: sums over citations, and over sentences of the best one of each."""
     rng = np.random.default_rng(2)
