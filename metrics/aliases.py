@@ -67,6 +67,7 @@ TOOLS = (
     Tool("RecTools", "rectools 0.17", recommenders.RECTOOLS),
     Tool("Elliot", "elliot 0.3.1", recommenders.ELLIOT),
     Tool("WarpRec", "warprec 1.4", recommenders.WARPREC),
+    Tool("Open Bandit Pipeline", "obp 0.5.5", recommenders.OBP),
     Tool("In words", "no tool in particular", _PROSE),
 )
 

@@ -13,6 +13,7 @@ __all__ = [
     "KAGGLE",
     "LENSKIT",
     "MLFLOW",
+    "OBP",
     "RECBOLE",
     "RECTOOLS",
     "SKLEARN",
@@ -261,4 +262,13 @@ WARPREC = {
         _no(_CLUSTERS),
     ),
     **_all("EucDistance Hypervolume", _no("it joins several measures into one; compare them one by one")),
+}
+
+OBP = {
+    **_all("ipw InverseProbabilityWeighting", _is("ips", lambda_="clip")),
+    **_all("snipw SelfNormalizedInverseProbabilityWeighting", _is("snips", said="never clipped there")),
+    **_all("dr DoublyRobust", _is("dr", lambda_="clip")),
+    "rm": _no("take snips, and give a weight of 1 to rows whose document the ranker would show as well, 0 to others"),
+    "dm": _no("it is the reward model alone; dr corrects it where it errs"),
+    **_all("sndr switch-dr dr-os sg-ipw sg-dr", _no("large weights can only be clipped here, as in dr(clip=5)")),
 }

@@ -122,6 +122,7 @@ WARPREC = """
     UserMADRating nDCGRendle2020 MSE RMSE EucDistance Hypervolume MAE ARP BiasDisparityBD F1 HitRate MRR Precision
     UserCoverageAtN EFD[discounted] APLT[Pop70%] PopRSP[Pop70%]
 """
+OBP = "ipw ipw(lambda_=5) snipw dr rm dm sndr switch-dr dr-os sg-ipw sg-dr"
 OFFICIAL_NAMES = {
     "trec_eval": TREC_EVAL_MEASURES + TREC_EVAL_PARAMETERS + TREC_EVAL_OUTPUT + TREC_EVAL_GROUPS,
     "ir_measures": IR_MEASURES,
@@ -141,6 +142,7 @@ OFFICIAL_NAMES = {
     "RecTools": RECTOOLS,
     "Elliot": ELLIOT,
     "WarpRec": WARPREC + "F1[Recall,Precision]",
+    "Open Bandit Pipeline": OBP,
 }
 
 
@@ -377,6 +379,10 @@ EXPECTED = {
     "MAR@10": "mar@10",
     "EFD@10": "efd@10",
     "EPC@10": "epc@10",
+    # Open Bandit Pipeline
+    "ipw(lambda_=5)": "ips(clip=5)",
+    "snipw": "snips",
+    "DoublyRobust(lambda_=2)": "dr(clip=2)",
     # In words
     "mean_average_precision": "ap",
     "f_beta(beta=2)@5": "f(beta=2)@5",
