@@ -98,7 +98,7 @@ golden-tools: $(EQUIPPED) ## Rebuild tests/golden/tools from RecBole, torchmetri
 	$(BIN)/python -m tests.golden.make_tools ranx recbole torchmetrics
 
 golden-clones: $(EQUIPPED) ## Rebuild tests/golden/tools from programs of repositories, cloned in the folder CLONES.
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --ignore-requires-python --upgrade --target $(CLONES) \
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --ignore-requires-python --upgrade --target $(or $(CLONES),$(error CLONES=folder is missing)) \
 	  balance==0.23.0 fairlearn==0.15.0 narwhals==2.29.0 nuggetizer==0.0.5 obp==0.5.5 open-rag-eval==0.3.0 xarray==2026.9.0
 	PYTHONPATH=$(CLONES) GOLDEN_CLONES=$(CLONES) $(BIN)/python -m tests.golden.make_tools evidence fairness logs
 
