@@ -5,6 +5,9 @@ What they gave is in `tests/golden/tools/evidence.json`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,9 +77,10 @@ def test_citations_of_open_rag_eval(strict):
 
 
 def test_evidence_sets_of_kilt():
-    """300 lists of pages, with sets that overlap and some of which no list completes."""
+    """300 lists of pages, with sets that overlap, that are equal, or that no list completes."""
     rng = np.random.default_rng(3)
     queries = [random_diverse_query(rng) for _ in range(450)]
+    queries[::2] = [replace(query, judged=twice(query.judged)) for query in queries[::2]]
     sets = [evidence_sets(query.judged) for query in queries]
     kept = [place for place, query in enumerate(queries) if sets[place] and query.ranking][:N_CASES]
     ks = (1, 2, 3, 5, 10)
@@ -89,7 +93,12 @@ def test_evidence_sets_of_kilt():
         assert_within(KILT, "kilt_r", kilt_r(block, k=k), theirs[f"recall@{k}"])
 
 
-def evidence_sets(judged: dict[str, dict[int, float]]) -> list[list[str]]:
+def twice(judged: Mapping[str, Mapping[int, float]]) -> dict[str, dict[int, float]]:
+    """With the first subtopic a second time."""
+    return {page: {**grades, **({9: grades[0]} if 0 in grades else {})} for page, grades in judged.items()}
+
+
+def evidence_sets(judged: Mapping[str, Mapping[int, float]]) -> list[list[str]]:
     """The pages of each subtopic that has any."""
     found: dict[int, list[str]] = {}
     for page, grades in judged.items():
