@@ -126,7 +126,8 @@ def test_of_equal_scores_the_last_class_is_the_first_of_top_k(tmp_path):
 
 
 def test_sets_are_classified_documents(tmp_path):
-    """Precision, recall, F1 and F2 of what was retrieved, relevant documents that were not retrieved included.
+    """Precision, recall, F1 and F2 of what was retrieved, relevant documents that were not retrieved included; and the
+    four cells of the confusion matrix, with the false positive rate that they make.
 
     Documents are the tool's samples, and queries its labels, each of which it scores alone.
     """
@@ -141,13 +142,17 @@ def test_sets_are_classified_documents(tmp_path):
         case.ranking[query_id] = {f"d{place}": float(place) for place in np.flatnonzero(retrieved[:, number])}
     p, r, f1, _ = sklearn.precision_recall_fscore_support(relevant, retrieved, average=None, zero_division=0)
     f2 = sklearn.fbeta_score(relevant, retrieved, beta=2, average=None, zero_division=0)
-    measures = ["p", "r", "f1", "f(beta=2)"]
+    (tn, fp), (fn, tp) = sklearn.multilabel_confusion_matrix(relevant, retrieved).transpose(1, 2, 0)
+    measures = ["p", "r", "f1", "f(beta=2)", "tn", "fp", "fn", "tp", "fallout"]
+    (tmp_path / "documents.tsv").write_text(
+        "doc_id\n" + "".join(f"d{place}\n" for place in range(12)), encoding="utf-8"
+    )
 
-    found, _ = ours(tmp_path, case, "sklearn", measures)
+    found, _ = ours(tmp_path, case, "sklearn", measures, documents=str(tmp_path / "documents.tsv"))
 
     expected = {
         f"q{number}": dict(zip(measures, map(float, figures), strict=True))
-        for number, figures in enumerate(zip(p, r, f1, f2, strict=True))
+        for number, figures in enumerate(zip(p, r, f1, f2, tn, fp, fn, tp, fp / np.maximum(fp + tn, 1), strict=True))
     }
     assert_agree(found, expected)
 

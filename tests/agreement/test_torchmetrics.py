@@ -9,11 +9,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rankledger.metrics.counts import fallout
 from rankledger.pipeline.support.errors import InputError
-from tests.agreement.cases import Case, assert_agree, ours
+from tests.agreement.cases import Case, assert_agree, assert_within, ours
 from tests.agreement.labelled_cases import all_pairs, estimates, figures_of_users, has, labelled, labelled_users
 from tests.agreement.recorded_tool import TORCHMETRICS, by_query
 from tests.agreement.relevance_matrices import Floats, all_judged, columns, matrix_case
+from tests.support.blocks import plain_block, ranked
 
 TOOL = "torchmetrics 1.9.0"
 
@@ -103,8 +105,8 @@ def test_the_precision_recall_curve_is_precision_and_recall_at_each_cutoff(tmp_p
 
 
 def test_what_is_not_relevant_is_counted_alike(tmp_path):
-    """Fall-out times the number N of documents that are not relevant is our false positives; 1 - AUROC times R N, the
-    pairs in the wrong order, Kendall's distance.
+    """Fall-out is ours where the documents with a target are the catalogue, and times the number N of those that are
+    not relevant our false positives; 1 - AUROC times R N, the pairs in the wrong order, Kendall's distance.
     """
     case = all_judged(matrix_case(17, 400, grades=(0, 0, 1), ties="none"))
     found, _ = ours(tmp_path, case, "torchmetrics", ["fp@3", "fp@10", "kendall_distance"])
@@ -119,6 +121,9 @@ def test_what_is_not_relevant_is_counted_alike(tmp_path):
     expected = by_query([q for q, _, _ in both], values)
 
     assert_agree(found, expected, within=1e-4)  # of counts up to 225, in float32
+    block = plain_block([ranked(*grades[np.argsort(-scores)], n_documents=len(grades)) for scores, grades in rows])
+    for k, part in fall_out.items():
+        assert_within(TOOL, "fallout", fallout(block, k=k), part, 1e-6)
 
 
 def test_means_leave_out_queries_without_output_and_count_undefined_ones_as_0(tmp_path):

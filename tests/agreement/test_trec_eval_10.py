@@ -49,6 +49,7 @@ MEASURES = {
     "rbp": "rbp",
     "rbp_resid": "rbp_resid",
     **{f"unj_{k}": f"unjudged@{k}" for k in (5, 10, 20)},
+    "yaap": "yaap",
 }
 SUMMED = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
 WITHOUT_COUNTERPART = {"runid", "num_q"}  # the name of the output and the number of queries
@@ -92,7 +93,7 @@ def test_the_golden_data_holds_the_hard_cases(case, printed):
 
 
 def test_every_query_scores_what_is_printed(case, printed, found):
-    """Each measure of `all_trec -c -q` is ours, rounded; of rbp only where no grade is above 1."""
+    """Each measure of `all_trec -c -q`, and yaap, is ours, rounded; of rbp only where no grade is above 1."""
     scores, _ = found
     expected = {
         query_id: {

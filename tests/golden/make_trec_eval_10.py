@@ -17,7 +17,7 @@ __all__ = ["FOLDER", "main"]
 
 FOLDER = Path(__file__).parent / "trec_eval_10"
 SEED = 20261121
-OPTIONS = ("-c", "-q", "-m", "all_trec")
+MEASURES = ("all_trec", "yaap")  # a run each: asked for together, rbp would find other memory
 
 
 def main(binary: str) -> None:
@@ -26,12 +26,13 @@ def main(binary: str) -> None:
     case = _data()
     _write("judgments.txt", [f"{query} 0 {doc} {grade}" for query, doc, grade in _rows(case.judgments)])
     _write("ranking.txt", [f"{query} Q0 {doc} 1 {score!r} golden" for query, doc, score in _rows(case.ranking)])
-    command = [binary, *OPTIONS, str(FOLDER / "judgments.txt"), str(FOLDER / "ranking.txt")]
-    printed = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
     values: dict[str, dict[str, str]] = {}
-    for line in printed.splitlines():
-        measure, query_id, value = line.split()
-        values.setdefault(query_id, {})[measure] = value
+    for measures in MEASURES:
+        command = [binary, "-c", "-q", "-m", measures, str(FOLDER / "judgments.txt"), str(FOLDER / "ranking.txt")]
+        printed = subprocess.run(command, check=True, capture_output=True, encoding="utf-8").stdout
+        for line in printed.splitlines():
+            measure, query_id, value = line.split()
+            values.setdefault(query_id, {})[measure] = value
     columns = list(values["all"])
     rows = [(query_id, *(found.get(column, "") for column in columns)) for query_id, found in values.items()]
     _write("expected.tsv", ["\t".join(row) for row in [("query_id", *columns), *rows]])

@@ -1,0 +1,206 @@
+"""Programs that have a measure or a few of ours, and no profile here: what they gave is in tests/golden/tools.
+
+SciPy alone runs here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy
+from scipy import stats
+from scipy.spatial.distance import jensenshannon
+
+from rankledger.metrics.agreement import Ranked, RankingsBlock, ap_corr, kendall_tau, rbo
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.cascade import rankscore
+from rankledger.metrics.counts import user_coverage
+from rankledger.metrics.gain import cg
+from rankledger.metrics.labelled import lauc
+from rankledger.metrics.recommendation import calibration, efd, epc
+from rankledger.metrics.sets import mar
+from tests.agreement.cases import assert_within
+from tests.agreement.recorded_tool import PROGRAMS
+from tests.support.blocks import PlainCatalogue, plain_block, ranked, ratings_block, recommended_block
+
+SCIPY, PYIRCOR, IMPLICIT = f"SciPy {scipy.__version__}", "pyircor 0.2.0", "implicit 0.7.3"
+RBO, RBO_SCRIPT = "rbo 0.1.3", "dlukes/rbo 620b84e"
+ELLIOT, WARPREC, LENSKIT = "Elliot 0.3.1", "WarpRec 1.4.6", "LensKit 2025.8.1"
+NOTEBOOK = "ethen8181/machine-learning 1dcc979"
+N_DOCUMENTS = 30
+SEEDS = range(10)
+CUTOFFS = (3, 8)
+
+
+def graded(seed: int, n_grades: int, most: int) -> list[list[float]]:
+    """The grades of 300 rankings, from rank 1 down: 2 to `most` documents, not all of one grade."""
+    rng = np.random.default_rng(seed)
+    drawn = [rng.integers(0, n_grades, rng.integers(2, most + 1)).astype(float) for _ in range(300)]
+    return [[*own[:-1].tolist(), float((own[0] + 1) % n_grades)] for own in drawn]
+
+
+def test_kendall_tau_of_scipy():
+    """Tau-b of 300 rankings with equal grades."""
+    grades = graded(1, 5, 40)
+    theirs = [stats.kendalltau(-np.arange(len(own)), own).statistic for own in grades]
+
+    assert_within(SCIPY, "kendall_tau", kendall_tau(plain_block([ranked(*own) for own in grades])), theirs)
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_ap_correlation_of_pyircor(equal):
+    """300 rankings whose grades all differ; and 300 with equal grades, which is the mean over all orders of these."""
+    rng = np.random.default_rng(2)
+    differing = [rng.permutation(size).astype(float).tolist() for size in rng.integers(2, 30, 300)]
+    grades = graded(3, 3, 6) if equal else differing
+
+    assert_within(
+        PYIRCOR, "ap_corr", ap_corr(plain_block([ranked(*own) for own in grades])), PROGRAMS("tau_ap", grades)
+    )
+
+
+def rankings(lists: Sequence[Sequence[int]]) -> Ranked:
+    """The lists of one model, a document of a query having the same number in every model."""
+    rows = [(1000 * query + own, query, rank) for query, found in enumerate(lists) for rank, own in enumerate(found, 1)]
+    documents, queries, ranks = np.array(sorted(rows)).T
+    return Ranked(documents.astype(np.uint64), queries, ranks, np.array([float(len(found)) for found in lists]))
+
+
+def overlap(ones: Sequence[Sequence[int]], others: Sequence[Sequence[int]], **parameters: Any) -> np.ndarray:
+    """Our overlap of the lists."""
+    return rbo(RankingsBlock(rankings(ones), {"other": rankings(others)}), model="other", **parameters)
+
+
+def test_overlap_of_two_programs():
+    """300 pairs of lists: extrapolated by the package, of any two lengths; all forms by the script, of one length, as
+    it scales agreement by the lengths where they differ.
+    """
+    rng = np.random.default_rng(4)
+    ones, others = ([rng.permutation(25)[:size].tolist() for size in rng.integers(1, 20, 300)] for _ in range(2))
+    theirs = PROGRAMS("package_rbo", ones, others, 0.9)
+    assert_within(RBO, "rbo(model=other)", overlap(ones, others), theirs)
+
+    level = [rng.permutation(25)[: len(one)].tolist() for one in ones]
+    theirs = np.transpose(PROGRAMS("script_rbo", ones, level, 0.8))
+    for form, values in zip(("minimum", "residual", "extrapolated"), theirs, strict=True):
+        assert_within(RBO_SCRIPT, "rbo(model=other)", overlap(ones, level, p=0.8, form=form), values)
+
+
+def recommended(seed: int, n_unknown: int = 0) -> PlainCatalogue:
+    """Lists of eight documents for 30 users who consumed ten each before; the last `n_unknown` nobody did.
+
+    Document 0 was consumed once, by someone else. Each user has a relevant document; documents have one genre or two.
+    """
+    rng = np.random.default_rng(seed)
+    consumed = [tuple((1 + rng.permutation(N_DOCUMENTS - 1 - n_unknown)[:10]).tolist()) for _ in range(30)]
+    judged = [rng.permutation(N_DOCUMENTS)[:12].tolist() for _ in range(30)]
+    return PlainCatalogue(
+        lists=tuple(tuple(rng.permutation(N_DOCUMENTS)[:8].tolist()) for _ in range(30)),
+        n_documents=N_DOCUMENTS,
+        consumed=(*consumed, (0,)),
+        grades=tuple(
+            {document: float(rng.integers(not place, 4)) for place, document in enumerate(own)} for own in judged
+        ),
+        categories=tuple(tuple(rng.permutation(4)[: rng.integers(1, 3)].tolist()) for _ in range(N_DOCUMENTS)),
+        vectors=((),) * N_DOCUMENTS,
+    )
+
+
+def judged(found: PlainCatalogue) -> JudgedBlock:
+    """The same lists as rankings."""
+    pairs = zip(found.lists, found.grades, strict=True)
+    return plain_block(
+        [
+            ranked(*map(grades.get, own), missed=[grades[document] for document in grades if document not in own])
+            for own, grades in pairs
+        ]
+    )
+
+
+def test_elliot():
+    """MAR, EFD and EPC of 300 lists, with documents that nobody consumed."""
+    for seed in SEEDS:
+        found, k = recommended(seed, n_unknown=3), CUTOFFS[seed % 2]
+        theirs = PROGRAMS("elliot", found.lists, found.grades, found.consumed, k)
+
+        assert_within(ELLIOT, "mar@3", mar(judged(found), k=k), theirs["MAR"])
+        assert_within(ELLIOT, "efd", efd(recommended_block(found), k=k), theirs["EFD"])
+        assert_within(ELLIOT, "epc", epc(recommended_block(found), k=k), theirs["EPC"])
+
+
+def test_user_coverage_of_elliot():
+    """The count of users with a list in 300 sets of five, which is five times our mean."""
+    rng = np.random.default_rng(5)
+    sets = [[[1] * int(size) for size in rng.integers(0, 3, 5)] for _ in range(300)]
+
+    ours = [user_coverage(plain_block([ranked(*own) for own in lists])).sum() for lists in sets]
+    assert_within(ELLIOT, "user_coverage", ours, PROGRAMS("elliot_user_coverage", sets))
+
+
+def test_warprec():
+    """MAR, EFD and EPC of 300 full lists, in single precision, where somebody consumed each document."""
+    for seed in SEEDS:
+        found, k = recommended(100 + seed), CUTOFFS[seed % 2]
+        times = [found.times.get(document, 0) for document in range(N_DOCUMENTS)]
+        theirs = PROGRAMS("warprec", found.lists, found.grades, times, len(found.consumed), k)
+
+        assert min(times) > 0
+        assert_within(WARPREC, "mar@3", mar(judged(found), k=k, at="hits"), theirs["MAR"], 1e-6)
+        assert_within(WARPREC, "efd", efd(recommended_block(found), k=k), theirs["EFD"], 2e-6)
+        assert_within(WARPREC, "epc", epc(recommended_block(found), k=k), theirs["EPC"], 1e-6)
+
+
+def test_lenskit():
+    """Cumulative gain and half-life utility of 300 lists: its (n)DCG with the discount that makes them."""
+    for seed in SEEDS:
+        found, k, half_life = recommended(200 + seed), CUTOFFS[seed % 2], 2.0 + seed
+        theirs = PROGRAMS("lenskit", found.lists, found.grades, k, half_life)
+
+        assert_within(LENSKIT, "cg", cg(judged(found), k=k), theirs["cg"])
+        assert_within(LENSKIT, "rankscore", rankscore(judged(found), k=k, half_life=half_life), theirs["rankscore"])
+
+
+def test_limited_area_of_implicit():
+    """AUC@k of 300 users, which continues the curve below rank k by a straight line."""
+    rng = np.random.default_rng(6)
+    for k in (1, 3, 10):
+        lists = [rng.permutation(N_DOCUMENTS).tolist() for _ in range(100)]
+        relevant = [rng.permutation(N_DOCUMENTS)[: rng.integers(1, 12)].tolist() for _ in lists]
+        block = ratings_block(
+            [[float(document in own) for document in found] for found, own in zip(lists, relevant, strict=True)],
+            [list(range(N_DOCUMENTS, 0, -1))] * len(lists),
+        )
+
+        theirs = PROGRAMS("limited_auc", lists, relevant, N_DOCUMENTS, k)
+        assert_within(IMPLICIT, f"lauc@{k}", lauc(block, k=k), theirs)
+
+
+def test_calibration_of_a_notebook():
+    """The divergence of 300 lists of five from ten documents, in bits there, where no share has a fourth decimal."""
+    for seed in SEEDS:
+        found = recommended(300 + seed)
+        lists, consumed = [own[:5] for own in found.lists], found.consumed[: len(found.lists)]
+        theirs = np.multiply(PROGRAMS("miscalibration", lists, consumed, found.categories), log(2))
+
+        ours = calibration(recommended_block(found), feature="category", k=5)
+        assert_within(NOTEBOOK, "calibration(feature=category)", ours, theirs)
+
+
+def test_calibration_by_the_distance_of_scipy():
+    """The Jensen-Shannon divergence of 300 lists is the square of the distance between the shares of categories."""
+    for seed in SEEDS:
+        found = recommended(400 + seed)
+        shares = np.zeros((N_DOCUMENTS, 4))
+        for document, categories in enumerate(found.categories):
+            shares[document, categories] = 1 / len(categories)
+        before, now = (
+            [shares[list(own)].mean(axis=0) for own in lists]
+            for lists in (found.consumed[: len(found.lists)], found.lists)
+        )
+
+        ours = calibration(recommended_block(found), feature="category", divergence="js")
+        assert_within(SCIPY, "calibration(feature=category)", ours, jensenshannon(before, now, axis=1) ** 2)
