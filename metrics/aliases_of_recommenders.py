@@ -21,6 +21,7 @@ __all__ = [
     "WARPREC",
 ]
 
+_ALL_RANKS = "over the discounts of all k ranks there, however short the list"
 _AREA_OF_USERS = "over the whole catalogue there, and with one negative too many: `auc(average=%s)`"
 _AUC = "it needs a score for every document of the catalogue; bpref compares the judged ones that were retrieved"
 _CATEGORIES = "it is of the categories of a list, which no file here names; entropy@# is of documents"
@@ -132,8 +133,12 @@ CORNAC = {
 }
 
 LENSKIT = {
-    "NDCG": _is("ndcg", said=_BINARY),
-    "DCG": _is("dcg", said="there every relevant document gains 1, as in `dcg(gain=binary)@10`"),
+    **{
+        name: _is(
+            ours, said=f"binary gain there, and rank 2 not discounted: `{ours}(gain=binary,discount=jarvelin)@10`"
+        )
+        for name, ours in (("NDCG", "ndcg"), ("DCG", "dcg"))
+    },
     "Hit": _is("success"),
     "Precision": _is("p", said="over min(k, retrieved) there: `p(denominator=retrieved)@10`"),
     "Recall": _is("r", said="over min(R, k) there: `r(denominator=cutoff)@10`"),
@@ -248,10 +253,9 @@ WARPREC = {
     "RMSE": _is("rmse", said="each user's own there: `rmse(average=query)`"),
     "ShannonEntropy": RECBOLE["ShannonEntropy"],
     "MAR": _is("mar@10", said="there the recall at the ranks of hits alone: `mar(at=hits)@10`"),
-    **{
-        name: _is(ours, said="over the discounts of all k ranks there, however short the list")
-        for name, ours in (("EFD", "efd"), ("EPC", "epc"))
-    },
+    "UserCoverage": _is("user_coverage", said="there a count of the users with a relevant document, given or not"),
+    "EFD": _is("efd", said=_ALL_RANKS),
+    "EPC": _is("epc", said=f"{_ALL_RANKS}, and a document that nobody consumed counts as consumed once"),
     "APLT[*": _no("it is tail_share with the share of interactions of the tail, such as tail_share(tail=0.1)@10"),
     **_all("EFD[* EPC[*", _no(_DISCOUNTED)),
     "ACLT[*": _ELLIOT_AND_WARPREC["ACLT"],

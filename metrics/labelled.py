@@ -48,7 +48,8 @@ def lauc(block: RatingsBlock, *, k: int, rel: float = 1) -> Floats:
     Formula: `auc`, where all documents below rank k score alike.
 
     The line stands for the mean over all orders of what is below rank k. Documents with the score of rank k are in the
-    top k, too. Elliot and WarpRec have another LAUC: positives below rank k gain nothing, and it divides by min(P, k).
+    top k, too. This is implicit's `AUC_at_k`. The LAUC of Elliot and WarpRec, which name the same paper, is another:
+    positives below rank k gain nothing, and it divides by min(P, k).
 
     Args:
         k: ranks that count.
@@ -58,7 +59,8 @@ def lauc(block: RatingsBlock, *, k: int, rel: float = 1) -> Floats:
         (Q,), in [0, 1]; NaN where all labels of the query are positive, or none is.
 
     Reference:
-        Schröder et al. 2011, Setting goals and choosing metrics for recommender system evaluations, UCERSTI 2.
+        Schröder, Thiele & Lehner 2011, Setting goals and choosing metrics for recommender system evaluations; implicit
+        0.7 `AUC_at_k`.
     """
     least = -np.sort(-block.predictions, axis=0)[: int(cut(k))][-1:]  # NaN, below which nothing is, in shorter lists
     return auc(replace(block, predictions=np.where(block.predictions < least, -np.inf, block.predictions)), rel=rel)

@@ -155,3 +155,38 @@ def test_means_are_rounded_to_five_decimals(tmp_path):
 
     assert evaluate(case)["ndcg@10"] == 0.33333
     assert math.isclose(ours(tmp_path, case, "beir", ["ndcg@10"])[1]["ndcg@10"], 1 / 3)
+
+
+def alone(grades: dict[str, int], scores: dict[str, float], name: str) -> dict[str, float]:
+    """A figure of `evaluate_custom` of one query, by cutoff."""
+    table = EvaluateRetrieval.evaluate_custom({"q": grades}, {"q": scores}, CUTOFFS, name)
+    return {k: value for _, k, value in _named([table])}
+
+
+def test_holes_of_one_query(tmp_path):
+    """Where its judgments are all that there are, at six cutoffs."""
+    case = random_case(33, 300, ties="none")
+    found, _ = ours(tmp_path, case, "beir", [f"unjudged@{k}" for k in CUTOFFS])
+    holes = {query_id: alone(grades, case.ranking[query_id], "hole") for query_id, grades in case.judgments.items()}
+
+    expected = {query_id: {f"unjudged@{k}": value for k, value in own.items()} for query_id, own in holes.items()}
+    assert_agree(found, expected, within=ROUNDED)
+
+
+def test_tie_aware_r_precision_is_capped_recall_of_the_best(tmp_path):
+    """R_cap@k where the min(k, R) best documents, and those as good as the last of them, are all that is relevant; and
+    the mean of two cutoffs.
+    """
+    case = random_case(34, 400, ties="none", undefined_queries=False)
+    found, _ = ours(tmp_path, case, "beir", ["rp@5", "rp@10", "avg_rp"])
+    expected: Figures = {}
+    for query_id, grades in case.judgments.items():
+        relevant = sorted((grade for grade in grades.values() if grade >= 1), reverse=True)
+        values = {}
+        for k in (5, 10):
+            least = relevant[min(k, len(relevant)) - 1]
+            best = {doc_id: int(grade >= least) for doc_id, grade in grades.items()}
+            values[f"rp@{k}"] = alone(best, case.ranking[query_id], "r_cap")[str(k)]
+        expected[query_id] = {**values, "avg_rp": sum(values.values()) / 2}
+
+    assert_agree(found, expected, within=ROUNDED)

@@ -17,12 +17,10 @@ from scipy.spatial.distance import jensenshannon
 
 from rankledger.metrics.agreement import Ranked, RankingsBlock, ap_corr, kendall_tau, rbo
 from rankledger.metrics.block import JudgedBlock
-from rankledger.metrics.cascade import rankscore
 from rankledger.metrics.counts import user_coverage
-from rankledger.metrics.gain import cg
 from rankledger.metrics.labelled import lauc
-from rankledger.metrics.recommendation import calibration, efd, epc
-from rankledger.metrics.sets import mar
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.recommendation import calibration
 from tests.agreement.cases import assert_within
 from tests.agreement.recorded_tool import PROGRAMS
 from tests.support.blocks import PlainCatalogue, plain_block, ranked, ratings_block, recommended_block
@@ -34,6 +32,27 @@ NOTEBOOK = "ethen8181/machine-learning 1dcc979"
 N_DOCUMENTS = 30
 SEEDS = range(10)
 CUTOFFS = (3, 8)
+OF_BOTH = {  # Elliot's and WarpRec's names, and ours
+    "nDCGRendle2020": "ndcg(gain=binary)",
+    "Precision": "p",
+    "Recall": "r",
+    "F1": "f1",
+    "MRR": "rr",
+    "EFD": "efd",
+    "EPC": "epc",
+    "ARP": "popularity",
+}
+OF_ELLIOT = OF_BOTH | {"HR": "success", "MAR": "mar"}
+OF_WARPREC = OF_BOTH | {"HitRate": "success", "MAR": "mar(at=hits)", "MAP": "ap(denominator=cutoff)"}
+OF_LENSKIT = {
+    "NDCG": "ndcg(gain=binary,discount=jarvelin)",
+    "DCG": "dcg(gain=binary,discount=jarvelin)",
+    "Hit": "success",
+    "Precision": "p(denominator=retrieved)",
+    "Recall": "r(denominator=cutoff)",
+    "RecipRank": "rr",
+    "RBP": "rbp(p=0.85)",
+}
 
 
 def graded(seed: int, n_grades: int, most: int) -> list[list[float]]:
@@ -121,15 +140,31 @@ def judged(found: PlainCatalogue) -> JudgedBlock:
     )
 
 
+def assert_scores(
+    tool: str,
+    found: PlainCatalogue,
+    k: int,
+    theirs: dict[str, list[float]],
+    names: dict[str, str],
+    within: float = 1e-9,
+) -> None:
+    """Compare what a tool gave, by its names, with ours at the cutoff."""
+    assert theirs.keys() == names.keys()
+    for name, values in theirs.items():
+        measure = Measure.parse(f"{names[name]}@{k}")
+        block = recommended_block(found) if measure.metric.input == "catalogue" else judged(found)
+        assert_within(
+            tool, str(measure), measure.metric.function(block, **measure.arguments(max_grade=3)), values, within
+        )
+
+
 def test_elliot():
-    """MAR, EFD and EPC of 300 lists, with documents that nobody consumed."""
+    """Ten metrics of 300 lists, with documents that nobody consumed."""
     for seed in SEEDS:
         found, k = recommended(seed, n_unknown=3), CUTOFFS[seed % 2]
-        theirs = PROGRAMS("elliot", found.lists, found.grades, found.consumed, k)
+        theirs = PROGRAMS("elliot", [*OF_ELLIOT], found.lists, found.grades, found.consumed, k)
 
-        assert_within(ELLIOT, "mar@3", mar(judged(found), k=k), theirs["MAR"])
-        assert_within(ELLIOT, "efd", efd(recommended_block(found), k=k), theirs["EFD"])
-        assert_within(ELLIOT, "epc", epc(recommended_block(found), k=k), theirs["EPC"])
+        assert_scores(ELLIOT, found, k, theirs, OF_ELLIOT)
 
 
 def test_user_coverage_of_elliot():
@@ -142,26 +177,24 @@ def test_user_coverage_of_elliot():
 
 
 def test_warprec():
-    """MAR, EFD and EPC of 300 full lists, in single precision, where somebody consumed each document."""
+    """Eleven metrics of 300 full lists, in single precision, where somebody consumed each document."""
     for seed in SEEDS:
         found, k = recommended(100 + seed), CUTOFFS[seed % 2]
         times = [found.times.get(document, 0) for document in range(N_DOCUMENTS)]
-        theirs = PROGRAMS("warprec", found.lists, found.grades, times, len(found.consumed), k)
+        theirs = PROGRAMS("warprec", [*OF_WARPREC], found.lists, found.grades, times, len(found.consumed), k)
 
         assert min(times) > 0
-        assert_within(WARPREC, "mar@3", mar(judged(found), k=k, at="hits"), theirs["MAR"], 1e-6)
-        assert_within(WARPREC, "efd", efd(recommended_block(found), k=k), theirs["EFD"], 2e-6)
-        assert_within(WARPREC, "epc", epc(recommended_block(found), k=k), theirs["EPC"], 1e-6)
+        assert_scores(WARPREC, found, k, theirs, OF_WARPREC, 2e-6)
 
 
 def test_lenskit():
-    """Cumulative gain and half-life utility of 300 lists: its (n)DCG with the discount that makes them."""
+    """Seven metrics of 300 lists; and cumulative gain and half-life utility, its (n)DCG with the discounts of these."""
     for seed in SEEDS:
         found, k, half_life = recommended(200 + seed), CUTOFFS[seed % 2], 2.0 + seed
-        theirs = PROGRAMS("lenskit", found.lists, found.grades, k, half_life)
+        theirs = PROGRAMS("lenskit", [*OF_LENSKIT], found.lists, found.grades, k, half_life)
 
-        assert_within(LENSKIT, "cg", cg(judged(found), k=k), theirs["cg"])
-        assert_within(LENSKIT, "rankscore", rankscore(judged(found), k=k, half_life=half_life), theirs["rankscore"])
+        own = {"cg": "cg", "rankscore": f"rankscore(half_life={half_life:g})"}
+        assert_scores(LENSKIT, found, k, theirs, OF_LENSKIT | own)
 
 
 def test_limited_area_of_implicit():

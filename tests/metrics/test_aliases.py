@@ -89,6 +89,8 @@ TORCHMETRICS = """
     binary_calibration_error
 """
 KAGGLE = "MAP@7 apk@10 mapk@12 mapk(k=12)"
+GDEVAL = "ndcg@20 err@20"  # the columns that it prints
+# The 16 classes of `recbole.evaluator.metrics` in 1.2.1, and as configs write them.
 RECBOLE = """
     Recall@10 MRR@10 NDCG@10 Hit@10 MAP@10 Precision@10 GAUC ItemCoverage@10 AveragePopularity@10 GiniIndex@10
     ShannonEntropy@10 TailPercentage@10 AUC LogLoss MAE RMSE recall@10 mrr@10 ndcg@10 hit@10 map@10 precision@10 gauc
@@ -116,6 +118,7 @@ ELLIOT = """
     UserMADranking ItemMADranking BiasDisparityBR BiasDisparityBS BiasDisparityBD SRecall ARP APLT ACLT PopRSP PopREO
     ExtendedPopRSP ExtendedPopREO RSP REO
 """
+# The 40 that 1.4.6 registers, and names that they take with parameters.
 WARPREC = """
     ACLT APLT AUC BiasDisparityBS GAUC Gini ItemCoverage LAUC MAP MAR NumRetrieved PopREO PopRSP Recall SRecall
     ShannonEntropy UserCoverage nDCG BiasDisparityBR EFD EPC ItemMADRanking ItemMADRating REO RSP UserMADRanking
@@ -136,6 +139,7 @@ OFFICIAL_NAMES = {
     "scikit-learn": SKLEARN,
     "torchmetrics": TORCHMETRICS,
     "Kaggle": KAGGLE,
+    "gdeval": GDEVAL,
     "RecBole": RECBOLE,
     "Cornac": CORNAC,
     "LensKit": LENSKIT,

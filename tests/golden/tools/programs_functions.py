@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from implicit.evaluation import AUC_at_k
 from lenskit.data import ItemList
-from lenskit.metrics.ranking import DCG, NDCG
+from lenskit.metrics import ranking
 from rbo import RankingSimilarity
 from scipy.sparse import csr_matrix
 
@@ -34,14 +34,24 @@ for package in (  # whose own files would import TensorFlow or Ray
     sys.modules[package].__path__ = [str(CLONES / package.partition(".")[0] / package.replace(".", "/"))]
 collections.Iterable = collections.abc.Iterable  # type: ignore[attr-defined]  # where pyircor looks for it
 pyircor = importlib.import_module("pyircor.tauap")
+for group in ("accuracy", "bias", "novelty"):
+    importlib.import_module(f"warprec.evaluation.metrics.{group}")  # registers its metrics
+metric_registry = importlib.import_module("warprec.utils.registry").metric_registry
 script = importlib.machinery.SourceFileLoader("script", str(CLONES / "dlukes-rbo/rbo.py")).load_module()
 
 Lists = Sequence[Sequence[int]]
 Judged = Sequence[Mapping[int, float]]
-PATHS = {  # of the modules of Elliot and WarpRec
-    "MAR": ("accuracy.mar.mar", "accuracy.mar"),
-    "EFD": ("novelty.EFD.efd", "novelty.efd"),
-    "EPC": ("novelty.EPC.epc", "novelty.epc"),
+PATHS = {  # of the modules of Elliot, by metric
+    "nDCGRendle2020": "accuracy.ndcg.ndcg_rendle2020",
+    "Precision": "accuracy.precision.precision",
+    "Recall": "accuracy.recall.recall",
+    "F1": "accuracy.f1.f1",
+    "MRR": "accuracy.mrr.mrr",
+    "HR": "accuracy.hit_rate.hit_rate",
+    "MAR": "accuracy.mar.mar",
+    "EFD": "novelty.EFD.efd",
+    "EPC": "novelty.EPC.epc",
+    "ARP": "bias.arp.arp",
 }
 
 
@@ -69,19 +79,21 @@ def script_rbo(ones: Lists, others: Lists, p: float) -> list[list[float]]:
     return [[float(form) for form in script.rbo(*pair, p)] for pair in zip(ones, others, strict=True)]
 
 
-def elliot(lists: Lists, judged: Judged, consumed: Lists, k: int) -> dict[str, list[float]]:
-    """MAR, EFD and EPC of each list; relevant is a grade of 1."""
+def elliot(names: Sequence[str], lists: Lists, judged: Judged, consumed: Lists, k: int) -> dict[str, list[float]]:
+    """Metrics of each list; relevant is a grade of 1."""
     relevance = importlib.import_module("elliot.evaluation.relevance.relevance")
     tests = {user: {int(item): grade for item, grade in own.items()} for user, own in enumerate(judged)}
+    times = collections.Counter(item for own in consumed for item in own)
     objects = SimpleNamespace(
         cutoff=k,
+        pop=SimpleNamespace(get_pop_items=lambda: times),
         relevance=relevance.Relevance(tests, 1),
         data=SimpleNamespace(train_dict={user: dict.fromkeys(own, 1.0) for user, own in enumerate(consumed)}),
     )
     recommended = {user: [(item, 1.0) for item in own] for user, own in enumerate(lists)}
     found = {}
-    for name, (path, _) in PATHS.items():
-        module = importlib.import_module(f"elliot.evaluation.metrics.{path}")
+    for name in names:
+        module = importlib.import_module(f"elliot.evaluation.metrics.{PATHS[name]}")
         values = getattr(module, name)(recommended, None, None, objects).eval_user_metric()
         found[name] = [float(values[user]) for user in recommended]
     return found
@@ -93,8 +105,10 @@ def elliot_user_coverage(sets: Sequence[Lists]) -> list[int]:
     return [int(module.UserCoverage(dict(enumerate(lists)), None, None, None).eval()) for lists in sets]
 
 
-def warprec(lists: Lists, judged: Judged, times: Sequence[int], n_users: int, k: int) -> dict[str, list[float]]:
-    """MAR, EFD and EPC of each list of k documents or more, in single precision."""
+def warprec(
+    names: Sequence[str], lists: Lists, judged: Judged, times: Sequence[int], n_users: int, k: int
+) -> dict[str, list[float]]:
+    """Metrics of each list of k documents or more, in single precision."""
     target = torch.zeros(len(lists), len(times))
     scores = torch.zeros_like(target)
     for user, own in enumerate(judged):
@@ -109,9 +123,13 @@ def warprec(lists: Lists, judged: Judged, times: Sequence[int], n_users: int, k:
         f"top_{k}_binary_relevance": target.gather(1, places),
     }
     found = {}
-    for name, (_, path) in PATHS.items():
-        metric = getattr(importlib.import_module(f"warprec.evaluation.metrics.{path}"), name)(
-            k=k, num_users=n_users, item_interactions=torch.tensor(times)
+    for name in names:
+        metric = metric_registry.get(
+            name,
+            k=k,
+            num_users=n_users,
+            num_items=len(times),
+            item_interactions=torch.tensor(times, dtype=torch.float32),
         )
         metric.update(scores, user_indices=torch.arange(len(lists)), **known)
         found[name] = [float(str(value)) for value in metric.compute()[name][: len(lists)].numpy()]
@@ -128,16 +146,19 @@ def limited_auc(lists: Lists, relevant: Lists, n_items: int, k: int) -> list[flo
     return found
 
 
-def lenskit(lists: Lists, judged: Judged, k: int, half_life: float) -> dict[str, list[float]]:
-    """DCG without a discount, and NDCG with one that doubles within the half-life, of binary gains."""
-    cumulative = DCG(k, discount=np.ones_like, gain="rating")
-    utility = NDCG(k, discount=lambda ranks: 2 ** ((ranks - 1) / half_life))
-    found: dict[str, list[float]] = {"cg": [], "rankscore": []}
+def lenskit(names: Sequence[str], lists: Lists, judged: Judged, k: int, half_life: float) -> dict[str, list[float]]:
+    """Metrics of each list; `cg` is DCG without a discount, `rankscore` NDCG with one that doubles in a half-life."""
+    metrics = {name: getattr(ranking, name)(k) for name in names}
+    metrics["rankscore"] = ranking.NDCG(k, discount=lambda ranks: 2 ** ((ranks - 1) / half_life))
+    graded = ranking.DCG(k, discount=np.ones_like, gain="rating")
+    found: dict[str, list[float]] = {name: [] for name in (*metrics, "cg")}
     for documents, grades in zip(lists, judged, strict=True):
-        listed, items = ItemList(documents, ordered=True), [*map(int, grades)]
-        found["cg"].append(float(cumulative.measure_list(listed, ItemList(items, rating=[*grades.values()]))))
-        relevant = ItemList([item for item in items if grades[item] >= 1])
-        found["rankscore"].append(float(utility.measure_list(listed, relevant)))
+        listed = ItemList(documents, ordered=True)
+        relevant = ItemList([document for document, grade in grades.items() if grade >= 1])
+        for name, metric in metrics.items():
+            found[name].append(float(metric.measure_list(listed, relevant)))
+        rated = ItemList([*grades], rating=[*grades.values()])
+        found["cg"].append(float(graded.measure_list(listed, rated)))
     return found
 
 
