@@ -52,7 +52,7 @@ TOOLS = (
     Tool("trec_eval, pytrec_eval, PyTerrier", "trec_eval 9.0.4 and 10.0-rc3", search.TREC_EVAL),
     Tool("ir_measures, PyTerrier", "ir_measures 0.4.3", search.IR_MEASURES),
     Tool("ndeval", "pyndeval 0.0.8", search.NDEVAL),
-    Tool("NTCIREVAL", "pyNTCIREVAL 0.0.3", search.NTCIREVAL),
+    Tool("NTCIREVAL, pyNTCIREVAL", "pyNTCIREVAL 0.0.3", search.NTCIREVAL),
     Tool("ranx", "ranx 0.3.21", search.RANX),
     Tool("BEIR", "beir 2.2", search.BEIR),
     Tool("MTEB", "mteb 2.26", search.MTEB),

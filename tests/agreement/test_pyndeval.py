@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
+import ir_measures
 import numpy as np
 import pyndeval
 import pytest
@@ -109,6 +111,21 @@ def test_alpha_and_beta(tmp_path, alpha, beta):
     found = ours(tmp_path, judgments, ranking, [*measures.values()])
 
     assert_agree(found, theirs(judgments, ranking, measures, alpha=alpha, beta=beta))
+
+
+def test_ir_measures_has_them_from_ndeval(tmp_path):
+    """Eight measures of 400 queries by its names."""
+    judgments, ranking = random_case(3)
+    names = {f"alpha_nDCG@{k}": f"alpha_ndcg@{k}" for k in CUTOFFS} | {f"StRecall@{k}": f"strec@{k}" for k in CUTOFFS}
+    names |= {"ERR_IA@5": "err_ia@5", "nERR_IA@5": "nerr_ia@5", "AP_IA": "ap_ia", "P_IA@5": "p_ia@5"}
+    names |= {"NRBP": "nrbp", "nNRBP": "nnrbp"}
+    qrels = [ir_measures.Qrel(query, doc_id, grade, subtopic) for query, subtopic, doc_id, grade in judgments]
+    expected: Figures = {query_id: {} for query_id in ranking}
+    for metric in ir_measures.iter_calc([*map(ir_measures.parse_measure, names)], qrels, ranking):
+        expected[metric.query_id][names[str(metric.measure)]] = metric.value
+
+    found = ours(tmp_path, judgments, ranking, [*names.values()])
+    assert_agree(found, expected, tool=f"ir_measures {version('ir_measures')}")
 
 
 def test_err_ia_at_1_is_not_normalised(tmp_path):

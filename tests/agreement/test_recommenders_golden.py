@@ -33,7 +33,9 @@ DATA = golden("data")
 USERS: dict[str, dict[str, list[str]]] = DATA["users"]
 RECTOOLS, RECMETRICS = golden("rectools"), golden("recmetrics")
 _RECTOOLS, _RECMETRICS = "RecTools 0.19.0", "recmetrics 0.1.5"
+ACCURACY = ("p", "r(denominator=cutoff)", "r", "f1", "f(beta=2)", "success", "rr", "ap", "ndcg(gain=binary)")
 MEASURES = (
+    *(f"{name}@5" for name in ACCURACY),
     *(f"{name}@{k}" for name in ("novelty", "popularity", "serendipity", "item_coverage", "gini") for k in CUTOFFS),
     *(f"diversity(feature={name})@{k}" for name in ("genre", "tags") for k in CUTOFFS),
 )
@@ -93,6 +95,13 @@ def test_rectools(name, k, scores):
 
     assert len(theirs) == 330
     assert_agree(by_user(f"{name}@{k}", scores[f"{name}@{k}"]), by_user(f"{name}@{k}", theirs), tool=_RECTOOLS)
+
+
+@pytest.mark.parametrize("name", ACCURACY)
+def test_rectools_accuracy(name, scores):
+    """Nine metrics of what is relevant to 330 users; NDCG with `divide_by_achievable`."""
+    measure = f"{name}@5"
+    assert_agree(by_user(measure, scores[measure]), by_user(measure, RECTOOLS[measure]), tool=_RECTOOLS)
 
 
 @pytest.mark.parametrize("k", CUTOFFS)

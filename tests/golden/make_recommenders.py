@@ -56,15 +56,22 @@ def data() -> Table:
 
 
 def rectools(documents: Table, users: Table) -> dict[str, Any]:
-    """Novelty, popularity, serendipity and diversity of each user, and the coverage of all."""
+    """Novelty, popularity, serendipity, diversity and accuracy of each user, and the coverage of all."""
     import pandas as pd
     from rectools import Columns
     from rectools.metrics import (
+        MAP,
+        MRR,
+        NDCG,
         AvgRecPopularity,
         CatalogCoverage,
+        F1Beta,
+        HitRate,
         IntraListDiversity,
         MeanInvUserFreq,
         PairwiseHammingDistanceCalculator,
+        Precision,
+        Recall,
         Serendipity,
     )
 
@@ -87,6 +94,20 @@ def rectools(documents: Table, users: Table) -> dict[str, Any]:
         for name, values in by_user.items():
             found[f"{name}@{k}"] = {user: float(values[user]) for user in users}
         found["coverage"][k] = float(CatalogCoverage(k, normalize=True).calc(recommended, [*documents]))
+    metrics = {
+        "p": Precision(5),
+        "r(denominator=cutoff)": Precision(5, r_precision=True),
+        "r": Recall(5),
+        "f1": F1Beta(5),
+        "f(beta=2)": F1Beta(5, beta=2),
+        "success": HitRate(5),
+        "rr": MRR(5),
+        "ap": MAP(5),
+        "ndcg(gain=binary)": NDCG(5, divide_by_achievable=True),
+    }
+    for name, metric in metrics.items():
+        values = metric.calc_per_user(recommended, relevant)
+        found[f"{name}@5"] = {user: round(float(values[user]), 12) for user in users}
     return found
 
 
