@@ -202,7 +202,10 @@ _ELLIOT_AND_WARPREC = {  # of Elliot and its successor WarpRec
     "MAR": _is("mar@10"),
     "AUC": _is("auc", said=_AREA_OF_USERS % "positives"),
     "GAUC": _is("auc(average=impressions)", said=_AREA_OF_USERS % "query"),
-    "LAUC": _is("lauc@10", said="there positives below rank k gain nothing, and it divides by min(P, k)"),
+    "LAUC": _is(
+        "lauc@10",
+        said="there positives below rank k gain nothing, it divides by min(P, k), and counts one negative too many",
+    ),
     "ItemCoverage": _is("item_coverage", said=_COUNT),
     "UserCoverage": _is("user_coverage", said=_COUNT),
     "UserCoverageAtN": _no("it counts the queries with full lists; num_ret is the length of each"),

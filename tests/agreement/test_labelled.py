@@ -97,21 +97,3 @@ def test_bins_are_those_of_the_calibration_curve(tmp_path, binning, strategy):
         sizes = np.bincount(np.searchsorted(edges[1:-1], predicted), minlength=5)
         expected[f"u{place:03d}"] = {measure: float(np.abs(shares - means) @ sizes[sizes > 0] / 20)}
     assert_agree(figures_of_users(found, [measure]), expected)
-
-
-def test_elliot_and_warprec_count_one_negative_too_many(tmp_path):
-    """For each positive they take 1 - negatives above it / (N + 1) of a user's N negatives, and average these over all
-    users' positives (AUC) or over users (GAUC): that is (N · area + 1) / (N + 1) of each user's area.
-    """
-    rng = np.random.default_rng(49)
-    users = []
-    for _ in range(300):
-        labels = rng.permutation([1, 0, *rng.integers(0, 2, 13)])
-        users.append(User(labels.tolist(), (rng.permutation(15) / 16).tolist(), [1] * 15))
-    areas = scores(labelled(tmp_path, users, ["auc"]), "auc")
-
-    for (labels, predicted, _), area in zip(users, areas, strict=True):
-        ordered = [label for _, label in sorted(zip(predicted, labels, strict=True), reverse=True)]
-        n_negative = ordered.count(0)
-        theirs = [1 - ordered[:rank].count(0) / (n_negative + 1) for rank, label in enumerate(ordered) if label]
-        assert np.mean(theirs) == pytest.approx((n_negative * area + 1) / (n_negative + 1), abs=1e-9)

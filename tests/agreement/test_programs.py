@@ -18,8 +18,9 @@ from scipy.spatial.distance import jensenshannon
 from rankledger.metrics.agreement import Ranked, RankingsBlock, ap_corr, kendall_tau, rbo
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.counts import user_coverage
-from rankledger.metrics.labelled import lauc
+from rankledger.metrics.labelled import auc, lauc
 from rankledger.metrics.measure import Measure
+from rankledger.metrics.pairs import RatingsBlock
 from rankledger.metrics.recommendation import calibration
 from tests.agreement.cases import assert_within
 from tests.agreement.recorded_tool import PROGRAMS
@@ -197,19 +198,37 @@ def test_lenskit():
         assert_scores(LENSKIT, found, k, theirs, OF_LENSKIT | own)
 
 
-def test_limited_area_of_implicit():
-    """AUC@k of 300 users, which continues the curve below rank k by a straight line."""
-    rng = np.random.default_rng(6)
-    for k in (1, 3, 10):
-        lists = [rng.permutation(N_DOCUMENTS).tolist() for _ in range(100)]
-        relevant = [rng.permutation(N_DOCUMENTS)[: rng.integers(1, 12)].tolist() for _ in lists]
-        block = ratings_block(
-            [[float(document in own) for document in found] for found, own in zip(lists, relevant, strict=True)],
-            [list(range(N_DOCUMENTS, 0, -1))] * len(lists),
-        )
+def labelled(seed: int) -> tuple[list[list[int]], list[list[int]], RatingsBlock]:
+    """Rankings of the whole catalogue for 100 users, their relevant documents, and both as pairs of label and score."""
+    rng = np.random.default_rng(seed)
+    lists = [rng.permutation(N_DOCUMENTS).tolist() for _ in range(100)]
+    relevant = [rng.permutation(N_DOCUMENTS)[: rng.integers(1, 12)].tolist() for _ in lists]
+    labels = [[float(document in own) for document in found] for found, own in zip(lists, relevant, strict=True)]
+    return lists, relevant, ratings_block(labels, [list(range(N_DOCUMENTS, 0, -1))] * len(lists))
 
-        theirs = PROGRAMS("limited_auc", lists, relevant, N_DOCUMENTS, k)
-        assert_within(IMPLICIT, f"lauc@{k}", lauc(block, k=k), theirs)
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_limited_area_of_implicit(k):
+    """AUC@k of 100 users at each of three cutoffs: below rank k the curve goes on as a straight line."""
+    lists, relevant, block = labelled(k)
+
+    assert_within(IMPLICIT, f"lauc@{k}", lauc(block, k=k), PROGRAMS("limited_auc", lists, relevant, N_DOCUMENTS, k))
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+def test_areas_of_warprec_count_one_negative_too_many(k):
+    """GAUC takes 1 - negatives above / (N + 1) for each positive, which is (N · area + 1) / (N + 1) of our area; LAUC
+    adds up those of the top k alone and divides by min(P, k).
+    """
+    lists, relevant, block = labelled(100 + k)
+    judged = [dict.fromkeys(own, 1.0) for own in relevant]
+    theirs = PROGRAMS("warprec", ["GAUC", "LAUC"], lists, judged, [1] * N_DOCUMENTS, len(lists), k)
+
+    positive = np.array([*map(len, relevant)])
+    n_levels = N_DOCUMENTS - positive + 1
+    assert_within(WARPREC, "auc", ((n_levels - 1) * auc(block) + 1) / n_levels, theirs["GAUC"], 1e-6)
+    gains = block.ratings * (1 - (1 - block.ratings).cumsum(axis=0) / n_levels)
+    np.testing.assert_allclose(gains[:k].sum(axis=0) / np.minimum(positive, k), theirs["LAUC"], rtol=0, atol=1e-6)
 
 
 def test_calibration_of_a_notebook():
