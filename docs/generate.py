@@ -246,7 +246,7 @@ def _agreement() -> Iterator[str]:
             if any({metric} == _metric_names(alias) for alias in tool.names.values())
             and not any(found.startswith(title) for found in tools for title in tool.title.split(", "))
         ]
-        shown = "; ".join(f"{tool}: {_difference(found)}" for tool, found in tools.items()) or "no tool: see above"
+        shown = "; ".join(f"{tool}: {_difference(found)}" for tool, found in tools.items())
         yield f"| [`{metric}`](#{metric}) | {shown} | {', '.join(named)} |"
     for metric in sorted({name for name, _ in compared} - METRICS.keys()):  # computed from tables of judged answers
         shown = "; ".join(f"{tool}: {_difference(found)}" for (name, tool), found in compared.items() if name == metric)

@@ -1,6 +1,6 @@
 """What is asked of programs for a measure or a few: each function takes plain numbers and gives plain numbers.
 
-`PROGRAMS` names the folder of the clones of those that are not installed as packages.
+`GOLDEN_CLONES` names the folder of the clones of those that are not installed as packages.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ import collections
 import importlib
 import itertools
 import json
-import os
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,19 +22,16 @@ from lenskit.metrics import ranking
 from rbo import RankingSimilarity
 from scipy.sparse import csr_matrix
 
-CLONES = Path(os.environ["PROGRAMS"])
-for package in (  # whose own files would import TensorFlow or Ray
-    *("elliot", "elliot.evaluation", "elliot.evaluation.metrics"),
-    *("warprec", "warprec.evaluation", "warprec.evaluation.metrics", "warprec.utils"),
-):
-    sys.modules[package] = ModuleType(package)
-    sys.modules[package].__path__ = [str(CLONES / package.partition(".")[0] / package.replace(".", "/"))]
+from tests.golden.tools.clones import CLONES, bare
+
+bare("elliot", "elliot.evaluation", "elliot.evaluation.metrics", clone="elliot")  # which would import TensorFlow
+bare("warprec", "warprec.evaluation", "warprec.evaluation.metrics", "warprec.utils", clone="warprec")  # Ray
 collections.Iterable = collections.abc.Iterable  # type: ignore[attr-defined]  # where pyircor looks for it
 pyircor = importlib.import_module("pyircor.tauap")
 for group in ("accuracy", "bias", "novelty"):
     importlib.import_module(f"warprec.evaluation.metrics.{group}")  # registers its metrics
 metric_registry = importlib.import_module("warprec.utils.registry").metric_registry
-script = importlib.machinery.SourceFileLoader("script", str(CLONES / "dlukes-rbo/rbo.py")).load_module()
+script = importlib.machinery.SourceFileLoader("script", str(CLONES / "rbo/rbo.py")).load_module()
 
 Lists = Sequence[Sequence[int]]
 Judged = Sequence[Mapping[int, float]]
