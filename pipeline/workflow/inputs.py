@@ -371,6 +371,7 @@ def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCach
         conventions=conventions,
         depth=_depth(dataset.measures, "catalogue"),
         compared=_depth(dataset.measures, "rankings"),
+        of_probabilities=next((str(measure) for measure in dataset.measures if measure.metric.of_probabilities), ""),
         kept=None
         if store is None or dataset.kind == "ratings"
         else output_store(dataset, read.files, conventions, store),
