@@ -123,7 +123,7 @@ class Metric:
 
         `rankings` and `outputs` hold those of other models, too; `scores` are those of external metrics.
         """
-        return _INPUTS.get(self._types["block"], "scores")
+        return _INPUTS.get(self._types.get("block", object), "scores")
 
     @cached_property
     def per(self) -> Literal["query", "dataset"]:
@@ -160,7 +160,7 @@ class Metric:
     @cached_property
     def _keywords(self) -> Mapping[str, Parameter]:
         return {
-            name: Parameter(name, self._types[name], parameter.default)
+            name: Parameter(name, self._types.get(name), parameter.default)
             for name, parameter in inspect.signature(self.function).parameters.items()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
