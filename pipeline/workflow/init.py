@@ -484,6 +484,10 @@ def _gate_lines(draft: _Draft) -> Iterator[str]:
     elif len(draft.outputs) > 1:
         against = f"against: {_text(_baseline(draft))}, margin: 0.01"
         yield f"#   - {{name: no-worse, models: {_text(candidate)}, measure: {_text(measure)}, {against}}}"
+    if draft.night or len(draft.outputs) > 1:
+        against = "--against previous --margin 0.02" if draft.night else "--margin 0.01"
+        yield "# Few queries leave a small margin undecided. The margin that yours can decide is `detectable now` of"
+        yield f"# `rankledger plan last --name {draft.name} {against}`, after an evaluation."
 
 
 def _first_score(draft: _Draft) -> str:

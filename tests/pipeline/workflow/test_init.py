@@ -17,6 +17,7 @@ import yaml
 from pyarrow import parquet
 
 import rankledger
+from rankledger.pipeline.cli import app
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.workflow.init import CONFIG, FirstConfig, init
 
@@ -475,8 +476,10 @@ def test_outputs_that_are_all_refused_leave_no_config(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bm25.run", "dense.run", "qrels.txt"]
 
 
-def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_evaluated(tmp_path):
-    """Folders of dates hold the same models: each is one model, whose path has {date}, and other nights are named."""
+def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_evaluated(tmp_path, capsys):
+    """Folders of dates hold the same models: each is one model, whose path has {date}, and other nights are named. The
+    command that says what margin can be decided compares the two.
+    """
     write(tmp_path / "judgments.csv", TABLE, JUDGED)
     for date in ("2026-11-23", "2026-11-24"):
         for model in ("bm25", "dense"):
@@ -494,6 +497,11 @@ def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_eval
             found.path, date=date, tracking=False, runs_dir=tmp_path / "runs", overrides=["bootstrap.resamples=100"]
         )
         assert [result.model for result in evaluation.results] == ["bm25", "dense"]
+    (command,) = re.findall(r"`rankledger (plan [^`]*)`", found.path.read_text(encoding="utf-8"))
+    with pytest.raises(SystemExit):
+        app.main([*command.split(), "--runs-dir", str(tmp_path / "runs")])
+
+    assert "dense against dense: 6 queries are too few to plan by" in capsys.readouterr().err
 
 
 def test_one_output_with_a_date_is_no_night(tmp_path):
