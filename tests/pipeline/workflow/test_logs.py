@@ -148,9 +148,7 @@ def test_a_gate_holds_a_log_against_an_earlier_record():
     log = logged(5)
     gate = {"models": "new", "against": "self@last_passed", "margin": 0.2}
     gates = [{"name": text, "measure": text, **gate} for text in ("ips", "snips", "interleaving")]
-    evaluate(written({"new": log}))
-
-    found = evaluate(written({"new": log}, gates=gates))
+    _, found = [evaluate(written({"new": log}, gates=gates)) for _ in range(2)]
 
     assert [(verdict.outcome, verdict.estimate) for verdict in found.verdicts] == [("pass", 0)] * 3
 
