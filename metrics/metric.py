@@ -76,6 +76,7 @@ class Metric:
         moments: gives the (S, Q) means of each query that a pooled figure is made of, where it is none of the queries'
             own figures; takes a block, or of ratings all blocks of the dataset, and the parameters.
         sums: names those means; of a metric with bins they are numbered instead.
+        of_probabilities: whether it takes predictions from 0 to 1 alone; outputs with others are refused.
         undefined: what an undefined query does to the mean: `convention` leaves it to the conventions, `skip` leaves it
             out, for a 0 would read as a perfect or a neutral score.
         additive: whether each document's term depends on its own rank and grade alone, and nothing that is added or
@@ -97,6 +98,7 @@ class Metric:
     averages: tuple[str, ...] = ("pooled", "query")
     moments: Callable[..., Any] | None = None
     sums: tuple[str, ...] = ("numerator",)
+    of_probabilities: bool = False
     undefined: Literal["convention", "skip"] = "convention"
     additive: bool = False
     monotone: bool = True
@@ -121,7 +123,7 @@ class Metric:
 
         `rankings` and `outputs` hold those of other models, too; `scores` are those of external metrics.
         """
-        return _INPUTS.get(self._types["block"], "scores")
+        return _INPUTS.get(self._types.get("block", object), "scores")
 
     @cached_property
     def per(self) -> Literal["query", "dataset"]:
@@ -158,7 +160,7 @@ class Metric:
     @cached_property
     def _keywords(self) -> Mapping[str, Parameter]:
         return {
-            name: Parameter(name, self._types[name], parameter.default)
+            name: Parameter(name, self._types.get(name), parameter.default)
             for name, parameter in inspect.signature(self.function).parameters.items()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }

@@ -67,6 +67,7 @@ PER_QUERY = ("query", "impressions", "positives")
 
 _number = partial(Metric, range=COUNT, direction="neither", additive=True)
 _error = partial(Metric, range=COUNT, direction="lower", undefined="skip")
+_loss = partial(_error, of_probabilities=True)
 _fit = partial(Metric, range=(-INF, 1), moments=pooled_moments, sums=MOMENTS, undefined="skip")
 _area = partial(Metric, averages=("pooled", *PER_QUERY), aggregation=LINEARISED, undefined="skip")
 _of_cluster = partial(Metric, needs=("cluster",), undefined="skip")
@@ -243,9 +244,9 @@ _TABLE = (
     _area("auc", labelled.auc, "Area under the ROC curve", moments=pooled_auc),
     Metric("lauc", labelled.lauc, "Limited area under the ROC curve", averages=PER_QUERY, undefined="skip"),
     _area("pr_auc", labelled.pr_auc, "Area under the precision-recall curve", moments=pooled_pr_auc),
-    _error("log_loss", labelled.log_loss, "Logarithmic loss"),
-    _error("brier", labelled.brier, "Brier score", range=(0, 1)),
-    _error(
+    _loss("log_loss", labelled.log_loss, "Logarithmic loss"),
+    _loss("brier", labelled.brier, "Brier score", range=(0, 1)),
+    _loss(
         "calibration_error",
         labelled.calibration_error,
         "Expected calibration error",

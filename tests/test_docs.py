@@ -366,7 +366,7 @@ def test_the_first_nights_are_as_shown(scratch):
     """The commands of docs/gates.md exit with the codes beside them, and what they write looks as it is shown."""
     page = text_of("docs/gates.md").partition("## Set up the first nights")[2]
     config, commands, accepted = re.findall(r"^```(?:yaml|sh|text)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[:3]
-    (scratch / "nightly.yaml").write_text(config, encoding="utf-8")
+    (scratch / "first.yaml").write_text(config, encoding="utf-8")
     run_console("rankledger evaluate configs/quickstart.yaml")
     for line in commands.splitlines():
         command, _, remark = line.partition("  #")

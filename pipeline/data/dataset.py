@@ -266,6 +266,7 @@ def read_output(
     with_catalogue: bool,
     depth: float = float("inf"),
     compared: float = 0.0,
+    of_probabilities: str = "",
     allow_no_overlap: bool = False,
     n_rows: int = PART_ROWS,
     folder: Path | None = None,
@@ -280,16 +281,20 @@ def read_output(
         with_catalogue: whether a measure asks which documents were recommended.
         depth: the ranks down to which it asks.
         compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
+        of_probabilities: a measure that takes predictions from 0 to 1 alone; empty if none does.
         allow_no_overlap: whether it may have no query, document or pair of the dataset.
         n_rows: rows of a ranking that are parsed at a time, about.
         folder: where a ranking's scattered rows are brought together in a temporary folder; None for the system's.
         at_a_time: ranges of a ranking that are parsed and joined side by side; the result does not depend on it.
 
     Raises:
-        InputError: the output is missing or malformed, or has no query or no rated pair of the dataset.
+        InputError: the output is missing or malformed, has no query or no rated pair of the dataset, or predicts what
+            is no probability where one is needed.
     """
     if dataset.kind == "ratings":
         rows = readers.read_predictions(output)
+        if of_probabilities:
+            _refuse_other_than_probabilities(rows, of_probabilities)
         joined = join_predictions(dataset.judgments, rows)
         if joined.missing.all() and not allow_no_overlap:
             refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
@@ -510,6 +515,16 @@ def refuse_other_queries(
     found = f"{_none_of(len(ours), 'queries')} is " + ("in the queries table" if what == "queries" else what)
     others = {"judged": "the judgments have", "rated": "the ratings have"}.get(what, "the table has")
     raise InputError(_mismatch(path, found, ours, theirs.tolist(), others))
+
+
+def _refuse_other_than_probabilities(predictions: Rows, measure: str) -> None:
+    outside = np.flatnonzero((predictions.values < 0) | (predictions.values > 1))
+    if outside.size:
+        row = int(outside[0])
+        found = f"prediction {predictions.values[row]:g} ({predictions.place(row)}) is not from 0 to 1"
+        raise InputError(
+            f"{predictions.path}: {found}, and {measure} takes probabilities; scale it, or remove {measure}"
+        )
 
 
 def _refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:

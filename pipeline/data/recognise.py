@@ -6,9 +6,10 @@ several readers take a file, its numbers decide.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -20,16 +21,19 @@ from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.external_scores import read_external_scores, read_samples, score_names
 from rankledger.pipeline.data.files import StoredFile, files_there, suffixes
-from rankledger.pipeline.data.formats import format_of, tool_of
+from rankledger.pipeline.data.formats import FORMATS, format_of, tool_of
 from rankledger.pipeline.data.formats.common import Format, Sample
 from rankledger.pipeline.data.judgments import hash_pairs
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Ids, Rows, Source
 
-__all__ = ["REPLICATE", "Recognised", "Role", "recognise", "shared_pairs"]
+__all__ = ["ANSWERS", "REPLICATE", "Recognised", "Role", "recognise", "shared_pairs"]
 
 REPLICATE = "{replicate}"
 """What stands for each replicate in a selection."""
+
+ANSWERS = ("nuggets", "citations")
+"""The formats of tables of what was judged of answers."""
 
 Role: TypeAlias = Literal[
     "judgments", "rankings", "ratings", "predictions", "scores", "interactions", "queries", "documents"
@@ -44,6 +48,7 @@ _PAIRS: Mapping[Role, Callable[[Source], Rows]] = {
 _ROWS = 10_000  # of a ranking: enough to know it by
 _MOST_GRADES = 20  # distinct whole numbers, beyond which they are scores
 _TEXT = 1 << 13  # bytes at the beginning of a file that must hold no NUL if it is text
+_ROW = re.compile(r"\((line|row) \d+")
 _MODELS = ("model", "provider", "prompt")  # labels that tell models apart; others tell datasets apart
 
 
@@ -197,7 +202,7 @@ def _recognised(file: StoredFile, begin: bytes) -> Recognised:
         may_predict = role == "rankings" and "predictions" in found and "judgments" not in found
         reason = _described(role, found[role], whole=whole)
         return Recognised(file.path, role, reason, found[role], may_predict=may_predict)
-    for attempt in (_interactions, _scores_or_queries, _documents):
+    for attempt in (_answers, _interactions, _scores_or_queries, _documents):
         with suppress(InputError):
             return attempt(source, is_table)
     return Recognised(file.path, None, refusals[0] if is_table else "")
@@ -238,6 +243,20 @@ def _described(role: Role, rows: Rows, *, whole: bool = True) -> str:
 def _are_ranks(scores: npt.NDArray[np.floating]) -> bool:
     """Whether a reader made these scores of ranks, whose negatives they then are."""
     return bool((scores <= 0).all() and (scores < 0).any() and (scores == np.rint(scores)).all())
+
+
+def _answers(source: Source, _is_table: bool) -> Recognised:
+    """Scores of nuggets or citations, of a model that the file is named after; or why a row of theirs is refused."""
+    for name in ANSWERS:
+        try:
+            (found,) = _outputs(source.path, FORMATS[name])
+        except InputError as error:
+            if _ROW.search(error.lines[0]):
+                return Recognised(source.path, None, error.lines[0], tool=name)
+        else:
+            model, _, _ = Path(source.path).name.partition(name)
+            return replace(found, model=model.rstrip("._-"), dataset=name)
+    raise InputError(f"{source.path}: neither nuggets nor citations")
 
 
 def _interactions(source: Source, _is_table: bool) -> Recognised:

@@ -2,8 +2,9 @@
 
 `last` is the last finished record of an evaluation and `previous` the one before it, whatever their gates found.
 `last_passed` is the last record in which no output of the model failed and every gate verdict on it is `pass`, so a bad
-night never becomes the baseline. Two more cases count as passed: the model had no baseline yet, or no night could ever
-be the first; and the record was accepted, which is the way out after a change of judgments.
+night never becomes the baseline. Nor does one without gates, which passed nothing. Two more cases count as passed: the
+model had no baseline yet, or no night could ever be the first; and the record was accepted, which is the way out after
+a change of judgments.
 
 If records are kept in a remote store, these files are read there, several at a time, and no record is copied for them.
 """
@@ -349,14 +350,14 @@ def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
 
 
 def _passed(record: Record, model: str) -> bool:
-    """Whether whatever the gates said of the model was `pass`, or that there is no baseline yet."""
+    """Whether there were gates, and whatever they said of the model was `pass`, or that there is no baseline yet."""
     references = record.manifest.baselines
 
     def is_first(verdict: Verdict) -> bool:
         found = references.get(verdict.gate, {}).get(model)
         return found is not None and (found.first or verdict.dataset in found.new_datasets)
 
-    return all(
+    return bool(record.verdicts) and all(
         verdict.outcome in ("pass", "not judged") or (verdict.outcome == "not comparable" and is_first(verdict))
         for verdict in record.verdicts
         if verdict.model == model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -68,6 +68,7 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
     n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {dataset_counts(quality, n_queries[dataset])}"
+    yield from _undefined(evaluation, n_queries)
     yield from map(str, evaluation.data_warnings)
     for board in leaderboards(evaluation):
         if board.columns[0].ranks:
@@ -81,6 +82,16 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
         yield f"{counted(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
     yield from slice_notes(evaluation)
     yield from not_compared(evaluation)
+
+
+def _undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator[str]:
+    """A line per dataset with queries that have no score by the lead measure, whoever answers them."""
+    for dataset, measure in evaluation.leading.items():
+        own = (line for line in evaluation.estimates if line.dataset == dataset and line.measure == measure)
+        n_undefined = min((line.n_undefined for line in own if line.slice == ALL), default=0)
+        if n_undefined:
+            of = queries(n_queries[dataset])
+            yield f"{dataset}: {measure} is undefined on {n_undefined:,} of {of}, such as without relevant documents"
 
 
 def not_compared(evaluation: Evaluation) -> Iterator[str]:
@@ -173,8 +184,9 @@ def dataset_counts(quality: Quality, n_queries: int) -> str:
     if quality.n_excluded is not None:
         of = f" of {queries(quality.n_excluded_queries)}" if quality.n_excluded else ""
         parts.append(f"{counted(quality.n_excluded, 'document')}{of} excluded")
-    if quality.n_seen:
-        parts.append(f"{counted(quality.n_seen, 'document')} of {queries(quality.n_seen_queries)} seen in training")
+    if quality.n_seen is not None:
+        of = f" of {queries(quality.n_seen_queries)}" if quality.n_seen else ""
+        parts.append(f"{counted(quality.n_seen, 'document')}{of} seen in training")
     if quality.n_missing_queries:
         of = counted(n_queries, "judged query", "judged queries")
         parts.append(f"{quality.n_missing_queries:,} of {of} without output")

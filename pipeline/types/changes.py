@@ -171,7 +171,7 @@ class ComparisonReport:
         confidence: the level of the intervals.
         remarks: what was left out, and why.
         warnings: later records that were skipped because they are damaged, a line each.
-        unchanged: by dataset, the pairs of models that have the same score on every query of both.
+        unchanged: by dataset, the pairs of models that have the same score and weight on every query of both.
         scores: by the leading measure, the scores of the other pairs query by query, with the largest changes.
         details: of the queries with the largest changes, what is known of them, if that was asked for.
         kinds: by dataset, what is evaluated: `rankings`, `ratings` or `scores`.

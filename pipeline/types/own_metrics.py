@@ -11,6 +11,7 @@ import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args, get_origin
 
 import numpy as np
@@ -51,11 +52,13 @@ def own_metric(name: str, code: OwnCode) -> Metric:
             raise ValueError(f"{code.place.name} is a {type(found).__name__}; name a function, or a Metric")
         title = (inspect.getdoc(found) or name).partition("\n")[0].rstrip(".").partition(": ")[0]
         found = Metric(name, found, title, monotone=False)
+    metric = replace(found, name=name, code=f"{code.place.name} {code.version}")
     try:
-        metric = replace(found, name=name, code=f"{code.place.name} {code.version}")
         _check(metric)
-    except (TypeError, NameError, AttributeError, KeyError) as error:
+    except (TypeError, NameError, AttributeError) as error:
         raise ValueError(f"{code.place.name} cannot be used as a metric: {reason_of(error)}") from None
+    except ValueError as error:
+        raise ValueError(f"{code.place.name} in {Path(code.place.file or code.place.module).name}: {error}") from None
     kind = _OwnSum if isinstance(metric.function, from_terms) else _OwnFunction
     return replace(metric, function=kind(code.place, name, metric.function, metric.range))
 
@@ -83,15 +86,16 @@ def _check(metric: Metric) -> None:
 
 
 def _check_signature(metric: Metric) -> None:
-    block, *others = inspect.signature(metric.function).parameters.values()
-    if block.name != "block" or metric.input not in _BLOCKS:
-        raise ValueError("its first parameter is to be `block: JudgedBlock`, `RatingsBlock` or `CatalogueBlock`")
+    found = inspect.signature(metric.function).parameters
+    if next(iter(found), "") != "block" or metric.input not in _BLOCKS:
+        blocks = "`block: JudgedBlock`, `block: RatingsBlock` or `block: CatalogueBlock`"
+        raise ValueError(f"annotate its first parameter as {blocks}")
     if metric.per == "dataset":
         raise ValueError("it returns one number; return an array of a number per query")
-    if wrong := [other.name for other in others if other.kind is not other.KEYWORD_ONLY]:
+    if wrong := [key for key, other in found.items() if key != "block" and other.kind is not other.KEYWORD_ONLY]:
         raise ValueError(f"its parameter {wrong[0]!r} is to stand behind a `*`, as in (block, *, k)")
     if untyped := [name for name, parameter in metric.parameters.items() if not _kind(parameter.type)]:
-        raise ValueError(f"its parameter {untyped[0]!r} is to be a float, str, Literal of words or tuple[int, ...]")
+        raise ValueError(f"annotate its parameter {untyped[0]!r} as float, str, a Literal of words or tuple[int, ...]")
 
 
 def _kind(annotation: Any) -> Literal["", "number", "text", "words", "list"]:

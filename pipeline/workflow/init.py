@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
-from rankledger.pipeline.data.recognise import REPLICATE, Recognised, Role, recognise, shared_pairs
+from rankledger.pipeline.data.recognise import ANSWERS, REPLICATE, Recognised, Role, recognise, shared_pairs
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Rows
@@ -37,6 +37,8 @@ _PLAIN = re.compile(r"[A-Za-z_][\w./@-]*", re.ASCII)
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off"}  # that YAML 1.1 takes for something else
 _LOWER = ("cost", "latency_ms")  # scores that tools write and that are better if lower
 _LONGEST = 80  # characters of a model's name
+_GROUPS = 20  # different texts in a column that groups queries, at most
+_OF_GROUP = 5  # queries that a group has on average, at least
 _LISTED = 20  # files in a refusal
 
 _WRITE = {  # what to write so that a file has a place
@@ -258,9 +260,9 @@ def _of_scores(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft
     common = max(sets, key=lambda names: (sum(names <= other for other in sets), len(names)))
     fitting = [file for file in files if common <= set(file.scores)]
     names = [name for name in fitting[0].scores if name in common]
-    draft.dataset.append(
-        ("scores", f"{{{_scores(names)}}}", "write lower where less is better, neither where neither is")
-    )
+    is_judged = fitting[0].tool in ANSWERS
+    comment = fitting[0].reason if is_judged else "write lower where less is better, neither where neither is"
+    draft.dataset.append(("scores", f"{{{_scores(fitting[0].tool, names)}}}", comment))
     for file in of.get("queries", ()):
         known = {query_id for output in fitting for query_id in _ids(output)}
         if known <= _ids(file):
@@ -270,9 +272,10 @@ def _of_scores(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft
     return draft
 
 
-def _scores(names: Sequence[str]) -> str:
-    """Scores and their directions in YAML."""
-    return ", ".join(f"{_text(name)}: {'lower' if name in _LOWER else 'higher'}" for name in names)
+def _scores(tool: str, names: Sequence[str]) -> str:
+    """Scores and their directions in YAML, or their range if it is known."""
+    meaning = "{range: [0, 1]}" if tool in ANSWERS else "higher"
+    return ", ".join(f"{_text(name)}: {'lower' if name in _LOWER else meaning}" for name in names)
 
 
 def _choose(draft: _Draft, candidates: Sequence[Recognised], outputs: Sequence[Recognised]) -> Recognised:
@@ -293,6 +296,18 @@ def _is_training(file: Recognised) -> bool:
 def _place(draft: _Draft, key: str, file: Recognised, value: str) -> None:
     draft.used[file.name] = key
     draft.dataset.append((key, value, file.reason))
+    if key == "queries" and (columns := _group_columns(file)):
+        comment = "figures of each group of queries, too: remove the #"
+        draft.dataset.append(("# slices", f"[{', '.join(map(_text, columns))}]", comment))
+    if key == "interactions":
+        comment = "what stands there is counted in rankings; remove the # to leave it out, or write `refuse`"
+        draft.dataset.append(("# seen", "remove", comment))
+
+
+def _group_columns(queries: Recognised) -> list[str]:
+    """The columns with few different texts, for many queries each."""
+    columns = queries.ids.texts if queries.ids else {}
+    return [name for name, texts in columns.items() if 1 < len(set(texts)) <= min(_GROUPS, len(texts) / _OF_GROUP)]
 
 
 def _add_tables(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised]]) -> None:
@@ -442,6 +457,8 @@ def _suite_lines(draft: _Draft) -> Iterator[str]:
         yield "  main:"
         width = max(len(measure) for measure, _ in draft.measures)
         yield from (f"    - {measure:{width}}  # {comment}" for measure, comment in draft.measures)
+        if "documents" in draft.used.values():
+            yield "    # - awrf(feature=COLUMN)@10  # fairness, where COLUMN is one of the documents, with their groups"
 
 
 def _comparison_lines(draft: _Draft) -> Iterator[str]:
@@ -467,6 +484,10 @@ def _gate_lines(draft: _Draft) -> Iterator[str]:
     elif len(draft.outputs) > 1:
         against = f"against: {_text(_baseline(draft))}, margin: 0.01"
         yield f"#   - {{name: no-worse, models: {_text(candidate)}, measure: {_text(measure)}, {against}}}"
+    if draft.night or len(draft.outputs) > 1:
+        against = "--against previous --margin 0.02" if draft.night else "--margin 0.01"
+        yield "# Few queries leave a small margin undecided. The margin that yours can decide is `detectable now` of"
+        yield f"# `rankledger plan last --name {draft.name} {against}`, after an evaluation."
 
 
 def _first_score(draft: _Draft) -> str:
@@ -489,7 +510,7 @@ def _unplaced(draft: _Draft, files: Sequence[Recognised]) -> list[str]:
         if draft.night and file.role == draft.kind:
             continue
         if file.role:
-            write = _WRITE[file.role].format(path=_outputs(file), scores=_scores(file.scores))
+            write = _WRITE[file.role].format(path=_outputs(file), scores=_scores(file.tool, file.scores))
             lines.append(f"#   to use it, write {write}")
         elif not file.tool:
             lines.append("#   to use it, map its columns, such as")

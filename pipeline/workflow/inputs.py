@@ -60,6 +60,8 @@ __all__ = ["Inputs", "dataset_source", "is_kept", "read_inputs", "read_planned"]
 
 T = TypeVar("T")
 
+_COLUMNS = ": columns: "  # between a layout and the names of its columns, in a remark
+
 
 @dataclass(frozen=True, eq=False)
 class _ExternalScores:
@@ -319,9 +321,9 @@ def read_inputs(
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
     joined = {key: output for key, output in evaluated.items() if isinstance(output, ReadOutput)}
     remarks += [*noted, *(remark for output in evaluated.values() for remark in output.remarks)]
+    remarks += _outside_of_catalogues(joined)
     if workers.cluster and (n_here := len(present) - len(elsewhere)):
         remarks += [left_to_evaluation(n_here)]
-    worded = {remark.partition(" (")[0]: remark for remark in reversed(remarks)}  # servers word each refusal anew
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
         joined={key: output.joined for key, output in joined.items()},
@@ -330,9 +332,35 @@ def read_inputs(
         quality={key: output.quality for key, output in evaluated.items()},
         failures=tuple(output for output in inputs.values() if isinstance(output, Failure)),
         parsed={key: key not in joined or joined[key].parsed for key in inputs},
-        remarks=tuple(reversed(worded.values())),
+        remarks=tuple(_merged(remarks)),
         warnings=tuple(_data_warnings(planned, datasets, inputs)),
     )
+
+
+def _outside_of_catalogues(joined: Mapping[OutputKey, ReadOutput]) -> Iterator[str]:
+    """A line for each output that recommends what is not in the catalogue."""
+    for key, output in joined.items():
+        block = output.joined.catalogue
+        others = block.codes[block.codes >= block.n_documents] if block and block.n_documents else ()
+        if len(others):
+            name, model = model_of(key)
+            counts = f"{len(others):,}, documents: {len(np.unique(others)):,}"
+            yield f"{model} on {name}: recommendations outside of the catalogue: {counts}; check the ids"
+
+
+def _merged(remarks: Sequence[str]) -> Iterator[str]:
+    """Each remark once, as servers word each refusal anew in brackets; and a line for each layout, with its inputs."""
+    alike: dict[str, list[str]] = {}
+    for remark in remarks:
+        layout, is_layout, _ = remark.partition(_COLUMNS)
+        alike.setdefault(layout if is_layout else remark.partition(" (")[0], []).append(remark)
+    for layout, same in alike.items():
+        columns = [remark.partition(_COLUMNS)[2] for remark in same]
+        if len(same) > 1 and all(columns):
+            first = {each.partition(" (such as ")[0]: each for each in reversed(columns)}
+            yield f"{len(same)} inputs {layout}{_COLUMNS}{'; '.join(reversed(first.values()))}"
+        else:
+            yield same[0]
 
 
 def _missing(planned: Plan, record: Record | None) -> dict[str, Finding]:
@@ -371,6 +399,7 @@ def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCach
         conventions=conventions,
         depth=_depth(dataset.measures, "catalogue"),
         compared=_depth(dataset.measures, "rankings"),
+        of_probabilities=next((str(measure) for measure in dataset.measures if measure.metric.of_probabilities), ""),
         kept=None
         if store is None or dataset.kind == "ratings"
         else output_store(dataset, read.files, conventions, store),

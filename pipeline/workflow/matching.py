@@ -118,13 +118,8 @@ class Match:
 
     @cached_property
     def unchanged(self) -> tuple[Pair, ...]:
-        """The pairs of models that have the same score by every measure on each query of both."""
-        both = {pair: self.shared(pair) for pair in self.scores}
-        return tuple(
-            pair
-            for pair, (before, after) in both.items()
-            if np.array_equal(before.values, after.values, equal_nan=True)
-        )
+        """The pairs of models that have the same score and weight by every measure on each query of both."""
+        return tuple(pair for pair in self.scores if _are_equal(*self.shared(pair)))
 
     def changed(self) -> Match | None:
         """The same of the other pairs; None if there are none."""
@@ -195,6 +190,13 @@ def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair
             raise InputError(f"{side.record.path / SCORES}: {different}; restore it")
     measured = [set(side.measures) for both in scores.values() for side in both]
     return Match(before, after, scores, tuple(m for m in asked if all(m in own for own in measured)))
+
+
+def _are_equal(one: Scores, other: Scores) -> bool:
+    """Whether all of their figures are the same, as they are made of the same numbers of the same queries."""
+    pairs = [(one.values, other.values), (one.weights, other.weights)]
+    pairs += [(own, other.moments.get(measure, own)) for measure, own in one.moments.items()]
+    return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
 
 
 def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence[Measure]) -> Scores:

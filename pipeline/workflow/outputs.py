@@ -127,6 +127,7 @@ class OutputReader:
         conventions: say what orders a ranking, and whether it may be incomplete.
         depth: the ranks down to which a measure asks which documents were recommended; 0 if none does.
         compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
+        of_probabilities: a measure that takes predictions from 0 to 1 alone; empty if none does.
         kept: what the store keeps of outputs on it; None if nothing is to be kept.
     """
 
@@ -134,6 +135,7 @@ class OutputReader:
     conventions: Conventions
     depth: float
     compared: float
+    of_probabilities: str = ""
     kept: OutputStore | None = None
 
     def read(
@@ -191,6 +193,7 @@ class OutputReader:
             with_catalogue=self.depth > 0,
             depth=self.depth,
             compared=self.compared,
+            of_probabilities=self.of_probabilities,
             allow_no_overlap=allow_no_overlap,
             folder=self.kept.store.folder if self.kept else None,
             at_a_time=at_a_time,

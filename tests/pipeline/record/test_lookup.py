@@ -91,17 +91,17 @@ def last_passed(folder: Path, model: str = "dense", **options: str) -> Path | No
 
 def test_last_passed_is_the_last_earlier_record(tmp_path):
     """Of three nights the last before the current one; of two in one second the later one by the manifest."""
-    night(tmp_path, 1)
-    second = night(tmp_path, 2, seconds=0.9, mark=1)
-    night(tmp_path, 2, seconds=0.1, mark=2)
-    night(tmp_path, 11)  # after the current night
+    night(tmp_path, 1, verdict())
+    second = night(tmp_path, 2, verdict(), seconds=0.9, mark=1)
+    night(tmp_path, 2, verdict(), seconds=0.1, mark=2)
+    night(tmp_path, 11, verdict())  # after the current night
 
     assert last_passed(tmp_path) == second.path
 
 
 def test_a_night_that_is_evaluated_again_looks_before_its_date(tmp_path):
     """The 2nd again, after the 3rd passed: its baseline is the 1st, neither its own first record nor a later night."""
-    first, *_ = [night(tmp_path, day, date=f"2026-11-0{day}") for day in (1, 2, 3)]
+    first, *_ = [night(tmp_path, day, verdict(), date=f"2026-11-0{day}") for day in (1, 2, 3)]
     again = RecordHistory(Records(tmp_path), "nightly", NOW, "2026-11-02")
 
     found = resolve(Reference("self@last_passed", "last_passed", None), again, tmp_path / ACCEPTED, model="dense")
@@ -112,7 +112,7 @@ def test_a_night_that_is_evaluated_again_looks_before_its_date(tmp_path):
 
 def test_an_evaluation_is_not_its_own_baseline(tmp_path):
     """What began at the same moment is not earlier."""
-    only = night(tmp_path, 1)
+    only = night(tmp_path, 1, verdict())
 
     assert found(tmp_path, "last_passed", before=FIRST + timedelta(days=1)).record is None
     assert found(tmp_path, "last_passed", before=FIRST + timedelta(days=1, seconds=1)).record == only
@@ -152,12 +152,12 @@ def test_a_bad_night_that_was_accepted_is_a_baseline(tmp_path):
     assert last_passed(tmp_path, "bm25") != second.path
 
 
-def test_a_night_without_gates_counts_as_passed(tmp_path):
-    """Nothing was asked, so nothing was failed."""
-    night(tmp_path, 1, verdict())
-    second = night(tmp_path, 2)
+def test_a_night_without_gates_has_passed_nothing(tmp_path):
+    """A bad night that was evaluated without them is no baseline; where others have gates, a model needs none."""
+    first = night(tmp_path, 1, verdict())
+    night(tmp_path, 2)
 
-    assert last_passed(tmp_path) == second.path
+    assert last_passed(tmp_path) == last_passed(tmp_path, "bm25") == first.path
 
 
 def test_each_model_has_its_own_latest(tmp_path):
@@ -171,8 +171,8 @@ def test_each_model_has_its_own_latest(tmp_path):
 
 def test_a_night_on_which_the_output_failed_is_passed_over(tmp_path):
     """An output that was missing or refused is no baseline, gates or not; that of another model does not matter."""
-    first = night(tmp_path, 1)
-    second = night(tmp_path, 2, failed=("dense",))
+    first = night(tmp_path, 1, verdict())
+    second = night(tmp_path, 2, verdict(), failed=("dense",))
 
     assert last_passed(tmp_path, "dense") == first.path
     assert last_passed(tmp_path, "bm25") == second.path
@@ -180,20 +180,20 @@ def test_a_night_on_which_the_output_failed_is_passed_over(tmp_path):
 
 def test_a_night_without_the_model_is_passed_over(tmp_path):
     """A model that was not evaluated on the last night is compared with the last on which it was."""
-    first = night(tmp_path, 1)
-    night(tmp_path, 2, models=("bm25",))
+    first = night(tmp_path, 1, verdict())
+    night(tmp_path, 2, verdict(model="bm25"), models=("bm25",))
 
     assert last_passed(tmp_path) == first.path
 
 
 def test_a_renamed_model_is_found_by_its_old_name(tmp_path):
     """`was` is looked up where the new name is not there, and the new name wins where both are."""
-    night(tmp_path, 1, models=("old",))
+    night(tmp_path, 1, verdict(model="old"), models=("old",))
 
     assert found(tmp_path, "last_passed", was="old").model == "old"
     assert last_passed(tmp_path) is None
 
-    night(tmp_path, 2, models=("old", "dense"))
+    night(tmp_path, 2, verdict(), models=("old", "dense"))
     assert found(tmp_path, "last_passed", was="old").model == "dense"
 
 
@@ -207,12 +207,12 @@ def test_an_old_name_cannot_hide_a_bad_night(tmp_path):
 
 def test_folders_that_are_no_records_are_passed_over(tmp_path):
     """Half a manifest, no manifest, another layout, another evaluation, and a record whose scores were changed."""
-    good = night(tmp_path, 1)
-    (night(tmp_path, 2).path / "manifest.json").write_text('{"name": "nigh', encoding="utf-8")
-    (night(tmp_path, 3).path / "manifest.json").unlink()
-    (night(tmp_path, 4).path / "scores.parquet").write_bytes(b"PAR1")
-    night(tmp_path, 5, name="other-nightly")
-    newer = night(tmp_path, 6).path / "manifest.json"
+    good = night(tmp_path, 1, verdict())
+    (night(tmp_path, 2, verdict()).path / "manifest.json").write_text('{"name": "nigh', encoding="utf-8")
+    (night(tmp_path, 3, verdict()).path / "manifest.json").unlink()
+    (night(tmp_path, 4, verdict()).path / "scores.parquet").write_bytes(b"PAR1")
+    night(tmp_path, 5, verdict(), name="other-nightly")
+    newer = night(tmp_path, 6, verdict()).path / "manifest.json"
     newer.write_text(json.dumps(json.loads(newer.read_text("utf-8")) | {"schema_version": 99}), encoding="utf-8")
     (night(tmp_path, 7, verdict()).path / "gates.json").write_text("[]", encoding="utf-8")
     (tmp_path / "20261126T020000Z-nightly-00000000").write_text("a file", encoding="utf-8")

@@ -345,6 +345,20 @@ def test_what_would_steer_a_terminal_is_spelt_out():
     assert "a\\u202eb on web\\x1b[2J was not evaluated: missing" in text
 
 
+def test_queries_without_a_score_are_counted():
+    """By the lead measure, those that every model lacks; where all are defined there is no line."""
+    found = evaluation({"web": board(["bm25", "dense"], ["ap", "rr"])})
+    undefined = [3, 5, 4, 0]
+    some = replace(
+        found, estimates=tuple(replace(e, n_undefined=n) for e, n in zip(found.estimates, undefined, strict=True))
+    )
+
+    assert "undefined" not in plain(found)
+    assert [line for line in plain(some).splitlines() if "undefined" in line] == [
+        "web: ap is undefined on 3 of 1,200 queries, such as without relevant documents"
+    ]
+
+
 @pytest.mark.parametrize(
     ("quality", "said"),
     [
@@ -355,7 +369,7 @@ def test_what_would_steer_a_terminal_is_spelt_out():
         (replace(PLAIN, n_excluded=7, n_excluded_queries=2), "5,000 rows, 7 documents of 2 queries excluded, 12.5%"),
         (replace(PLAIN, n_excluded=0), "5,000 rows, 0 documents excluded, 12.5% of the top 10 judged"),
         (replace(PLAIN, n_seen=3, n_seen_queries=1), "5,000 rows, 3 documents of 1 query seen in training, 12.5%"),
-        (replace(PLAIN, n_seen=0), "5,000 rows, 12.5% of the top 10 judged"),
+        (replace(PLAIN, n_seen=0), "5,000 rows, 0 documents seen in training, 12.5% of the top 10 judged"),
         (
             Quality(n_rows=1, n_unjudged_queries=1, n_missing_queries=0, judged_at_10=None, n_tied=1, n_unpaired=1),
             "1 row, 1 query without judgments ignored, 1 tied score, 1 rating or prediction unpaired",

@@ -114,8 +114,7 @@ def test_an_empty_reason_is_refused(folder, reason):
 @pytest.mark.parametrize("reference", ["last", "last_passed", "last#dense"])
 def test_a_record_is_accepted_by_a_word(folder, reference):
     """The one that `show` shows of that name; the model that is named with it alone."""
-    evaluate(folder)
-    second = evaluate(folder)
+    _, second = [evaluate(folder, gates=[{"name": "complete", "max_missing": "100%"}]) for _ in range(2)]
     accepted = accept(reference, name="generated", reason="x")
 
     assert {entry.record for entry in accepted.entries.values()} == {second.evaluation_id}

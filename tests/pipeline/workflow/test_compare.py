@@ -32,6 +32,9 @@ SUITES = {"search": ["rr", "ndcg@10"]}
 Grades = Mapping[str, Mapping[str, float]]
 
 
+COMPLETE = {"name": "complete", "max_missing": "100%"}  # which every output passes
+
+
 def ranking(*documents: str) -> dict[str, float]:
     """Documents in this order, by falling scores."""
     return {document: float(len(documents) - place) for place, document in enumerate(documents)}
@@ -82,8 +85,8 @@ def moved_from(base: Evaluation, candidate: Evaluation, **options: Any) -> Compa
 def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluation, Evaluation]:
     """Two evaluations of bm25, between which the relevant document of two queries fell from rank 1 to 3."""
     folder = tmp_path_factory.mktemp("nights")
-    first = evaluate(folder / "first", judgments(), {"bm25": output()})
-    second = evaluate(folder / "second", judgments(), {"bm25": output(MOVED)})
+    first = evaluate(folder / "first", judgments(), {"bm25": output()}, gates=[COMPLETE])
+    second = evaluate(folder / "second", judgments(), {"bm25": output(MOVED)}, gates=[COMPLETE])
     return first, second
 
 
@@ -583,8 +586,8 @@ def test_without_references_the_last_two_are_compared(tmp_path):
     """Whatever the gates of the third night found; by its gates `last_passed` is the second, too."""
     floor = {"name": "floor", "measure": "rr", "at_least": 1}
     nights = [
-        evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED)}, **sections)
-        for sections in ({}, {}, {"gates": [floor]})
+        evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED)}, gates=gates)
+        for gates in ([COMPLETE], [COMPLETE], [floor])
     ]
 
     found = [compare(*words, runs_dir=tmp_path / "runs") for words in ((), ("previous",), ("last_passed", "last"))]
@@ -648,7 +651,7 @@ def test_last_passed_is_another_record_for_each_model(tmp_path):
     config, runs = tmp_path / "nightly", tmp_path / "runs"
     outputs = {"bm25": output(), "dense": output(MOVED)}
     floor = {"name": "floor", "models": ["dense"], "measure": "rr", "at_least": 1}
-    nights = [evaluate(config, judgments(), outputs, **more) for more in ({}, {"gates": [floor]}, {})]
+    nights = [evaluate(config, judgments(), outputs, gates=gates) for gates in ([COMPLETE], [floor], [])]
 
     found = compare("last_passed", "last", runs_dir=runs)
 
@@ -666,8 +669,8 @@ def test_last_passed_is_another_record_for_each_model(tmp_path):
 def test_two_models_of_last_passed_are_of_one_record(tmp_path):
     """`last_passed#bm25` and `last_passed#dense` are models of the last evaluation, and not of the last two."""
     outputs = {"bm25": output(), "dense": output(MOVED)}
-    evaluate(tmp_path / "nightly", judgments(), outputs)
-    second = evaluate(tmp_path / "nightly", judgments(), outputs)
+    evaluate(tmp_path / "nightly", judgments(), outputs, gates=[COMPLETE])
+    second = evaluate(tmp_path / "nightly", judgments(), outputs, gates=[COMPLETE])
 
     found = compare("last_passed#bm25", "last_passed#dense", name="generated", runs_dir=tmp_path / "runs")
 
@@ -680,7 +683,7 @@ def test_accepted_is_what_was_accepted_beside_the_config(tmp_path):
     first = evaluate(config, judgments(), {"bm25": output()})
     accept(str(first.record), reason="checked by hand", runs_dir=tmp_path / "runs")
     evaluate(config, judgments(), {"bm25": output(("q01",))})
-    third = evaluate(config, judgments(), {"bm25": output(MOVED)})
+    third = evaluate(config, judgments(), {"bm25": output(MOVED)}, gates=[COMPLETE])
 
     found = compare("accepted", "last_passed", name="generated", runs_dir=tmp_path / "runs")
 

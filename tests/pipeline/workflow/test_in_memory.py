@@ -450,6 +450,26 @@ def test_what_a_command_prints_is_a_warning() -> None:
     assert read == "read as files of LensKit: columns: {query_id: user_id, doc_id: item_id} (such as outputs['bm25'])"
 
 
+def test_a_layout_is_named_once_and_what_is_not_in_the_catalogue_is_counted():
+    """Two outputs and the catalogue have LensKit's columns, in a line; d9 and d8 are no documents of the catalogue."""
+    outputs = {
+        name: frame({"q1": {"d1": 3, **more}, "q2": {"d3": 2}}, "score").set_axis(
+            ["user_id", "item_id", "score"], axis=1
+        )
+        for name, more in {"one": {"d9": 2}, "two": {"d9": 2, "d8": 1}}.items()
+    }
+    documents = pd.DataFrame({"item_id": ["d1", "d2", "d3"]})
+    with pytest.warns(rankledger.InputWarning):
+        found = rankledger.evaluate(JUDGED, outputs, ["ap", "item_coverage@3"], documents=documents, overrides=FEW)
+
+    columns = "{doc_id: item_id} (such as documents); {query_id: user_id, doc_id: item_id} (such as outputs['one'])"
+    assert found.warnings == (
+        f"3 inputs read as files of LensKit: columns: {columns}",
+        "one on data: recommendations outside of the catalogue: 1, documents: 1; check the ids",
+        "two on data: recommendations outside of the catalogue: 2, documents: 2; check the ids",
+    )
+
+
 PAIRS = {query: sorted(ranked)[:4] for query, ranked in [*WEB.outputs["bm25"].items()][:9]}
 EXCLUDED: Mapping[str, Any] = {
     "lists": PAIRS,

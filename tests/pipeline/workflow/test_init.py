@@ -17,6 +17,7 @@ import yaml
 from pyarrow import parquet
 
 import rankledger
+from rankledger.pipeline.cli import app
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.workflow.init import CONFIG, FirstConfig, init
 
@@ -185,6 +186,52 @@ def test_scores_of_another_tool(tmp_path):
     assert "suites" not in config_of(found)
     assert "write lower where less is better" in found.path.read_text()
     runs(found)
+
+
+def test_nuggets_and_citations_of_answers(tmp_path):
+    """Tables, and a file of AutoNuggetizer; models are called as the files, and the scores have their range."""
+    header, support = ("query_id", "nugget", "importance", "support"), ("support", "not_support", "partial_support")
+    rows = [(query, "n1", "vital", support[place % 3]) for place, query in enumerate(QUERIES)]
+    write(tmp_path / "plain.nuggets.parquet", header, rows)
+    write(tmp_path / "odd.csv", header, [*rows, ("q9", "n1", "Vital", "support")])
+    nuggets = [{"text": "n1", "importance": "okay", "assignment": "support"}]
+    lines = [json.dumps({"qid": query, "query": "who?", "nuggets": nuggets}) for query in QUERIES]
+    (tmp_path / "rag_nuggets.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    write(tmp_path / "plain.citations.tsv", ("query_id", "sentence", "support"), [("q0", "s1", "full_support")])
+    found = init(tmp_path)
+
+    assert config_of(found)["models"] == {
+        "plain": {"outputs": {"path": "plain.nuggets.parquet", "format": "nuggets"}},
+        "rag": {"outputs": {"path": "rag_nuggets.jsonl", "format": "nuggets"}},
+    }
+    assert dataset_of(found)["scores"]["strict_vital_score"] == {"range": [0, 1]}
+    reasons = {path: reason for path, _, reason in found.files}
+    assert "importance 'Vital' (line 8); write vital, okay" in reasons["odd.csv"]
+    assert reasons["plain.citations.tsv"] == "scores of citations; the models are measured on nuggets"
+    assert "outputs: {path: plain.citations.tsv, format: citations}" in found.path.read_text(encoding="utf-8")
+    runs(found)
+
+
+def test_groups_and_what_was_seen_are_suggested(tmp_path):
+    """As comments: with their signs removed the config is evaluated, with slices and without what was seen."""
+    write(tmp_path / "test.csv", TABLE, JUDGED)
+    write(tmp_path / "train.csv", ("query_id", "doc_id"), [(query, "d5") for query in QUERIES])
+    write(tmp_path / "items.csv", ("doc_id", "provider"), [(f"d{number}", "ab"[number % 2]) for number in range(6)])
+    people = [(f"u{number}", f"name {number}", "ab"[number % 2]) for number in range(4)]
+    write(tmp_path / "people.csv", ("query_id", "name", "group"), people + [(query, query, "a") for query in QUERIES])
+    write(tmp_path / "als.csv", OUTPUT, RANKED)
+    found = init(tmp_path)
+    text = found.path.read_text(encoding="utf-8")
+    runs(found)
+    for line in ("# slices: [group]", "# seen: remove", "# - awrf(feature=COLUMN)@10"):
+        assert line in text
+        text = text.replace(line, line.removeprefix("# ").replace("COLUMN", "provider"))
+    found.path.write_text(text, encoding="utf-8")
+    evaluation = rankledger.evaluate(found.path, runs_dir=tmp_path / "runs", tracking=False)
+
+    assert {line.slice for line in evaluation.estimates} == {"all", "group=a"}
+    assert "awrf(feature=provider)@10" in {line.measure for line in evaluation.estimates}
+    assert [quality.n_excluded for quality in evaluation.quality.values()] == [len(QUERIES)]
 
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "scores"
@@ -429,8 +476,10 @@ def test_outputs_that_are_all_refused_leave_no_config(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bm25.run", "dense.run", "qrels.txt"]
 
 
-def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_evaluated(tmp_path):
-    """Folders of dates hold the same models: each is one model, whose path has {date}, and other nights are named."""
+def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_evaluated(tmp_path, capsys):
+    """Folders of dates hold the same models: each is one model, whose path has {date}, and other nights are named. The
+    command that says what margin can be decided compares the two.
+    """
     write(tmp_path / "judgments.csv", TABLE, JUDGED)
     for date in ("2026-11-23", "2026-11-24"):
         for model in ("bm25", "dense"):
@@ -448,6 +497,11 @@ def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_eval
             found.path, date=date, tracking=False, runs_dir=tmp_path / "runs", overrides=["bootstrap.resamples=100"]
         )
         assert [result.model for result in evaluation.results] == ["bm25", "dense"]
+    (command,) = re.findall(r"`rankledger (plan [^`]*)`", found.path.read_text(encoding="utf-8"))
+    with pytest.raises(SystemExit):
+        app.main([*command.split(), "--runs-dir", str(tmp_path / "runs")])
+
+    assert "dense against dense: 6 queries are too few to plan by" in capsys.readouterr().err
 
 
 def test_one_output_with_a_date_is_no_night(tmp_path):

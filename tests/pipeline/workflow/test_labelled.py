@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import rankledger
+from rankledger.pipeline.cli.terminal import exit_code_of
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.init import init
@@ -110,13 +111,30 @@ def test_labels_that_look_like_ratings_are_warned_of(tmp_path):
         (SHOWN.replace("u2,d1,0,3", "u2,d1,0,-3"), r"shown.csv: weight -3.0 \(line 4\) is negative; fix it"),
         (SHOWN.replace("u2,d1,0,3", "u2,d1,0,"), "shown.csv:4: weight '' is not a number; fix it"),
         (SHOWN.replace("times", "n"), "shown.csv:1: no column 'times' among .*"),
-        (SHOWN.replace("0.9", "9"), "shown: a: brier: it takes probabilities, from 0 to 1, found the prediction 9; .*"),
     ],
 )
 def test_what_is_refused(tmp_path, shown, message):
     """One line: where, what was found, what to do."""
     with pytest.raises(InputError, match=message):
         evaluated(tmp_path, ["brier"], shown)
+
+
+@pytest.mark.parametrize("measure", ["log_loss", "brier", "calibration_error(bins=5)"])
+def test_a_model_without_probabilities_is_refused_alone(tmp_path, measure):
+    """The reason says file, line and what to do; the other model has its figure, and gates on it are inconclusive."""
+    gates = [{"name": "loss", "models": ["a"], "measure": measure, "at_most": 1}]
+    evaluation = evaluated(tmp_path, ["auc", measure], SHOWN.replace("0.2,0.2", "1.5,0.2"), gates=gates)
+
+    assert [(failure.model, failure.reason) for failure in evaluation.failures] == [
+        (
+            "a",
+            f"{tmp_path / 'shown.csv'}: prediction 1.5 (line 4) is not from 0 to 1, and {measure} takes "
+            f"probabilities; scale it, or remove {measure}",
+        )
+    ]
+    assert figures(evaluation, "b")[measure] is not None
+    assert [verdict.outcome for verdict in evaluation.verdicts] == ["inconclusive"]
+    assert exit_code_of(evaluation, require_tracking=False) == 4
 
 
 @pytest.mark.parametrize("at", ["columns", "judgments"])

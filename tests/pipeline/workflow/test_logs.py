@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -147,9 +148,7 @@ def test_a_gate_holds_a_log_against_an_earlier_record():
     log = logged(5)
     gate = {"models": "new", "against": "self@last_passed", "margin": 0.2}
     gates = [{"name": text, "measure": text, **gate} for text in ("ips", "snips", "interleaving")]
-    evaluate(written({"new": log}))
-
-    found = evaluate(written({"new": log}, gates=gates))
+    _, found = [evaluate(written({"new": log}, gates=gates)) for _ in range(2)]
 
     assert [(verdict.outcome, verdict.estimate) for verdict in found.verdicts] == [("pass", 0)] * 3
 
@@ -164,6 +163,19 @@ def test_a_log_that_changed_differs_from_its_record_by_the_figures():
 
     (line,) = [line for line in comparison.comparisons if line.measure == "snips"]
     assert line.difference == pytest.approx(after - before, rel=1e-9)
+
+
+def test_the_same_rates_of_other_numbers_of_rows_have_changed():
+    """Both nights u1 clicked half of what was shown and u2 nothing; of 2 + 2 and then 4 + 2 rows: 1/4 and 2/6."""
+    click, none = ({"list": 0, **dict.fromkeys(COLUMNS, clicked)} for clicked in (1.0, 0.0))
+    nights = [
+        evaluate(written({"new": {"u1": [click, none] * n_times, "u2": [none, none]}}, ("ctr",)))
+        for n_times in (1, 2, 2)
+    ]
+    reports = [rankledger.compare(f"{one.record}", f"{other.record}") for one, other in pairwise(nights)]
+
+    assert [estimates(night)["ctr"].estimate for night in nights] == pytest.approx([1 / 4, 1 / 3, 1 / 3])
+    assert [report.unchanged["week"] for report in reports] == [(), (("new", "new"),)]
 
 
 def test_measures_of_logs_stand_with_the_dataset():

@@ -237,7 +237,8 @@ def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
 
 def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
     """`last_passed#bm25` is bm25 of the night before, `PATH#bm25` that of any record, `bm25` the current one."""
-    write_config([], {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
+    complete = {"name": "complete", "max_missing": "100%"}
+    write_config([complete], {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
     write_output("bm25")
     write_output("dense")
     _, first = night()

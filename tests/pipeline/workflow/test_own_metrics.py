@@ -185,10 +185,19 @@ def test_explain_prints_its_terms(config):
         "no function": ({"own": "clicks:loss"}, "has no 'loss'"),
         "no reference": ({"own": "gain"}, "write module:function"),
         "a number": ({"own": "clicks:NUMBER"}, "is a int; name a function, or a Metric"),
-        "another name": ({"own": "clicks:renamed"}, "its first parameter is to be `block: JudgedBlock`"),
-        "another block": ({"own": "clicks:unlike"}, "its first parameter is to be `block: JudgedBlock`"),
+        "another name": (
+            {"own": "clicks:renamed"},
+            "renamed in clicks.py: annotate its first parameter as `block: Judg",
+        ),
+        "another block": ({"own": "clicks:unlike"}, "annotate its first parameter as `block: JudgedBlock`"),
+        "no block": ({"own": "clicks:blank"}, "annotate its first parameter as `block: JudgedBlock`"),
+        "no type": ({"own": "clicks:bare"}, "bare in clicks.py: annotate its first parameter as `block: JudgedBlock`"),
+        "a parameter without": (
+            {"own": "clicks:open"},
+            "open in clicks.py: annotate its parameter 'base' as float, str",
+        ),
         "an open end": ({"own": "clicks:loose"}, "its parameter 'k' is to stand behind a `*`"),
-        "a type": ({"own": "clicks:typed"}, "its parameter 'words' is to be a float, str"),
+        "a type": ({"own": "clicks:typed"}, "annotate its parameter 'words' as float, str"),
         "one number": ({"own": "clicks:single"}, "it returns one number"),
         "no range": ({"own": "clicks:EMPTY"}, "its range is empty"),
         "clusters": ({"own": "clicks:WORST"}, "has no score at its other queries; write undefined='skip'"),
@@ -204,6 +213,9 @@ def test_what_is_no_metric_is_refused_with_its_line(case, tmp_path):
 NUMBER = 3
 def renamed(rows: JudgedBlock) -> Floats: ...
 def unlike(block: list) -> Floats: ...
+def blank() -> Floats: ...
+def bare(block): ...
+def open(block: JudgedBlock, *, k=None, base=2): ...
 def loose(block: JudgedBlock, k: int = 3) -> Floats: ...
 def typed(block: JudgedBlock, *, words: dict) -> Floats: ...
 def single(block: JudgedBlock) -> float: ...
