@@ -22,6 +22,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from rankledger.metrics.abstention import ConfidenceBlock
 from rankledger.metrics.aggregation import LINEARISED, MEAN, Aggregation
 from rankledger.metrics.agreement import Ranked, RankingsBlock
 from rankledger.metrics.aliases import ALIASES, translate
@@ -119,6 +120,12 @@ class Measure:
         expected = profile is not None and profile.conventions_of(metric.name).ties == "expected"
         if expected and metric.input == "judged" and not has_expectation(metric, measures[0].parameters):
             raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose another `ties`")
+        if metric.input == "confidence":
+            measures[0].scored(profile)
+            if profile is not None and profile.conventions.ties == "rank_column":
+                raise ValueError(
+                    f"{metric.name} needs scores, and `ties: rank_column` reads ranks; choose another `ties`"
+                )
         if metric.code:
             _refuse_own(measures[0])
         else:
@@ -132,6 +139,11 @@ class Measure:
         if value is None or parameter is None or value == parameter.default:
             return replace(self, defaults=others)
         return replace(self, defaults=(*others, (name, value)))
+
+    def scored(self, profile: Profile | None) -> Measure:
+        """The measure of each query that this one, of confidence, is made of; errors are those of `parse`."""
+        found = Measure.parse(str(self.parameters["of"]), profile).with_default("rel", self.parameters["rel"])
+        return replace(found, k=self.k)
 
     def __str__(self) -> str:
         """The measure as it is written in a config."""
@@ -210,6 +222,8 @@ class Measure:
         }
         if self.metric.code:
             definition |= {"code": self.metric.code}
+        if self.metric.input == "confidence":
+            definition |= {"of": self.scored(profile).fingerprint(profile)}
         if self.metric.input == "scores":
             definition |= {"made": "elsewhere", "direction": self.metric.direction}
         return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()[:16]
@@ -315,8 +329,13 @@ def _call(measure: Measure, n_documents: int) -> None:
         measure.metric.function(recommended, **arguments)
     elif measure.metric.input == "rankings":
         found = np.zeros(0, dtype=np.int64)
-        ranked = Ranked(found.astype(np.uint64), found, found, np.zeros(1))
+        ranked = Ranked(found.astype(np.uint64), found, found, np.zeros(0), np.zeros(1))
         measure.metric.function(RankingsBlock(ranked, {}), **arguments)
+    elif measure.metric.input == "confidence":
+        key = arguments["of"], arguments["k"], arguments["rel"]
+        measure.metric.function(
+            ConfidenceBlock({key: ranks[0]}, dict.fromkeys(("max", "std", "diff1"), ranks[0])), **arguments
+        )
     elif measure.metric.input == "logs":
         columns = dict.fromkeys(measure.metric.columns, np.zeros(0))
         measure.metric.function(LogBlock(0, np.zeros(0, np.int64), columns, np.zeros(0, np.int64)), **arguments)
