@@ -38,20 +38,23 @@ class ConfidenceBlock:
     confidences: Mapping[Confidence, Floats]
 
     @classmethod
-    def of_rankings(cls, ranked: Ranked, scores: Mapping[tuple[Any, ...], Floats]) -> ConfidenceBlock:
+    def of_rankings(cls, ranked: Ranked, values: Mapping[tuple[Any, ...], Floats]) -> ConfidenceBlock:
         """The block of rankings; a query that retrieved nothing has confidences of 0, as in mteb."""
-        order = np.lexsort((-ranked.scores, ranked.queries))  # sums then do not depend on the order of the file
-        queries, values = ranked.queries[order], ranked.scores[order]
         n_queries = len(ranked.n_retrieved)
-        sizes = np.bincount(queries, minlength=n_queries)
-        first, several, n = np.cumsum(sizes) - sizes, sizes > 1, np.maximum(sizes, 1)
-        greatest = np.zeros(n_queries)
-        greatest[sizes > 0] = values[first[sizes > 0]]
-        second = greatest.copy()
-        second[several] = values[first[several] + 1]
-        mean = np.bincount(queries, values, n_queries) / n
-        variance = np.bincount(queries, (values - mean[queries]) ** 2, n_queries) / n
-        return cls(scores, {"max": greatest, "std": np.sqrt(variance), "diff1": greatest - second})
+        sizes = np.bincount(ranked.queries, minlength=n_queries)
+        answered, starts = sizes > 0, np.cumsum(sizes) - sizes
+        first, queries = starts[answered], np.repeat(np.arange(n_queries), sizes)
+        scores = np.empty(len(queries))
+        scores[starts[ranked.queries] + ranked.ranks - 1] = ranked.scores  # sums do not depend on the file's order
+        mean = np.bincount(queries, scores, n_queries) / np.maximum(sizes, 1)
+        variance = np.bincount(queries, (scores - mean[queries]) ** 2, n_queries) / np.maximum(sizes, 1)
+        greatest, gap = np.zeros((2, n_queries))
+        greatest[answered] = np.maximum.reduceat(scores, first)  # ranks may be by rounded scores
+        places = np.flatnonzero(scores == greatest[queries])
+        scores[places[np.searchsorted(places, first)]] = -np.inf
+        gap[answered] = greatest[answered] - np.maximum.reduceat(scores, first)
+        gap[sizes == 1] = 0.0
+        return cls(values, {"max": greatest, "std": np.sqrt(variance), "diff1": gap})
 
     @property
     def n_queries(self) -> int:
@@ -97,14 +100,14 @@ def nauc(
     scores, confident = scores[counted], block.confidences[confidence][counted]
     if not len(scores) or scores.min() == scores.max():
         return np.nan
-    return _gain(scores, confident) / _gain(scores, scores)
-
-
-def _gain(scores: Floats, confident: Floats) -> float:
-    """The area between the curve and the flat one; equally confident queries are left out in any order alike."""
     _, groups, sizes = np.unique(confident, return_inverse=True, return_counts=True)
     means = np.repeat(np.bincount(groups, scores) / sizes, sizes)
-    n = len(means)
+    return _gain(means) / _gain(np.sort(scores))
+
+
+def _gain(scores: Floats) -> float:
+    """The area between the curve of these scores, the first left out first, and the flat one."""
+    n = len(scores)
     left = n - np.minimum(np.rint(_SHARES * n), n - 1).astype(np.int64)
-    curve = (np.cumsum(means[::-1]) / np.arange(1, n + 1))[left - 1]
+    curve = (np.cumsum(scores[::-1]) / np.arange(1, n + 1))[left - 1]
     return float(np.trapezoid(curve - curve[0], _SHARES))

@@ -27,12 +27,17 @@ def block_of(scores: Sequence[float] | Floats, confident: Sequence[float] | Floa
 
 def ranked(lists: Sequence[Sequence[float]], seed: int = 0) -> Ranked:
     """Documents with these scores, query by query, in any order of rows."""
-    rows = [(query, score) for query, scores in enumerate(lists) for score in scores]
+    rows = [
+        (query, rank, score)
+        for query, scores in enumerate(lists)
+        for rank, score in enumerate(sorted(scores, reverse=True), 1)
+    ]
     rows = [rows[row] for row in np.random.default_rng(seed).permutation(len(rows))]
-    queries, scores = np.array(rows).reshape(-1, 2).T
-    numbers = np.arange(len(rows))
+    queries, ranks, scores = np.array(rows).reshape(-1, 3).T
     sizes = np.array([float(len(scores)) for scores in lists])
-    return Ranked(numbers.astype(np.uint64), queries.astype(np.int64), numbers + 1, scores, sizes)
+    return Ranked(
+        np.arange(len(rows), dtype=np.uint64), queries.astype(np.int64), ranks.astype(np.int64), scores, sizes
+    )
 
 
 def test_abstention_of_four_queries():
@@ -75,6 +80,17 @@ def test_confidences_of_five_queries():
     assert found["max"].tolist() == [3, 5, 0, 2, -1]
     assert found["diff1"].tolist() == [1, 0, 0, 0, 3]
     assert found["std"] == pytest.approx([math.sqrt(2 / 3), 0, 0, 0, 1.5])
+    assert ConfidenceBlock.of_rankings(ranked([[], []]), {}).confidences["diff1"].tolist() == [0, 0]
+
+
+def test_confidence_is_of_scores_before_they_are_rounded():
+    """Ranks are by scores in single precision, where 1 and 1 + 1e-9 are equal: the greater one is second here."""
+    rows = np.zeros(2, dtype=np.int64)
+    block = ConfidenceBlock.of_rankings(
+        Ranked(rows.astype(np.uint64), rows, np.array([1, 2]), np.array([1, 1 + 1e-9]), np.array([2.0])), {}
+    )
+
+    assert [block.confidences[name].item() for name in ("max", "diff1")] == [1 + 1e-9, (1 + 1e-9) - 1]
 
 
 def test_the_order_of_rows_changes_no_bit():
