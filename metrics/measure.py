@@ -22,7 +22,6 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from rankledger.metrics.abstention import ConfidenceBlock
 from rankledger.metrics.aggregation import LINEARISED, MEAN, Aggregation
 from rankledger.metrics.agreement import Ranked, RankingsBlock
 from rankledger.metrics.aliases import ALIASES, translate
@@ -120,16 +119,12 @@ class Measure:
         expected = profile is not None and profile.conventions_of(metric.name).ties == "expected"
         if expected and metric.input == "judged" and not has_expectation(metric, measures[0].parameters):
             raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose another `ties`")
-        if metric.input == "confidence":
-            measures[0].scored(profile)
-            if profile is not None and profile.conventions.ties == "rank_column":
-                raise ValueError(
-                    f"{metric.name} needs scores, and `ties: rank_column` reads ranks; choose another `ties`"
-                )
+        if metric.input == "confidence" and profile is not None and profile.conventions.ties == "rank_column":
+            raise ValueError(f"{metric.name} needs scores, and `ties: rank_column` reads ranks; choose another `ties`")
         if metric.code:
             _refuse_own(measures[0])
         else:
-            _refuse_parameters(measures[0])
+            _refuse_parameters(measures[0].scored(profile) if metric.input == "confidence" else measures[0])
         return measures
 
     def with_default(self, name: str, value: Value | None) -> Measure:
@@ -210,13 +205,11 @@ class Measure:
         For an external measure: its name, its direction, and that it is external.
         """
         plain = self.metric.input in ("ratings", "logs", "scores")  # no convention touches them
+        values = {name: float(own) if isinstance(own, int | float) else own for name, own in self.parameters.items()}
         definition = {
             "metric": self.metric.name,
             "version": self.metric.version,
-            "parameters": {  # numbers as floats, so that 5 and 5.0 are one definition
-                name: float(value) if isinstance(value, int | float) else value
-                for name, value in self.parameters.items()
-            },
+            "parameters": values,  # numbers as floats, so that 5 and 5.0 are one definition
             "k": self.k,
             "conventions": {} if plain else asdict(profile.conventions_of(self.metric.name)),
         }
@@ -318,24 +311,17 @@ def _call(measure: Measure, n_documents: int) -> None:
     rows = np.full((1, 1), n_documents - 1, dtype=np.int32)
     arguments = measure.arguments(max_grade=1)
     if measure.metric.input in ("judged", "outputs"):
-        counts = np.full(1, float(n_documents))
-        ids = np.array([""], dtype=object)
+        counts, ids = np.full(1, float(n_documents)), np.array([""], dtype=object)
         block = JudgedBlock(ids, ranks, grades, ranks, ranks, rows, grades, counts, counts, counts)
         measure.metric.function(block if measure.metric.input == "judged" else OutputsBlock(block, {}), **arguments)
     elif measure.metric.input == "catalogue":
         none = Sparse(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0))
         features = {arguments["feature"]: none} if "feature" in arguments else {}
-        recommended = CatalogueBlock(rows, 1, grades, np.ones(1), 1, none, features, none)
-        measure.metric.function(recommended, **arguments)
+        measure.metric.function(CatalogueBlock(rows, 1, grades, np.ones(1), 1, none, features, none), **arguments)
     elif measure.metric.input == "rankings":
         found = np.zeros(0, dtype=np.int64)
         ranked = Ranked(found.astype(np.uint64), found, found, np.zeros(0), np.zeros(1))
         measure.metric.function(RankingsBlock(ranked, {}), **arguments)
-    elif measure.metric.input == "confidence":
-        key = arguments["of"], arguments["k"], arguments["rel"]
-        measure.metric.function(
-            ConfidenceBlock({key: ranks[0]}, dict.fromkeys(("max", "std", "diff1"), ranks[0])), **arguments
-        )
     elif measure.metric.input == "logs":
         columns = dict.fromkeys(measure.metric.columns, np.zeros(0))
         measure.metric.function(LogBlock(0, np.zeros(0, np.int64), columns, np.zeros(0, np.int64)), **arguments)
@@ -350,12 +336,7 @@ def _suggestion(shape: re.Match[str]) -> str:
     numbered = re.fullmatch(r"(.+?)([._])(\d[\d.,]*)", name, re.ASCII)
     stem, mark, number = numbered.groups() if numbered else (name, "", "")
     close, whole = _close(stem), _close(name)
-    tries = [
-        f"{close}{mark}{number}{rest}",
-        f"{close}{rest}@{number}",
-        f"{whole}{rest}",
-        f"{whole}{rest.split('@')[0]}",
-    ]
+    tries = (f"{close}{mark}{number}{rest}", f"{close}{rest}@{number}", whole + rest, whole + rest.split("@")[0])
     meant = next(filter(_is_measure, tries), whole if whole in METRICS else None)
     if meant is None:
         return "; `rankledger measures` lists them"

@@ -165,3 +165,5 @@ def test_what_is_scored_is_that_measure_of_the_profile():
     assert ndcg.fingerprint(plain) == ndcg.fingerprint(other)
     with pytest.raises(ValueError, match="ap has no exact mean over the orders of ties"):
         Measure.parse("nauc(of=ap)", PROFILES["torchmetrics"].with_conventions(ties="expected"))
+    with pytest.raises(ValueError, match="rel must be above 0, found 0"):
+        Measure.parse("nauc(of=ap,rel=0)")
