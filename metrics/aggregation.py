@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Floats, divide
+from rankledger.metrics.abstention import ConfidenceBlock
+from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.catalogue import Attention, CatalogueBlock, Lists, Sparse
 from rankledger.metrics.pairs import Binning, RatingsBlock, binned, in_one_column, precision_area, roc_area
 
@@ -272,8 +273,8 @@ GROUPS = 200
 
 
 def delete_a_group_error(
-    figure: Callable[[Lists], float],
-    block: CatalogueBlock,
+    figure: Callable[..., float],
+    block: CatalogueBlock | ConfidenceBlock,
     clusters: npt.NDArray[np.int64] | None = None,
     *,
     groups: int = GROUPS,
@@ -285,8 +286,8 @@ def delete_a_group_error(
     as many groups as queries it is the plain jackknife.
 
     Args:
-        figure: takes the sums of lists to one figure.
-        block: the documents each query was given.
+        figure: takes a block, or the sums of its lists, to one figure.
+        block: the documents each query was given, or its scores and confidences.
         clusters: (Q,) the cluster of each query, from 0 on; None where each query stands for itself.
         groups: the most groups that are made.
 
@@ -297,13 +298,18 @@ def delete_a_group_error(
         Kott 2001, The delete-a-group jackknife, Journal of Official Statistics 17, 521-526; the plain one is Efron &
         Tibshirani 1993, chapter 11.
     """
-    codes = np.arange(block.codes.shape[1]) if clusters is None else clusters
+    codes = np.arange(block.n_queries) if clusters is None else clusters
     n_groups = min(groups, int(codes.max(initial=-1)) + 1)
     if n_groups < 2:
         return math.nan
     whole = cache(lambda name, *arguments: getattr(block, name)(*arguments))
-    left = (block.of(np.flatnonzero(codes % n_groups == group)) for group in range(n_groups))
-    figures = np.array([figure(_Without(out, block.n_queries, whole)) for out in left])
+
+    def without(group: Bools) -> Lists | ConfidenceBlock:
+        if isinstance(block, ConfidenceBlock):
+            return block.of(np.flatnonzero(~group))
+        return _Without(block.of(np.flatnonzero(group)), block.n_queries, whole)
+
+    figures = np.array([figure(without(codes % n_groups == group)) for group in range(n_groups)])
     deviations = figures - figures.mean()
     return math.sqrt((n_groups - 1) / n_groups * float((deviations**2).sum()))
 

@@ -134,12 +134,14 @@ class Ranked:
         documents: (N,) uint64, ascending: a number for each query and document, which is the same for all models.
         queries: (N,) the query's column.
         ranks: (N,) the document's rank.
+        scores: (N,) what the model gave it.
         n_retrieved: (Q,) documents of each query.
     """
 
     documents: npt.NDArray[np.uint64]
     queries: npt.NDArray[np.int64]
     ranks: npt.NDArray[np.int64]
+    scores: Floats
     n_retrieved: Floats
 
 

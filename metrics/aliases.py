@@ -81,6 +81,7 @@ _TEXT = re.compile(
     re.ASCII,
 )
 _NUMBERED = re.compile(r"(.+?)([._])(-?\.?\d[\d.,-]*)", re.ASCII)  # P_10, set_F.1.0, utility.1,-1,0,0
+_INNER = re.compile(r"(.+_at_)(\d+)(_[a-z]\w*)", re.ASCII)  # nauc_ndcg_at_10_max
 _PAIRED = re.compile(r"(.+?)[._](\w+)=(.+)", re.ASCII)  # rbp.p=0.9, ndcg.1=3.5,2=9
 _ITEMS = re.compile(r",(?![^\[{]*[\]}])")  # commas outside brackets and braces
 _MEASURE = re.compile(r"(\w+)(?:\((.*)\))?(@.*)?")
@@ -133,6 +134,8 @@ def _readings(name: str, cutoff: str | None, level: str | None) -> Iterator[_Rea
             yield _Reading(f"{stem}{sign}{re.sub('[^,]+', '#', number)}", stem, number=number)
             yield _Reading(f"{stem}{sign}#", stem, number=number)
         yield _Reading(stem, stem, number)
+    if inner := _INNER.fullmatch(name):
+        yield _Reading(f"{inner[1]}#{inner[3]}", name, cutoff, inner[2])
     if paired := _PAIRED.fullmatch(name):
         stem, key, number = paired.groups()
         yield _Reading(f"{stem}.{'#' if key.isdecimal() else key}=#", stem, cutoff, number)

@@ -222,7 +222,12 @@ MTEB = {
     "R_cap_at_#": _is("r(denominator=cutoff)@#"),
     "Hole_at_#": _is("unjudged@#", said=_HOLE),
     "accuracy": _no("in MTEB's retrieval tasks it is r@1, elsewhere something else; write what is meant"),
-    **_all("nauc_* nAUC_*", _no("it needs a confidence for every query, which no file here holds; leave it out")),
+    **{
+        f"nauc_{theirs}_at_#_{confidence}": _is(f"nauc(of={ours},confidence={confidence})@#")
+        for theirs, ours in {"ndcg": "ndcg", "map": "ap", "recall": "r", "precision": "p", "mrr": "rr"}.items()
+        for confidence in ("max", "std", "diff1")
+    },
+    "nAUC_*": _no("write it as MTEB's results do, such as nauc_ndcg_at_10_max"),
     "max_over_subqueries_*": _no("merge the rankings of a query's parts first, and evaluate what comes of it"),
     "p-MRR": _no("it compares with the output under the original instruction; name it: p_mrr(model={model}-og)"),
     "robustness_at_#": _is("robustness@#"),

@@ -119,10 +119,12 @@ class Measure:
         expected = profile is not None and profile.conventions_of(metric.name).ties == "expected"
         if expected and metric.input == "judged" and not has_expectation(metric, measures[0].parameters):
             raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose another `ties`")
+        if metric.input == "confidence" and profile is not None and profile.conventions.ties == "rank_column":
+            raise ValueError(f"{metric.name} needs scores, and `ties: rank_column` reads ranks; choose another `ties`")
         if metric.code:
             _refuse_own(measures[0])
         else:
-            _refuse_parameters(measures[0])
+            _refuse_parameters(measures[0].scored(profile) if metric.input == "confidence" else measures[0])
         return measures
 
     def with_default(self, name: str, value: Value | None) -> Measure:
@@ -132,6 +134,11 @@ class Measure:
         if value is None or parameter is None or value == parameter.default:
             return replace(self, defaults=others)
         return replace(self, defaults=(*others, (name, value)))
+
+    def scored(self, profile: Profile | None) -> Measure:
+        """The measure of each query that this one, of confidence, is made of; errors are those of `parse`."""
+        found = Measure.parse(str(self.parameters["of"]), profile).with_default("rel", self.parameters["rel"])
+        return replace(found, k=self.k)
 
     def __str__(self) -> str:
         """The measure as it is written in a config."""
@@ -198,18 +205,18 @@ class Measure:
         For an external measure: its name, its direction, and that it is external.
         """
         plain = self.metric.input in ("ratings", "logs", "scores")  # no convention touches them
+        values = {name: float(own) if isinstance(own, int | float) else own for name, own in self.parameters.items()}
         definition = {
             "metric": self.metric.name,
             "version": self.metric.version,
-            "parameters": {  # numbers as floats, so that 5 and 5.0 are one definition
-                name: float(value) if isinstance(value, int | float) else value
-                for name, value in self.parameters.items()
-            },
+            "parameters": values,  # numbers as floats, so that 5 and 5.0 are one definition
             "k": self.k,
             "conventions": {} if plain else asdict(profile.conventions_of(self.metric.name)),
         }
         if self.metric.code:
             definition |= {"code": self.metric.code}
+        if self.metric.input == "confidence":
+            definition |= {"of": self.scored(profile).fingerprint(profile)}
         if self.metric.input == "scores":
             definition |= {"made": "elsewhere", "direction": self.metric.direction}
         return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()[:16]
@@ -304,18 +311,16 @@ def _call(measure: Measure, n_documents: int) -> None:
     rows = np.full((1, 1), n_documents - 1, dtype=np.int32)
     arguments = measure.arguments(max_grade=1)
     if measure.metric.input in ("judged", "outputs"):
-        counts = np.full(1, float(n_documents))
-        ids = np.array([""], dtype=object)
+        counts, ids = np.full(1, float(n_documents)), np.array([""], dtype=object)
         block = JudgedBlock(ids, ranks, grades, ranks, ranks, rows, grades, counts, counts, counts)
         measure.metric.function(block if measure.metric.input == "judged" else OutputsBlock(block, {}), **arguments)
     elif measure.metric.input == "catalogue":
         none = Sparse(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0))
         features = {arguments["feature"]: none} if "feature" in arguments else {}
-        recommended = CatalogueBlock(rows, 1, grades, np.ones(1), 1, none, features, none)
-        measure.metric.function(recommended, **arguments)
+        measure.metric.function(CatalogueBlock(rows, 1, grades, np.ones(1), 1, none, features, none), **arguments)
     elif measure.metric.input == "rankings":
         found = np.zeros(0, dtype=np.int64)
-        ranked = Ranked(found.astype(np.uint64), found, found, np.zeros(1))
+        ranked = Ranked(found.astype(np.uint64), found, found, np.zeros(0), np.zeros(1))
         measure.metric.function(RankingsBlock(ranked, {}), **arguments)
     elif measure.metric.input == "logs":
         columns = dict.fromkeys(measure.metric.columns, np.zeros(0))
@@ -331,12 +336,7 @@ def _suggestion(shape: re.Match[str]) -> str:
     numbered = re.fullmatch(r"(.+?)([._])(\d[\d.,]*)", name, re.ASCII)
     stem, mark, number = numbered.groups() if numbered else (name, "", "")
     close, whole = _close(stem), _close(name)
-    tries = [
-        f"{close}{mark}{number}{rest}",
-        f"{close}{rest}@{number}",
-        f"{whole}{rest}",
-        f"{whole}{rest.split('@')[0]}",
-    ]
+    tries = (f"{close}{mark}{number}{rest}", f"{close}{rest}@{number}", whole + rest, whole + rest.split("@")[0])
     meant = next(filter(_is_measure, tries), whole if whole in METRICS else None)
     if meant is None:
         return "; `rankledger measures` lists them"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from rankledger.metrics.abstention import ConfidenceBlock
 from rankledger.metrics.aggregation import MEAN, Aggregation
 from rankledger.metrics.agreement import RankingsBlock
 from rankledger.metrics.block import JudgedBlock
@@ -22,13 +23,14 @@ from rankledger.metrics.terms import Terms
 __all__ = ["Metric", "MetricError", "Need", "Parameter"]
 
 Need = Literal["documents", "interactions", "subtopics", "cluster"]
-Input = Literal["judged", "catalogue", "rankings", "outputs", "ratings", "logs", "scores"]
+Input = Literal["judged", "catalogue", "rankings", "outputs", "confidence", "ratings", "logs", "scores"]
 _INPUTS: Mapping[type, Input] = {
     JudgedBlock: "judged",
     CatalogueBlock: "catalogue",
     Lists: "catalogue",
     RankingsBlock: "rankings",
     OutputsBlock: "outputs",
+    ConfidenceBlock: "confidence",
     RatingsBlock: "ratings",
     LogBlock: "logs",
 }
@@ -121,7 +123,8 @@ class Metric:
     def input(self) -> Input:
         """Which block it takes.
 
-        `rankings` and `outputs` hold those of other models, too; `scores` are those of external metrics.
+        `rankings` and `outputs` hold those of other models, too; `confidence` holds scores that another metric gives;
+        `scores` are those of external metrics.
         """
         return _INPUTS.get(self._types.get("block", object), "scores")
 

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from rankledger.metrics import (
+    abstention,
     agreement,
     blended,
     cascade,
@@ -183,6 +184,7 @@ _TABLE = (
     _of_cluster("robustness", instructions.robustness, "Robustness"),
     _of_cluster("paired_accuracy", instructions.paired_accuracy, "Paired accuracy"),
     Metric("p_mrr", instructions.p_mrr, "p-MRR", (-1, 1), undefined="skip", monotone=False),
+    Metric("nauc", abstention.nauc, "nAUC of abstention", (-INF, 1)),
     Metric("user_coverage", counts.user_coverage, "User coverage", additive=True),
     Metric("item_coverage", catalogue.item_coverage, "Item coverage", needs=("documents",)),
     Metric("gini", catalogue.gini, "Gini index", direction="lower", needs=("documents",)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics import conventional_scores
-from rankledger.metrics.aggregation import delete_a_group_error
+from rankledger.metrics.abstention import ConfidenceBlock
+from rankledger.metrics.aggregation import MEAN, contributions, delete_a_group_error
 from rankledger.metrics.agreement import RankingsBlock
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock
@@ -77,7 +78,7 @@ def score(
     for (dataset, _), (scores, _) in values.items():
         _keep_worst(scores, per_query[dataset], clusters.get(dataset))
     of_set = {name: tuple(m for m in found if m.metric.per == "dataset") for name, found in measures.items()}
-    errors = _figure_errors(joined, of_set, clusters, workers)
+    figures = _figures(joined, of_set, profile, clusters, workers)
     return tuple(
         Scores(
             dataset=dataset,
@@ -86,8 +87,8 @@ def score(
             measures=per_query[dataset],
             values=values[dataset, model][0],
             weights=_weights(task, per_query[dataset]),
-            figures={m: _figure_of(m, task)(task.catalogue) for m in of_set[dataset]},
-            figure_errors={m: errors[dataset, model, m] for m in of_set[dataset]},
+            figures={m: figures[dataset, model, m][0] for m in of_set[dataset]},
+            figure_errors={m: figures[dataset, model, m][1] for m in of_set[dataset]},
             missing=task.missing,
             moments=_moments(task, per_query[dataset]),
             replicate="" if isinstance(model, str) else model.name,
@@ -224,25 +225,46 @@ def _moments(task: Joined, measures: Sequence[Measure]) -> dict[Measure, Floats]
     return {m: m.moments(_rated(task), **m.arguments(task.max_grade)) for m in measures if m.moments is not None}
 
 
-def _figure_of(measure: Measure, task: Joined) -> Callable[[CatalogueBlock | None], float]:
-    """What takes the lists of the dataset's queries to the measure's one figure."""
-    return partial(measure.metric.function, **measure.arguments(task.max_grade))
-
-
-def _figure_errors(
+def _figures(
     joined: Mapping[OutputKey, Joined],
     measures: Mapping[str, Sequence[Measure]],
+    profile: Profile,
     clusters: Mapping[str, Clusters],
     workers: Workers,
-) -> dict[tuple[str, str | Replicate, Measure], float]:
-    """The standard error of each figure that describes a set, by dataset, model and measure."""
+) -> dict[tuple[str, str | Replicate, Measure], tuple[float, float]]:
+    """Each figure that describes a set, and its standard error, by dataset, model and measure."""
     calls = {
-        (dataset, model, measure): (_figure_of(measure, task), task.catalogue, clusters.get(dataset))
+        (dataset, model, measure): (
+            partial(measure.metric.function, **measure.arguments(task.max_grade)),
+            of_confidence.get(measure, task.catalogue),
+            clusters.get(dataset),
+        )
         for (dataset, model), task in joined.items()
+        for of_confidence in [_confidence_blocks(dataset, task, measures[dataset], profile)]
         for measure in measures[dataset]
     }
     errors = workers.run("Leaving queries out", delete_a_group_error, [*calls.values()], unit="figures")
-    return dict(zip(calls, errors, strict=True))
+    return {key: (figure(block), error) for (key, (figure, block, _)), error in zip(calls.items(), errors, strict=True)}
+
+
+def _confidence_blocks(
+    dataset: str, task: Joined, measures: Sequence[Measure], profile: Profile
+) -> dict[Measure, ConfidenceBlock]:
+    """What each of the measures of confidence asks for."""
+    scored = {measure: measure.scored(profile) for measure in measures if measure.metric.input == "confidence"}
+    if not scored or task.ranked is None:
+        return {}
+    own = tuple(dict.fromkeys(scored.values()))
+    blocks = [block for block in task.blocks if isinstance(block, JudgedBlock)]
+    values = [_score_block(dataset, block, own, profile, task.max_grade)[0] for block in blocks]
+    conventions = profile.conventions
+    weights = np.where(task.missing & (conventions.missing_queries == "skip"), 0.0, 1.0)
+    zero = conventions.undefined_queries == "zero"
+    scores, counted = contributions(MEAN, np.concatenate(values, axis=1), weights, undefined_is_zero=zero)
+    scores[counted == 0] = np.nan
+    block = ConfidenceBlock.of_rankings(task.ranked, {})
+    keys = {measure: tuple(map(measure.arguments(task.max_grade).get, ("of", "k", "rel"))) for measure in scored}
+    return {m: replace(block, scores={keys[m]: scores[own.index(inner)]}) for m, inner in scored.items()}
 
 
 def families(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[Scores, ...]:

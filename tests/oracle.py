@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tests.support.blocks import DiverseQuery, PlainCatalogue, PlainQuery
 
-__all__ = ["CATALOGUE_ORACLE", "LOGS_ORACLE", "ORACLE", "OUTPUTS_ORACLE", "RANKINGS_ORACLE", "RATINGS_ORACLE"]
+__all__ = [
+    "CATALOGUE_ORACLE",
+    "CONFIDENCE_ORACLE",
+    "LOGS_ORACLE",
+    "ORACLE",
+    "OUTPUTS_ORACLE",
+    "RANKINGS_ORACLE",
+    "RATINGS_ORACLE",
+]
 
 NAN = float("nan")
 
@@ -1073,8 +1082,49 @@ def p_mrr(documents: Sequence[str], changed: Sequence[str], original: Sequence[s
     return sum(falls) / len(falls)
 
 
+def nauc(answers: Sequence[tuple[float, Sequence[float]]], *, confidence: str = "max") -> float:
+    """Equation by equation: mean scores of what is kept, trapezoids below them, between chance and the best.
+
+    Args:
+        answers: of each query its score by the metric, and the scores that the model gave its documents.
+        confidence: as the metric has it.
+    """
+    found = [(_confidence(sorted(documents, reverse=True), confidence), score) for score, documents in answers]
+    scores = [score for _, score in found]
+    if len({*scores}) < 2:
+        return NAN
+    ours, best = (_kept_means(pairs) for pairs in (found, [(score, score) for score in scores]))
+    area, greatest = (sum((low + high) / 20 for low, high in itertools.pairwise(curve)) for curve in (ours, best))
+    flat = 0.9 * sum(scores) / len(scores)
+    return (area - flat) / (greatest - flat)
+
+
+def _confidence(documents: Sequence[float], kind: str) -> float:
+    if not documents:
+        return 0.0
+    if kind == "std":
+        return statistics.pstdev(documents)
+    return documents[0] - (documents[:2][-1] if kind == "diff1" else 0.0)
+
+
+def _kept_means(pairs: Sequence[tuple[float, float]]) -> list[float]:
+    """At 0, 10 … 90% abstained, the mean kept; if some of equal confidence are kept, each is in part."""
+    means = []
+    for tenths in range(10):
+        share = tenths * 0.1  # mteb's 0.3, 0.6 and 0.7 are a bit above these: it rounds 10.5 of 15 queries up
+        kept = room = len(pairs) - min(round(share * len(pairs)), len(pairs) - 1)
+        total = 0.0
+        for level in sorted({level for level, _ in pairs}, reverse=True):
+            equal = [score for own, score in pairs if own == level]
+            total += sum(equal) * min(room, len(equal)) / len(equal)
+            room -= min(room, len(equal))
+        means.append(total / kept)
+    return means
+
+
 RANKINGS_ORACLE: Mapping[str, Callable[..., Any]] = {"rbo": rbo}
 OUTPUTS_ORACLE: Mapping[str, Callable[..., Any]] = {"p_mrr": p_mrr}
+CONFIDENCE_ORACLE: Mapping[str, Callable[..., Any]] = {"nauc": nauc}
 RATINGS_ORACLE: Mapping[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (

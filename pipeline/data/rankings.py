@@ -72,6 +72,7 @@ class _Top:
         queries: (n,) the query's place among the judged ones.
         ranks: (n,) from 1.
         hashes: (n,) those of query and document.
+        scores: (n,) as the output has them.
         doc_ids: (n,) the documents, where they are asked for.
     """
 
@@ -79,25 +80,26 @@ class _Top:
     queries: Ints
     ranks: Ints
     hashes: Hashes
+    scores: npt.NDArray[np.floating]
     doc_ids: pa.StringArray | None
 
     @classmethod
     def empty(cls, *, with_ids: bool) -> _Top:
         """No document."""
         none = np.empty(0, dtype=np.int64)
-        return cls(none, none, none, none.astype(np.uint64), strings([]) if with_ids else None)
+        return cls(none, none, none, none.astype(np.uint64), np.empty(0), strings([]) if with_ids else None)
 
     @classmethod
     def concatenated(cls, parts: Sequence[_Top]) -> _Top:
         """All of them, in the order of the output's rows."""
-        numbers, queries, ranks, hashes = (
+        numbers, queries, ranks, hashes, scores = (
             np.concatenate([getattr(part, name) for part in parts])
-            for name in ("numbers", "queries", "ranks", "hashes")
+            for name in ("numbers", "queries", "ranks", "hashes", "scores")
         )
         order = np.argsort(numbers)
         ids = [part.doc_ids for part in parts if part.doc_ids is not None]
         doc_ids = concatenate(ids).take(integers(order)) if ids else None
-        return cls(numbers[order], queries[order], ranks[order], hashes[order], doc_ids)
+        return cls(numbers[order], queries[order], ranks[order], hashes[order], scores[order], doc_ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +230,8 @@ def _top(
     shallow = np.flatnonzero(ranks <= depth)
     rows = rows[shallow]
     doc_ids = ordering.ranking.take_doc_ids(rows) if with_ids else None
-    return _Top(numbers[rows], queries[rows], ranks[shallow], hashes[rows], doc_ids)
+    scores = ordering.ranking.values[rows]
+    return _Top(numbers[rows], queries[rows], ranks[shallow], hashes[rows], scores, doc_ids)
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,7 +463,8 @@ class RankingJoin:
         top = _Top.concatenated(found)
         order = np.argsort(top.hashes)
         n_compared = np.minimum(hits.n_retrieved, self._depths.compared).astype(np.float64)
-        return Ranked(top.hashes[order], top.queries[order], top.ranks[order], n_compared)
+        scores = top.scores[order].astype(np.float64)
+        return Ranked(top.hashes[order], top.queries[order], top.ranks[order], scores, n_compared)
 
 
 class _Queries:

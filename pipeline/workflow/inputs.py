@@ -398,7 +398,7 @@ def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCach
         dataset=read,
         conventions=conventions,
         depth=_depth(dataset.measures, "catalogue"),
-        compared=_depth(dataset.measures, "rankings"),
+        compared=_depth(dataset.measures, "rankings", "confidence"),
         of_probabilities=next((str(measure) for measure in dataset.measures if measure.metric.of_probabilities), ""),
         kept=None
         if store is None or dataset.kind == "ratings"
@@ -408,7 +408,7 @@ def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCach
 
 def is_kept(dataset: PlannedDataset) -> bool:
     """Whether the output cache can hold what the dataset's measures ask of outputs: judged documents alone."""
-    return dataset.kind == "rankings" and not any(_depth(dataset.measures, of) for of in ("catalogue", "rankings"))
+    return dataset.kind == "rankings" and not _depth(dataset.measures, "catalogue", "rankings", "confidence")
 
 
 def _read_elsewhere(
@@ -476,10 +476,11 @@ def dataset_source(dataset: PlannedDataset) -> DatasetSource:
     )
 
 
-def _depth(measures: Sequence[Measure], input: Literal["catalogue", "rankings"]) -> float:
-    """The ranks down to which a measure of that input asks which documents stand there; 0 if none does."""
-    cutoffs = [measure.k for measure in measures if measure.metric.input == input]
-    return max((math.inf if k is None else float(k) for k in cutoffs), default=0.0)
+def _depth(measures: Sequence[Measure], *inputs: Literal["catalogue", "rankings", "confidence"]) -> float:
+    """The ranks down to which a measure of these inputs asks which documents stand there; 0 if none does."""
+    asked = [measure for measure in measures if measure.metric.input in inputs]
+    everywhere = any(measure.k is None or measure.metric.input == "confidence" for measure in asked)
+    return math.inf if everywhere else max((float(measure.k or 0) for measure in asked), default=0.0)
 
 
 def _is_allowed(task: Task, record: Record | None) -> bool:

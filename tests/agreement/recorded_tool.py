@@ -17,7 +17,18 @@ import numpy as np
 
 from tests.agreement.cases import Figures
 
-__all__ = ["EVIDENCE", "FAIRNESS", "LOGS", "PROGRAMS", "RANX", "RECBOLE", "TORCHMETRICS", "RecordedTool", "by_query"]
+__all__ = [
+    "EVIDENCE",
+    "FAIRNESS",
+    "LOGS",
+    "MTEB",
+    "PROGRAMS",
+    "RANX",
+    "RECBOLE",
+    "TORCHMETRICS",
+    "RecordedTool",
+    "by_query",
+]
 
 FOLDER = Path(__file__, "../../golden/tools").resolve()
 
@@ -76,6 +87,7 @@ def _lines(result: Any) -> str:
 EVIDENCE = RecordedTool("evidence")
 FAIRNESS = RecordedTool("fairness")
 LOGS = RecordedTool("logs")
+MTEB = RecordedTool("mteb")
 PROGRAMS = RecordedTool("programs")
 RANX = RecordedTool("ranx")
 RECBOLE = RecordedTool("recbole")

@@ -1,7 +1,8 @@
-"""MTEB 2.26.24 against our profile `mteb`, and its measures of instructions.
+"""MTEB 2.26.24 against our profile `mteb`, and its measures of instructions and of abstention.
 
 The tool is too large to install here. NDCG, MAP, Recall, P and HitRate are pytrec_eval's in it, which runs here; MRR,
-p-MRR, robustness and paired accuracy are loops from its `retrieval_metrics.py`, and gave what that module itself gives.
+p-MRR, robustness and paired accuracy are loops from its `retrieval_metrics.py`, and gave what that module itself gives;
+nAUC was recorded from it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytrec_eval
 
 import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
+from tests.agreement.recorded_tool import MTEB
 from tests.support.generated_data import Collection, write_config
 
 TOOL = "MTEB 2.26.24"
@@ -24,6 +26,10 @@ CASE = random_case(60, 400, negative=True, ties="exact", missing_queries=True, b
 PAIRS = random_case(61, 620, ties="exact", undefined_queries=False, max_documents=4)
 ORIGINAL = random_case(62, 400, ties="exact", grades=(0, 1), missing_queries=True)
 CHANGED = random_case(63, 400, ties="exact", grades=(0, 1))
+OF_ALL_SIZES = {
+    f"{size} queries": random_case(64 + size, size, ties="exact", max_documents=20, missing_queries=size > 7)
+    for size in range(2, 60, 3)
+}
 
 
 def place(scores: dict[str, float], document: str) -> int:
@@ -67,15 +73,11 @@ def per_pair(case: Case) -> Figures:
     }
 
 
-def evaluated(folder: Path, collection: Collection, measures: list[str], **sections: object) -> rankledger.Evaluation:
+def evaluated(
+    folder: Path, datasets: dict[str, Collection], measures: list[str], **sections: object
+) -> rankledger.Evaluation:
     config = write_config(
-        folder,
-        {"case": collection},
-        {"asked": measures},
-        ending=".parquet",
-        conventions="mteb",
-        report=False,
-        **sections,
+        folder, datasets, {"asked": measures}, ending=".parquet", conventions="mteb", report=False, **sections
     )
     found = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
     assert not found.failures, found.failures
@@ -119,7 +121,7 @@ def test_robustness_and_paired_accuracy_are_those_of_mteb(tmp_path):
     measures = ["robustness@10", "paired_accuracy"]
     found = evaluated(
         tmp_path,
-        Collection(case.judgments, {"tool": case.ranking}),
+        {"case": Collection(case.judgments, {"tool": case.ranking})},
         measures,
         defaults={"dataset": {"queries": "queries.tsv", "cluster": "question"}},
         sensitivity=["ties"],
@@ -144,7 +146,7 @@ def test_p_mrr_is_that_of_mteb(tmp_path):
     were not retrieved; those without output under the original instruction, which MTEB leaves out, are undefined.
     """
     outputs = {"dense": CHANGED.ranking, "dense-og": ORIGINAL.ranking}
-    found = evaluated(tmp_path, Collection(CHANGED.judgments, outputs), ["p_mrr(model={model}-og)"])
+    found = evaluated(tmp_path, {"case": Collection(CHANGED.judgments, outputs)}, ["p_mrr(model={model}-og)"])
     scores = dict(zip(found.results[0].query_ids, found.results[0].values[0].tolist(), strict=True))
     changed = {query_id: [d for d, grade in CHANGED.judgments[query_id].items() if grade] for query_id in scores}
     answered = [query_id for query_id in scores if query_id in ORIGINAL.ranking and changed[query_id]]
@@ -160,3 +162,20 @@ def test_p_mrr_is_that_of_mteb(tmp_path):
     assert {query_id for query_id, score in scores.items() if math.isnan(score)} == {*scores} - {*answered}
     assert found.estimates[0].estimate == pytest.approx(fmean(expected.values()))
     assert found.estimates[1].estimate is None
+
+
+def test_abstention_is_that_of_mteb(tmp_path):
+    """20 datasets of 2 to 59 queries, many of them with equal confidences: five measures at two ranks, by their names
+    in MTEB's results, and three confidences.
+    """
+    expected = {
+        name: MTEB("abstention", case.only(case.answered).judgments, case.ranking, [1, 5])
+        for name, case in OF_ALL_SIZES.items()
+    }
+    measures = [*expected["59 queries"]]
+    datasets = {name: Collection(case.judgments, {"tool": case.ranking}) for name, case in OF_ALL_SIZES.items()}
+    lines = evaluated(tmp_path, datasets, measures, bootstrap={"resamples": 100}).estimates
+    rows = [[line.estimate for line in lines[begin : begin + 30]] for begin in range(0, 600, 30)]
+    figures = {name: dict(zip(measures, row, strict=True)) for name, row in zip(datasets, rows, strict=True)}
+
+    assert_agree(figures, expected, at_least=20)

@@ -12,13 +12,14 @@ import sys
 
 import pytest
 
-from tests.agreement.recorded_tool import EVIDENCE, FAIRNESS, LOGS, PROGRAMS, RANX, RECBOLE, TORCHMETRICS
+from tests.agreement.recorded_tool import EVIDENCE, FAIRNESS, LOGS, MTEB, PROGRAMS, RANX, RECBOLE, TORCHMETRICS
 
-TOOLS = {tool.name: tool for tool in (EVIDENCE, FAIRNESS, LOGS, PROGRAMS, RANX, RECBOLE, TORCHMETRICS)}
+TOOLS = {tool.name: tool for tool in (EVIDENCE, FAIRNESS, LOGS, MTEB, PROGRAMS, RANX, RECBOLE, TORCHMETRICS)}
 TESTS = {
     "evidence": ("evidence",),
     "fairness": ("fairness",),
     "logs": ("logged",),
+    "mteb": ("mteb",),
     "programs": ("programs",),
     "ranx": ("ranx", "coming_from"),
     "recbole": ("recbole", "recommenders"),

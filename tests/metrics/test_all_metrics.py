@@ -15,7 +15,15 @@ import pytest
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.registry import METRICS
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS, over, parsed
-from tests.oracle import CATALOGUE_ORACLE, LOGS_ORACLE, ORACLE, OUTPUTS_ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
+from tests.oracle import (
+    CATALOGUE_ORACLE,
+    CONFIDENCE_ORACLE,
+    LOGS_ORACLE,
+    ORACLE,
+    OUTPUTS_ORACLE,
+    RANKINGS_ORACLE,
+    RATINGS_ORACLE,
+)
 from tests.support.blocks import ARRAYS, PlainQuery, columns, plain_block, random_ratings, ranked, ratings_block
 from tests.support.each import each
 
@@ -83,6 +91,7 @@ def test_every_metric_has_an_oracle(name):
     """A metric cannot be added without loops to check it against."""
     oracles = {"judged": ORACLE, "catalogue": CATALOGUE_ORACLE, "ratings": RATINGS_ORACLE}
     oracles |= {"rankings": RANKINGS_ORACLE, "outputs": OUTPUTS_ORACLE, "logs": LOGS_ORACLE}
+    oracles |= {"confidence": CONFIDENCE_ORACLE}
 
     assert name in oracles[METRICS[name].input]
 

@@ -90,7 +90,8 @@ def rankings(lists: Sequence[Sequence[str]]) -> Ranked:
         for rank, document in enumerate(documents, 1)
     ]
     documents, queries, ranks = np.array(sorted(rows), dtype=np.int64).reshape(-1, 3).T
-    return Ranked(documents.astype(np.uint64), queries, ranks, np.array([float(len(found)) for found in lists]))
+    n_retrieved = np.array([float(len(found)) for found in lists])
+    return Ranked(documents.astype(np.uint64), queries, ranks, 1.0 / ranks, n_retrieved)
 
 
 def compared(one: Sequence[Sequence[str]], other: Sequence[Sequence[str]], **parameters: Any) -> list[float]:

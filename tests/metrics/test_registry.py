@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics import (
+    abstention,
     agreement,
     blended,
     cascade,
@@ -48,7 +49,20 @@ from rankledger.metrics.terms import Terms, from_terms
 from tests.support.each import each
 
 MODULES = (
-    *(agreement, blended, cascade, catalogue, counts, diversity, exposure, gain, instructions, labelled, logged),
+    *(
+        abstention,
+        agreement,
+        blended,
+        cascade,
+        catalogue,
+        counts,
+        diversity,
+        exposure,
+        gain,
+        instructions,
+        labelled,
+        logged,
+    ),
     *(parity, ranking, rating, reading, recommendation, sets),
 )
 LABELLED = ("auc", "lauc", "pr_auc", "log_loss", "brier", "calibration_error")
@@ -64,7 +78,7 @@ def test_the_registry_holds_what_was_asked_for():
         num_nonrel_judged_ret rbp_resid unjudged
         q_measure nerr ap_corr compat rbo alpha_ndcg err_ia nrbp strec
         o_measure p_measure p_plus ncu sdcg insq inst bpm nerr_ia nnrbp ap_ia p_ia kilt_rprec kilt_r
-        robustness paired_accuracy p_mrr nearly_err fallout mar yaap epc efd
+        robustness paired_accuracy p_mrr nearly_err fallout mar yaap epc efd nauc
         awrf ee_l ee_d ee_r exposure_ratio reo rsp pop_reo pop_rsp
     """
     assert set(asked.split()) <= set(METRICS)
@@ -270,6 +284,8 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
         **{(name, "average"): "pooled" for name, metric in METRICS.items() if metric.input == "logs"},
         **{(name, "clip"): None for name in ("ips", "snips", "dr", "ess")},
         ("satisfied", "seconds"): 30,
+        ("nauc", "of"): "ndcg",
+        ("nauc", "confidence"): "max",
         ("interleaving", "ties"): "count",
         ("snips_rbp", "p"): 0.8,
         **{(name, "average"): "pooled" for name in LABELLED},
@@ -290,7 +306,7 @@ def test_a_document_is_relevant_from_grade_1_by_default():
         *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "utility", "num_rel", "rndcg"),
         *("num_nonrel_judged_ret", "alpha_ndcg", "err_ia", "nrbp", "strec", "serendipity", "cg", "dcg", "ndcg"),
         *("nerr_ia", "nnrbp", "ap_ia", "p_ia", "kilt_rprec", "kilt_r", "paired_accuracy", "p_mrr"),
-        *("mar", "fallout", "yaap", "epc", "efd"),
+        *("mar", "fallout", "yaap", "epc", "efd", "nauc"),
         *("awrf", "ee_l", "ee_d", "ee_r", "exposure_ratio", "reo", "pop_reo"),
         *LABELLED,
     }
@@ -326,6 +342,7 @@ def test_inputs():
         **dict.fromkeys([*OF_GROUPS, "pop_reo", "pop_rsp"], "catalogue"),
         "rbo": "rankings",
         "p_mrr": "outputs",
+        "nauc": "confidence",
         **dict.fromkeys(["ctr", "dwell", "satisfied", "ips", "snips", "dr", "ess", "interleaving"], "logs"),
     }
 

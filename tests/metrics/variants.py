@@ -147,6 +147,10 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
             "rbo(model=bm25,p=0.95,form=residual)",
         ),
     ),
+    "nauc": (
+        *("nauc", "nauc(of=ndcg,confidence=max)@3", "nauc(of=ap,confidence=std)", "nauc(of=rr,confidence=diff1)@10"),
+        *("nauc(of=r,rel=2)@5", "nauc(of=p)@1"),
+    ),
     "user_coverage": ("user_coverage",),
     "item_coverage": _at("item_coverage"),
     "gini": _at("gini"),

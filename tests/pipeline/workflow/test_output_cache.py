@@ -275,9 +275,9 @@ def test_other_columns_are_parsed(tmp_path):
     assert figures(first) != figures(second) == figures(evaluate(config, columns, "execution.cache=false"))
 
 
-@pytest.mark.parametrize("measures", [["entropy"], ["rbo(model=dense)"]])
+@pytest.mark.parametrize("measures", [["entropy"], ["rbo(model=dense)"], ["nauc@10"]])
 def test_measures_of_documents_that_nobody_judged_need_the_output(config, calls, measures):
-    """Coverage and overlap ask which documents stand there; the store has the judged ones alone."""
+    """Coverage and overlap ask which documents stand there, nauc for their scores; the store has judged ranks alone."""
     evaluate(config)
     calls.clear()
     second = evaluate(config, f"suites.more={json.dumps(measures)}")
