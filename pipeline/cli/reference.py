@@ -152,7 +152,7 @@ def formats(own: bool) -> None:
     Example:
         rankledger formats --own
     """
-    from rankledger.pipeline.workflow.formats import formats
+    from rankledger.pipeline.workflow.listing import formats
 
     print_text(formats(own=own))
 

@@ -235,7 +235,7 @@ def measures(name: str | None, own: bool, config: str | None) -> None:
     Example:
         rankledger measures ndcg
     """
-    from rankledger.pipeline.workflow.measures import measures
+    from rankledger.pipeline.workflow.listing import measures
 
     terminal.print_text(measures(name or None, own=own, config=config))
 

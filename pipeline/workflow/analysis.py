@@ -49,8 +49,7 @@ from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExterna
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
 from rankledger.pipeline.types.views import CurvePoint, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs
-from rankledger.pipeline.workflow.outputs import source_of
-from rankledger.pipeline.workflow.replicates import absent_replicates
+from rankledger.pipeline.workflow.outputs import absent_replicates, source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
 if TYPE_CHECKING:

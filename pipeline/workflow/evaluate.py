@@ -95,7 +95,7 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
             record=opened.record,
         )
     if opened.is_in_memory:
-        from rankledger.pipeline.workflow.in_memory import in_python
+        from rankledger.pipeline.workflow.workspace import in_python
 
         inputs = replace(inputs, failures=tuple(map(in_python, inputs.failures)))
     check_comparison(config, planned, inputs, workers)
@@ -224,7 +224,7 @@ class _ChangesPage:
     def __call__(self, record: Record) -> str | None:
         """The page; None if there was no night before, or the two cannot be compared."""
         from rankledger.pipeline.report.html.comparisons import comparison_html
-        from rankledger.pipeline.workflow.nights import changes_since_last_night
+        from rankledger.pipeline.workflow.compare import changes_since_last_night
 
         current = replace(self.opened, record=record)
         try:
@@ -345,7 +345,7 @@ def evaluate(
     else:
         if date is not None:
             raise InputError("date: fills {date} in the paths of a config; remove it")
-        from rankledger.pipeline.workflow.in_memory import open_given
+        from rankledger.pipeline.workflow.workspace import open_given
 
         tracked = bool(tracking)
         recorded = tracked if record is None else record

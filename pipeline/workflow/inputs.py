@@ -1,6 +1,7 @@
 """Everything that a plan names, read: datasets, and every model's output joined with them, or from the cache.
 
-The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself.
+The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself. As many
+outputs, and ranges of them, are read at a time as fit into memory.
 """
 
 from __future__ import annotations
@@ -30,33 +31,35 @@ from rankledger.pipeline.data.dataset import (
     small_overlap,
 )
 from rankledger.pipeline.data.judgments import rating_like_relevance
+from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_query_ids
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.memory import give_back_memory
+from rankledger.pipeline.support.memory import MemoryLimit, format_bytes, give_back_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores
-from rankledger.pipeline.workflow.memory import OutputToRead, plan_reading
 from rankledger.pipeline.workflow.outputs import (
     OutputReader,
     ReadElsewhere,
     ReadOutput,
     left_to_evaluation,
     output_store,
+    replicate_of,
+    replicate_warnings,
+    replicates_by_model,
     source_of,
 )
-from rankledger.pipeline.workflow.replicates import replicate_of, replicate_warnings, replicates_by_model
 from rankledger.pipeline.workflow.workspace import recorded_output, refuse_other_inputs
 
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalDataset, ExternalOutput
     from rankledger.pipeline.support.cluster import Cluster
 
-__all__ = ["Inputs", "dataset_source", "is_kept", "read_inputs", "read_planned"]
+__all__ = ["Inputs", "OutputToRead", "dataset_source", "is_kept", "plan_reading", "read_inputs", "read_planned"]
 
 T = TypeVar("T")
 
@@ -456,3 +459,53 @@ def _depth(measures: Sequence[Measure], input: Literal["catalogue", "rankings"])
 def _is_allowed(task: Task, record: Record | None) -> bool:
     """Whether an output may have nothing in common with its dataset: what was evaluated before was not refused then."""
     return task.output.allow_no_overlap or (record is not None and bool(recorded_output(record, task)))
+
+
+_MOST_RANGES = 4  # of one output: what is done by one core is then a quarter of a range's time, and one core reads all
+
+
+@dataclass(frozen=True)
+class OutputToRead:
+    """An output that is to be read.
+
+    Attributes:
+        source: where it is.
+        in_ranges: whether it is read in ranges.
+        is_cached: tells whether the output cache has it, so that it is not parsed; asked only if it does not fit.
+    """
+
+    source: Source
+    in_ranges: bool
+    is_cached: Callable[[], bool] = lambda: False
+
+
+def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Workers, int]:
+    """The workers that read these outputs, and how many ranges of its output each of them has at a time.
+
+    Args:
+        workers: those that there are.
+        outputs: the outputs.
+
+    Raises:
+        InputError: one of them needs more memory than the config allows.
+    """
+    limit = MemoryLimit.of(workers.memory)
+    peaks = {output.source.path: peak for output in outputs if (peak := _peak_within(limit, output)) is not None}
+    path, peak = max(peaks.items(), key=lambda item: item[1], default=("", 0.0))
+    if peaks and limit.is_set and not limit.holds(peak):
+        needed = format_bytes(limit.base + peak)
+        found = f"{format_bytes(limit.limit)}, but reading {path} needs about {needed}"
+        raise InputError(f"execution.memory: {found}; set at least {needed}")
+    own = limit.base if workers.backend == "processes" else 0.0  # a process has the judgments, too
+    n_outputs = limit.count(peak + own, min(workers.n_jobs, max(1, len(outputs))))
+    n_ranges = min(_MOST_RANGES, workers.share(n_outputs), limit.count(peak, _MOST_RANGES * n_outputs) // n_outputs)
+    return replace(workers, jobs=n_outputs), max(1, n_ranges)
+
+
+def _peak_within(limit: MemoryLimit, output: OutputToRead) -> float | None:
+    """The bytes that reading it takes; None if it does not fit and is not parsed, as the output cache has it."""
+    try:
+        peak = peak_bytes(output.source, in_ranges=output.in_ranges)
+        return None if limit.is_set and not limit.holds(peak) and output.is_cached() else peak
+    except InputError:  # whoever reads it says so
+        return 0.0

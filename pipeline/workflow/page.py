@@ -5,10 +5,10 @@ A page reads the evaluation, the records that its manifest pins, and the figures
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,27 +16,31 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.config.planned import PlannedDataset
 from rankledger.pipeline.data.dataset import DatasetInput
-from rankledger.pipeline.inference.changes import changed_queries, counted_scores, oriented
+from rankledger.pipeline.data.details import document_titles, query_texts, top_documents
+from rankledger.pipeline.inference.changes import RetrievedRanks, changed_queries, counted_scores, oriented
 from rankledger.pipeline.record.folder import read_curves, read_query_changes, read_query_details, read_record
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.record.tables import damaged_files, fitting_details
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.inputs import InputFile, Source
+from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Record, Scores
-from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange, QueryDetail
-from rankledger.pipeline.workflow.details import ShownDataset, ShownOutput, query_details, recorded_output_of
+from rankledger.pipeline.types.views import CurvePoint, ListedDocument, Page, PairedScores, QueryChange, QueryDetail
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.history import known_history
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import source_of
-from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
+from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record, refuse_foreign_inputs
 
 if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import RecordedDataset
 
-__all__ = ["new_page", "page_of"]
+__all__ = ["ShownDataset", "ShownOutput", "new_page", "page_of", "query_details", "recorded_output_of"]
 
 Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
 """(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
@@ -333,3 +337,149 @@ def _recorded_dataset(path: Path, name: str) -> RecordedDataset:
 
     opened = open_record(path)
     return RecordedDataset(opened, next(dataset for dataset in opened.planned.datasets if dataset.name == name))
+
+
+DEPTH = 10
+_TITLE = 160  # characters
+_TEXT = 500
+
+
+@dataclass(frozen=True, eq=False)
+class ShownDataset:
+    """A dataset, some of whose queries are shown.
+
+    Attributes:
+        planned: the dataset.
+        query_ids: (Q,) its queries.
+        groups: the slices of these.
+        files: its files by role.
+        read: its judgments, and the documents that are left out of rankings; None if it is not of rankings.
+        conventions: say what orders the documents of a ranking.
+    """
+
+    planned: PlannedDataset
+    query_ids: npt.NDArray[np.object_]
+    groups: Groups
+    files: Mapping[str, Sequence[InputFile]]
+    read: DatasetInput | None
+    conventions: Conventions
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each query."""
+        return {query_id: place for place, query_id in enumerate(self.query_ids.tolist())}
+
+    def slices(self, query_id: str) -> tuple[str, ...]:
+        """The slices that a query is in."""
+        place = self.places[query_id]
+        return tuple(name for name, members in self.groups.slices.items() if members[place])
+
+
+@dataclass(frozen=True, eq=False)
+class ShownOutput:
+    """A model's rankings, whose first documents are shown.
+
+    Attributes:
+        name: the model; `bm25 in ID` for a model of another record.
+        source: the rankings.
+        files: those that were evaluated.
+        ranks: gives the ranks of judged documents, None if they are not known; asked if the rankings cannot be read.
+    """
+
+    name: str
+    source: Source
+    files: tuple[InputFile, ...]
+    ranks: Callable[[], RetrievedRanks | None]
+
+
+def recorded_output_of(kept: RecordedDataset, model: str, name: str) -> ShownOutput:
+    """A model's output in a record, under a name.
+
+    Raises:
+        InputError: it has several, or none that was evaluated; or the record is somebody else's, and names a server.
+    """
+    from rankledger.pipeline.workflow.baselines import retrieved_ranks
+
+    task, files = kept.output(model)
+    refuse_foreign_inputs(kept.opened)
+
+    def ranks() -> RetrievedRanks | None:
+        with suppress(InputError, OSError):
+            return retrieved_ranks(kept, model)
+        return None
+
+    return ShownOutput(name, source_of(task.output), files, ranks)
+
+
+def query_details(
+    dataset: ShownDataset, query_ids: Sequence[str], wanted: Iterable[tuple[ShownOutput, Collection[str]]]
+) -> list[QueryDetail]:
+    """What is known of queries.
+
+    Args:
+        dataset: the dataset.
+        query_ids: the queries.
+        wanted: outputs, and those of the queries whose first documents are shown; an output may occur several times.
+    """
+    asked: dict[str, tuple[ShownOutput, dict[str, None]]] = {}
+    for output, own in wanted:
+        asked.setdefault(output.name, (output, {}))[1].update(dict.fromkeys(own))
+    lists: dict[str, dict[str, tuple[ListedDocument, ...]]] = {}
+    for output, own in asked.values():
+        for query_id, listed in _lists(dataset, output, own):
+            lists.setdefault(query_id, {})[output.name] = listed
+    titles = _titles(dataset, (listed for own in lists.values() for listed in own.values()))
+    texts = _query_texts(dataset, query_ids)
+    return [
+        QueryDetail(
+            dataset.planned.name,
+            query_id,
+            shorten(texts.get(query_id, ""), _TEXT),
+            dataset.slices(query_id),
+            {name: _titled(listed, titles) for name, listed in lists.get(query_id, {}).items()},
+        )
+        for query_id in query_ids
+    ]
+
+
+def _lists(
+    dataset: ShownDataset, output: ShownOutput, query_ids: Collection[str]
+) -> Iterator[tuple[str, tuple[ListedDocument, ...]]]:
+    """The first documents of each query; of an output that cannot be read again, those that are judged."""
+    if dataset.read is None:
+        return
+    judgments = dataset.read.judgments
+    found = top_documents(dataset.read, output.source, output.files, query_ids, dataset.conventions, DEPTH)
+    ranks = output.ranks() if found is None else None
+    for query_id in query_ids:
+        grades = judgments.grades_of(int(judgments.find([query_id])[0]))
+        if found is not None:
+            documents = enumerate(found.get(query_id, ()), start=1)
+            yield query_id, tuple(ListedDocument(rank, name, grades.get(name)) for rank, name in documents)
+        elif ranks is not None:
+            yield query_id, tuple(_judged(ranks.ranks(query_id), grades))
+
+
+def _judged(ranks: Mapping[str, int], grades: Mapping[str, float]) -> Iterator[ListedDocument]:
+    """The judged documents of the first ranks, and empty places for the others down to the last of them."""
+    known = {rank: name for name, rank in ranks.items() if rank <= DEPTH}
+    for rank in range(1, max(known, default=0) + 1):
+        name = known.get(rank)
+        yield ListedDocument(rank, name, None if name is None else grades.get(name))
+
+
+def _titles(dataset: ShownDataset, lists: Iterable[Iterable[ListedDocument]]) -> dict[str, str]:
+    if dataset.planned.documents is None:
+        return {}
+    names = {document.doc_id for listed in lists for document in listed if document.doc_id is not None}
+    return document_titles(source_of(dataset.planned.documents), dataset.files.get("documents", ()), names)
+
+
+def _query_texts(dataset: ShownDataset, query_ids: Collection[str]) -> dict[str, str]:
+    if dataset.planned.queries is None:
+        return {}
+    return query_texts(source_of(dataset.planned.queries), dataset.files.get("queries", ()), query_ids)
+
+
+def _titled(listed: Iterable[ListedDocument], titles: Mapping[str, str]) -> tuple[ListedDocument, ...]:
+    return tuple(replace(document, title=shorten(titles.get(document.doc_id or "", ""), _TITLE)) for document in listed)

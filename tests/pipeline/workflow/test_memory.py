@@ -13,7 +13,7 @@ from rankledger.pipeline.support.memory import MemoryLimit
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import Source
 from rankledger.pipeline.workflow.evaluate import evaluate, validate, workers_of
-from rankledger.pipeline.workflow.memory import OutputToRead, plan_reading
+from rankledger.pipeline.workflow.inputs import OutputToRead, plan_reading
 from tests.support.data_files import refusal
 from tests.support.generated_data import Collection, write_config
 
