@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
@@ -44,8 +44,8 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.memory import MemoryLimit, physical_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
-from rankledger.pipeline.types.gates import LookKey, night_of
-from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
+from rankledger.pipeline.types.gates import night_of
+from rankledger.pipeline.types.manifest import RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
 from rankledger.pipeline.types.views import CurvePoint, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs
@@ -54,12 +54,13 @@ from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalMetrics
-    from rankledger.pipeline.inference.gate_bounds import NightKey
     from rankledger.pipeline.record.lookup import RecordHistory
-    from rankledger.pipeline.workflow.baselines import ResolvedBaselines
+    from rankledger.pipeline.workflow.baselines import BaselineResolver
     from rankledger.pipeline.workflow.since import ChangesSince
 
 __all__ = ["Analysis", "analyze", "check_comparison", "config_of", "score_recall"]
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +69,11 @@ class Analysis:
 
     Attributes:
         tables: what the record keeps of it.
-        baselines: by gate and model, what the model was compared with.
         external_metrics: the external metrics, by model.
         warnings: what slices were searched, and damaged records that gates skipped, a line each.
     """
 
     tables: RecordTables
-    baselines: Mapping[str, Mapping[str, RecordedBaseline]]
     external_metrics: Mapping[str, RecordedExternalMetrics]
     warnings: tuple[str, ...]
 
@@ -107,11 +106,15 @@ def analyze(
     earlier = past.scores if past else ()
     whole = [*recall, *(changes.scores if changes else ())]
     samples = _draw(config, [*results, *earlier], whole, inputs, workers)
-    found = [
-        _infer(sample, opened, results, recall, inputs, workers, changes, alone=len(samples) == 1)
-        for sample in each("Estimating", samples, len(samples), "datasets", nested=True)
-    ]
-    estimates = _with_pooled(config, [line for own in found for line in own.estimates], samples)
+    lines: list[Estimate] = []
+    comparisons: list[Comparison] = []
+    curves: list[CurvePoint] = []
+    for sample in each("Estimating", samples, len(samples), "datasets", nested=True):
+        inferred = _infer(sample, opened, results, recall, inputs, workers, changes, alone=len(samples) == 1)
+        lines += inferred[0]
+        comparisons += inferred[1]
+        curves += inferred[2]
+    estimates = _with_pooled(config, lines, samples)
     external_metrics = _external_metrics(planned)
     judged = None
     if past and planned.gates:
@@ -132,17 +135,16 @@ def analyze(
         components=tuple(
             line for sample in samples for line in variance_components(sample, _of(sample.dataset, results))
         ),
-        comparisons=tuple(line for own in found for line in own.comparisons) if planned.comparison else None,
+        comparisons=tuple(comparisons) if planned.comparison else None,
         slice_changes=slice_changes,
         judged=judged,
-        curves=tuple(point for own in found for point in own.curves),
+        curves=tuple(curves),
     )
     if changes:
         by_name = {sample.dataset: sample for sample in samples}
         tables = replace(tables, changes=changes.lines(by_name, tables.verdicts, search))
     return Analysis(
         tables=tables,
-        baselines=past.references if past else {},
         external_metrics={
             model: RecordedExternalMetrics(reason=extra)
             if isinstance(extra, str)
@@ -155,22 +157,21 @@ def analyze(
 
 def _look_back(
     opened: Opened, inputs: Inputs, results: Sequence[Scores], workspace: Workspace, workers: Workers, before: datetime
-) -> tuple[ResolvedBaselines | None, ChangesSince | None]:
+) -> tuple[BaselineResolver | None, ChangesSince | None]:
     """What the gates compare models with, and what changed since the evaluations before; None if there are none."""
     config, planned = opened.loaded.config, opened.planned
     has_earlier = _has_records(workspace, config.name)
     if not (planned.gates or has_earlier):
         return None, None
     from rankledger.pipeline.record.lookup import RecordHistory
-    from rankledger.pipeline.workflow.baselines import BaselineResolver, CurrentEvaluation, resolve_baselines
+    from rankledger.pipeline.workflow.baselines import BaselineResolver, CurrentEvaluation
     from rankledger.pipeline.workflow.since import ChangesSince
 
     history = RecordHistory(workspace.records, config.name, before, planned.date)
     current = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace)
     accepted = config_of(opened).parent / ACCEPTED
-    resolver = BaselineResolver(planned, config.tracking, history, accepted, current)
-    past = resolve_baselines(planned, history, resolver)
-    return past, ChangesSince(planned, results, resolver, history, current) if has_earlier else None
+    past = BaselineResolver(planned, config.tracking, history, accepted, current)
+    return past, ChangesSince(results, past) if has_earlier else None
 
 
 def _has_records(workspace: Workspace, name: str) -> bool:
@@ -213,15 +214,6 @@ def _draw(
     )
 
 
-@dataclass(frozen=True)
-class _Inferred:
-    """What is read off the resamples of one dataset."""
-
-    estimates: tuple[Estimate, ...]
-    comparisons: tuple[Comparison, ...]
-    curves: tuple[CurvePoint, ...]
-
-
 def _infer(
     sample: Sample,
     opened: Opened,
@@ -232,7 +224,7 @@ def _infer(
     changes: ChangesSince | None,
     *,
     alone: bool,
-) -> _Inferred:
+) -> tuple[tuple[Estimate, ...], tuple[Comparison, ...], tuple[CurvePoint, ...]]:
     """All lines of one dataset: differences are taken of the same sums as figures. Pairs lack outputs that failed."""
     config, comparison = opened.loaded.config, opened.planned.comparison
     rule, conventions = _rule(config), config.conventions.resolved.conventions
@@ -261,7 +253,7 @@ def _infer(
     curves = tuple(_curves(sample, _of(sample.dataset, recall), rule, inputs))
     if not alone:
         sample.let_go()
-    return _Inferred(estimates, comparisons, curves)
+    return estimates, comparisons, curves
 
 
 def _with_pooled(config: Config, lines: list[Estimate], samples: Sequence[Sample]) -> tuple[Estimate, ...]:
@@ -391,7 +383,7 @@ def _judge(
     inputs: Inputs,
     results: Sequence[Scores],
     samples: Sequence[Sample],
-    past: ResolvedBaselines,
+    past: BaselineResolver,
     external_metrics: Mapping[str, ExternalMetrics | str],
     night: date,
     search: SearchRule,
@@ -399,6 +391,7 @@ def _judge(
     from rankledger.pipeline.inference.gate_bounds import Evidence
     from rankledger.pipeline.inference.gate_errors import looks_after
     from rankledger.pipeline.inference.gates import judge
+    from rankledger.pipeline.record.lookup import failures_in_a_row, spent_looks
 
     evidence = Evidence(
         samples={sample.dataset: sample for sample in samples},
@@ -410,32 +403,20 @@ def _judge(
             name: extra if isinstance(extra, str) else extra.numbers for name, extra in external_metrics.items()
         },
         baselines=past.baselines,
-        nights=_nights(past.history),
+        nights=_known(failures_in_a_row, past.history),
         night=night,
         search=search,
-        looks=_looks(past.history),
+        looks=_known(spent_looks, past.history),
         absent=absent_replicates(inputs.failures, inputs.replicates),
     )
     gates = opened.planned.gates
     verdicts = judge(gates, evidence)
-    return Judged(verdicts, past.references, looks_after(gates, verdicts, evidence.looks, night))
+    return Judged(verdicts, past.references(), looks_after(gates, verdicts, evidence.looks, night))
 
 
-def _nights(history: RecordHistory) -> Mapping[NightKey, int] | str:
-    """How many evaluations in a row failed each line of the gates before; or why that is not known."""
-    from rankledger.pipeline.record.lookup import failures_in_a_row
-
+def _known(look_up: Callable[[RecordHistory], Found], history: RecordHistory) -> Found | str:
+    """What earlier evaluations say of the gates; or why that is not known."""
     try:
-        return failures_in_a_row(history)
-    except OSError as error:  # a remote store may be away
-        return history.records.describe_error(error)
-
-
-def _looks(history: RecordHistory) -> Mapping[LookKey, Mapping[str, str]] | str:
-    """The looks that gates have spent; or why that is not known."""
-    from rankledger.pipeline.record.lookup import spent_looks
-
-    try:
-        return spent_looks(history)
+        return look_up(history)
     except OSError as error:  # a remote store may be away
         return history.records.describe_error(error)

@@ -65,13 +65,11 @@ __all__ = [
     "BaselineScores",
     "CurrentEvaluation",
     "RecordedDataset",
-    "ResolvedBaselines",
     "baseline_scores",
     "can_rescore",
     "difference_of_meaning",
     "recorded_scores",
     "rescore",
-    "resolve_baselines",
     "retrieved_ranks",
 ]
 
@@ -246,52 +244,22 @@ def _together(parts: Sequence[Scores]) -> Scores:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ResolvedBaselines:
-    """What the gates look back on.
+class BaselineResolver:
+    """Resolves each reference once for each model, and scores each model of a record once for each dataset.
 
     Attributes:
+        planned: the gates, and what models were called before.
         history: the earlier evaluations of the same name.
-        scores: those of records.
-        baselines: by gate, dataset and model.
-        references: by gate and model, the record and the hash of its manifest, or why there is none.
-        warnings: later records that were skipped because they are damaged, a line for each reference and record used.
+        current: the evaluation that looks back.
+        datasets: its datasets, by name.
+        baselines: what gates compare models with, by gate, dataset and model.
+        warnings: damaged records that were skipped for gates, a line for each reference and record used instead.
     """
-
-    history: RecordHistory
-    scores: tuple[Scores, ...]
-    baselines: Mapping[tuple[str, str, str], Baseline]
-    references: Mapping[str, Mapping[str, RecordedBaseline]]
-    warnings: tuple[str, ...] = ()
-
-
-@stage("Looking back")
-def resolve_baselines(planned: Plan, history: RecordHistory, resolver: BaselineResolver) -> ResolvedBaselines:
-    """The baselines of all gates.
-
-    Args:
-        planned: the gates.
-        history: the earlier evaluations of the same name.
-        resolver: resolves their references.
-    """
-    baselines = {
-        (gate.name, dataset, model): resolver.baseline(gate, dataset, model)
-        for gate in planned.gates
-        if gate.against is not None
-        for dataset, model in gate.tasks
-    }
-    scores = [baseline.scores for baseline in resolver.scores.values() if baseline.scores is not None]
-    warnings = tuple(resolver.warnings())
-    return ResolvedBaselines(history, tuple(scores), baselines, resolver.references(), warnings)
-
-
-class BaselineResolver:
-    """Resolves each reference once for each model, and scores each model of a record once for each dataset."""
 
     def __init__(
         self, planned: Plan, tracking: Tracking, history: RecordHistory, accepted: Path, current: CurrentEvaluation
     ) -> None:
-        """Nothing is resolved yet.
+        """Resolve the references of all gates.
 
         Args:
             planned: the gates, and what models were called before.
@@ -300,29 +268,40 @@ class BaselineResolver:
             accepted: the file of what was accepted.
             current: the evaluation that looks back.
         """
-        self.scores: dict[tuple[str, RecordedModel], BaselineScores] = {}
-        self._resolved: dict[tuple[Reference, str], Resolved] = {}
-        self._planned = planned
+        self.planned = planned
+        self.history = history
+        self.current = current
+        self.datasets = {dataset.name: dataset for dataset in planned.datasets}
         self._tracking = tracking
-        self._history = history
         self._accepted = accepted
-        self._current = current
-        self._datasets = {dataset.name: dataset for dataset in planned.datasets}
+        self._scored: dict[tuple[str, RecordedModel], BaselineScores] = {}
+        self._resolved: dict[tuple[Reference, str], Resolved] = {}
+        with stage("Looking back"):
+            self.baselines = {
+                (gate.name, dataset, model): self._baseline(gate, gate.against, dataset, model)
+                for gate in planned.gates
+                if gate.against is not None
+                for dataset, model in gate.tasks
+            }
+        self.warnings = tuple(self._warnings())
 
-    def baseline(self, gate: PlannedGate, dataset: str, model: str) -> Baseline:
+    @property
+    def scores(self) -> tuple[Scores, ...]:
+        """The scores of records that gates compare models with."""
+        return tuple(found.scores for found in self._scored.values() if found.scores is not None)
+
+    def _baseline(self, gate: PlannedGate, against: Reference, dataset: str, model: str) -> Baseline:
         """What a gate compares the model with on the dataset."""
-        assert gate.against is not None, "only gates with a reference have a baseline"
-        if gate.against.record is None:
-            other = str(gate.against.model)
+        if against.record is None:
+            other = str(against.model)
             return Baseline(other, other)
-        resolved = self.resolve(gate.against, model)
+        resolved = self.resolve(against, model)
         if resolved.record is None:
-            reasons = dict.fromkeys(gate.measures, resolved.reason)
-            return Baseline("", gate.against.text, reasons, first=resolved.first)
+            return Baseline("", against.text, dict.fromkeys(gate.measures, resolved.reason), first=resolved.first)
         key = RecordedModel(resolved.model, digest_of(resolved.record.path))
-        scores = self._scores(resolved.record, self._datasets[dataset], key)
+        scores = self._scores(resolved.record, self.datasets[dataset], key)
         reasons = {measure: why for measure, why in scores.reasons.items() if measure in gate.measures}
-        first = dataset in _new_datasets(gate.against, resolved, [dataset])
+        first = dataset in _new_datasets(against, resolved, [dataset])
         manifest = resolved.record.manifest
         label = f"{resolved.model} in {manifest.evaluation_id}"
         night = manifest.label if resolved.model == model else f"{resolved.model} {manifest.where}"
@@ -336,14 +315,13 @@ class BaselineResolver:
                 for _, model in gate.tasks
                 if (gate.against, model) in self._resolved
             }
-            for gate in self._planned.gates
+            for gate in self.planned.gates
             if gate.against is not None and gate.against.record is not None
         }
 
-    def warnings(self) -> Iterator[str]:
-        """The damaged records that were skipped, a line for each reference and the record that was used instead."""
+    def _warnings(self) -> Iterator[str]:
         used: dict[tuple[str, Path], tuple[Record, list[str]]] = {}
-        asked = {gate.against for gate in self._planned.gates}
+        asked = {gate.against for gate in self.planned.gates}
         for (reference, _), resolved in self._resolved.items():
             if resolved.record is not None and reference in asked:
                 _, lost = used.setdefault((reference.text, resolved.record.path), (resolved.record, []))
@@ -354,21 +332,21 @@ class BaselineResolver:
     def is_accepted(self, model: str) -> bool:
         """Whether a record was accepted for the model; so it is, too, if that cannot be read."""
         try:
-            entries = read_accepted(self._accepted).get(self._history.name, {})
+            entries = read_accepted(self._accepted).get(self.history.name, {})
         except InputError:
             return True
-        return any(name in entries for name in (model, self._planned.models[model].was))
+        return any(name in entries for name in (model, self.planned.models[model].was))
 
     def resolve(self, reference: Reference, model: str) -> Resolved:
         """The record that a reference means for a model; or why there is none."""
         if (reference, model) not in self._resolved:
-            was = self._planned.models[model].was
+            was = self.planned.models[model].was
             try:
-                resolved = resolve(self._fetched(reference), self._history, self._accepted, model=model, was=was)
+                resolved = resolve(self._fetched(reference), self.history, self._accepted, model=model, was=was)
             except InputError as error:
                 resolved = Resolved(None, model, str(error))
             except OSError as error:  # a remote store may be away
-                resolved = Resolved(None, model, self._history.records.describe_error(error))
+                resolved = Resolved(None, model, self.history.records.describe_error(error))
             self._resolved[reference, model] = resolved
         return self._resolved[reference, model]
 
@@ -377,19 +355,19 @@ class BaselineResolver:
         text = str(reference.record)
         if not text.startswith(MLFLOW):
             return reference
-        path = fetch_record(text.removeprefix(MLFLOW), self._tracking, self._current.workspace)
+        path = fetch_record(text.removeprefix(MLFLOW), self._tracking, self.current.workspace)
         return replace(reference, record=str(path))
 
     def _scores(self, record: Record, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
         """The model of a record by every measure that a gate asks for on the dataset."""
         key = dataset.name, model
-        if key not in self.scores:
-            gates = [gate for gate in self._planned.gates if gate.against and gate.against.record]
+        if key not in self._scored:
+            gates = [gate for gate in self.planned.gates if gate.against and gate.against.record]
             measures = [measure for measure in dataset.measures if any(measure in gate.measures for gate in gates)]
-            found = baseline_scores(record, model.model, dataset, measures, self._current)
+            found = baseline_scores(record, model.model, dataset, measures, self.current)
             scores = None if found.scores is None else replace(found.scores, record=model.manifest_sha256)
-            self.scores[key] = replace(found, scores=scores)
-        return self.scores[key]
+            self._scored[key] = replace(found, scores=scores)
+        return self._scored[key]
 
 
 def _new_datasets(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> list[str]:

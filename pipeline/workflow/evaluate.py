@@ -481,7 +481,7 @@ def _manifest(
         records=records.remote.url if records.remote else None,
         tracking=tracking,
         alerts=alerts,
-        baselines=computed.inferred.baselines,
+        baselines=computed.inferred.tables.judged.references if computed.inferred.tables.judged else {},
         external_metrics=computed.inferred.external_metrics,
     )
 
