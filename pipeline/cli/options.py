@@ -12,7 +12,7 @@ import click
 from rankledger.pipeline.support.progress import quiet as no_progress
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.workflow.evaluate import Backend
+    from rankledger.pipeline.workflow.workspace import Backend
 
 __all__ = [
     "EvaluationOptions",

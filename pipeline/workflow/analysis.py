@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rankledger.metrics.measure import Measure
@@ -37,7 +35,6 @@ from rankledger.pipeline.inference.summary import (
     variance_components,
 )
 from rankledger.pipeline.record.folder import Judged, RecordTables
-from rankledger.pipeline.record.folder import config_of as recorded_config
 from rankledger.pipeline.record.lookup import ACCEPTED
 from rankledger.pipeline.scoring import families, score
 from rankledger.pipeline.support.errors import InputError
@@ -58,7 +55,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import BaselineResolver
     from rankledger.pipeline.workflow.since import ChangesSince
 
-__all__ = ["Analysis", "analyze", "check_comparison", "config_of", "score_recall"]
+__all__ = ["Analysis", "analyze", "check_comparison", "score_recall"]
 
 Found = TypeVar("Found")
 
@@ -169,7 +166,7 @@ def _look_back(
 
     history = RecordHistory(workspace.records, config.name, before, planned.date)
     current = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace)
-    accepted = config_of(opened).parent / ACCEPTED
+    accepted = opened.original_config.parent / ACCEPTED
     past = BaselineResolver(planned, config.tracking, history, accepted, current)
     return past, ChangesSince(results, past) if has_earlier else None
 
@@ -180,13 +177,6 @@ def _has_records(workspace: Workspace, name: str) -> bool:
         return bool(workspace.records.ids(name))
     except OSError:
         return True
-
-
-def config_of(opened: Opened) -> Path:
-    """The config as people keep it, from the working directory where it is below that; a record's copy is not meant."""
-    record = opened.record if opened.record and opened.record.manifest.config else None
-    path = (recorded_config(record) if record else opened.config).absolute()
-    return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
 
 
 _OF_SUMS = 1 / 8  # of memory: what is made of the sums takes several times their bytes

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import yaml
 
@@ -20,8 +20,7 @@ from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import plan, unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
-from rankledger.pipeline.config.schema import Config, Execution, Loaded, load
-from rankledger.pipeline.config.values import checked_jobs
+from rankledger.pipeline.config.schema import Config, Loaded, load
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import CHANGES_PAGE, new_evaluation_id, write_record
@@ -36,7 +35,7 @@ from rankledger.pipeline.types.inputs import Given, GivenPairs
 from rankledger.pipeline.types.manifest import Description, TrackingWish
 from rankledger.pipeline.types.results import DataWarning, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange, QueryDetail
-from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
+from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, score_recall
 from rankledger.pipeline.workflow.deliver import (
     deliver,
     is_from_environment,
@@ -46,17 +45,24 @@ from rankledger.pipeline.workflow.deliver import (
 )
 from rankledger.pipeline.workflow.evaluation import Evaluation
 from rankledger.pipeline.workflow.inputs import Inputs, read_inputs
-from rankledger.pipeline.workflow.manifest import build_manifest
+from rankledger.pipeline.workflow.manifest import NOT_TRACKED, build_manifest
 from rankledger.pipeline.workflow.page import new_page
 from rankledger.pipeline.workflow.references import source_of_reference
-from rankledger.pipeline.workflow.workspace import Opened, Workspace, checked_date, open_source
+from rankledger.pipeline.workflow.workspace import (
+    Backend,
+    Opened,
+    Workspace,
+    checked_date,
+    in_python,
+    open_given,
+    open_source,
+    workers_of,
+)
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.support.cluster import Cluster
+    pass
 
-__all__ = ["Backend", "compute", "evaluate", "evaluate_opened", "validate", "workers_of"]
-
-Backend = Literal["threads", "processes", "dask"]
+__all__ = ["compute", "evaluate", "evaluate_opened", "validate"]
 
 _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
 
@@ -65,25 +71,50 @@ _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`,
 class _Computed:
     """What came of a config: what was read, the scores in the order of the plan, what is said of them, the seconds."""
 
+    opened: Opened
+    started: datetime
     inputs: Inputs
     results: tuple[Scores, ...]
     inferred: Analysis
     timings: dict[str, float]
 
+    def manifest(
+        self,
+        evaluation_id: str,
+        workspace: Workspace,
+        command: str,
+        *,
+        tracking: TrackingWish = NOT_TRACKED,
+        alerts: bool = False,
+    ) -> Description:
+        """What the record says of it beside figures, before it is written."""
+        judged, remote = self.inferred.tables.judged, workspace.records.remote
+        return build_manifest(
+            self.opened,
+            self.inputs,
+            evaluation_id=evaluation_id,
+            created=self.started,
+            command=command,
+            records=remote.url if remote else None,
+            tracking=tracking,
+            alerts=alerts,
+            baselines=judged.references if judged else {},
+            external_metrics=self.inferred.external_metrics,
+        )
 
-def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: datetime) -> _Computed:
+
+def compute(opened: Opened, workers: Workers, workspace: Workspace) -> _Computed:
     """Read, score and resample everything; nothing is written but to the output cache.
 
     Args:
         opened: the config and what it comes to; of a record, inputs must be what they were.
         workers: share the work.
         workspace: where the output cache and earlier evaluations are.
-        started: when the evaluation began.
 
     Raises:
         InputError: judgments, queries or documents are wrong.
     """
-    config, planned = opened.loaded.config, opened.planned
+    config, planned, started = opened.loaded.config, opened.planned, datetime.now(UTC)
     workspace = replace(workspace, cache_place=planned.cache)
     timings: dict[str, float] = {}
     with _timed("read", timings):
@@ -95,8 +126,6 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
             record=opened.record,
         )
     if opened.is_in_memory:
-        from rankledger.pipeline.workflow.workspace import in_python
-
         inputs = replace(inputs, failures=tuple(map(in_python, inputs.failures)))
     check_comparison(config, planned, inputs, workers)
     with _timed("score", timings):
@@ -105,7 +134,7 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
         recall = score_recall(config, planned, inputs, workers)
     with _timed("resample", timings):
         inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
-    return _Computed(inputs, results, inferred, timings)
+    return _Computed(opened, started, inputs, results, inferred, timings)
 
 
 @contextmanager
@@ -113,39 +142,6 @@ def _timed(name: str, timings: dict[str, float]) -> Iterator[None]:
     begin = time.perf_counter()
     yield
     timings[name] = round(time.perf_counter() - begin, 3)
-
-
-def workers_of(
-    config: Config, jobs: int | None = None, backend: Backend | None = None, scheduler: str | None = None
-) -> Workers:
-    """The workers that a config asks for, or a command instead.
-
-    Raises:
-        InputError: the command asks for none, for too many, or for a backend that there is not; or a Dask cluster lacks
-            its scheduler, or the output cache.
-    """
-    try:
-        n_jobs = config.execution.jobs if jobs is None else checked_jobs(jobs)
-    except ValueError as error:
-        raise InputError(f"--jobs: {error}") from None
-    if backend not in (None, *get_args(Backend)):
-        raise InputError(f"--backend: found {backend!r}; write threads, processes or dask")
-    if scheduler is not None and backend not in (None, "dask"):
-        raise InputError(f"--backend: found {backend!r} with --scheduler, which is for dask; remove one of them")
-    chosen = "dask" if scheduler is not None else backend or config.execution.backend
-    cluster = _cluster(config.execution, scheduler) if chosen == "dask" else None
-    return Workers(n_jobs, "threads" if chosen == "dask" else chosen, cluster, config.execution.memory)
-
-
-def _cluster(execution: Execution, scheduler: str | None) -> Cluster:
-    address = scheduler or execution.scheduler
-    if not address:
-        raise InputError("the backend dask needs the address of a scheduler; add --scheduler, or execution.scheduler")
-    if not execution.cache:
-        raise InputError("the backend dask hands outputs over in the output cache; remove `execution: {cache: false}`")
-    from rankledger.pipeline.support.cluster import Cluster
-
-    return Cluster(address, execution.worker_timeout.total_seconds())
 
 
 def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
@@ -180,15 +176,13 @@ class _RenderedPage:
 
 @stage("Writing the record")
 def _write(
-    evaluation: Evaluation,
-    opened: Opened,
     computed: _Computed,
     rendered: _RenderedPage,
     manifest: Description,
     workspace: Workspace,
     compared: Callable[[Record], str | None] | None = None,
 ) -> Record:
-    config = relocate(opened.loaded.document, workspace.records.folder / evaluation.evaluation_id)
+    config = relocate(computed.opened.loaded.document, workspace.records.folder / manifest.evaluation_id)
     return write_record(
         workspace.records.folder,
         manifest=manifest,
@@ -200,7 +194,7 @@ def _write(
         query_details=rendered.query_details,
         page=rendered.page,
         compared=compared,
-        own=opened.is_own,  # else its config is still somebody else's
+        own=computed.opened.is_own,  # else its config is still somebody else's
     )
 
 
@@ -213,10 +207,8 @@ class _ChangesPage:
         error: the bug why there is none, which costs no figure.
     """
 
-    opened: Opened
     computed: _Computed
     workspace: Workspace
-    started: datetime
     warning: str = ""
     error: Exception | None = None
 
@@ -226,9 +218,13 @@ class _ChangesPage:
         from rankledger.pipeline.report.html.comparisons import comparison_html
         from rankledger.pipeline.workflow.compare import changes_since_last_night
 
-        current = replace(self.opened, record=record)
+        current, inputs, started = (
+            replace(self.computed.opened, record=record),
+            self.computed.inputs,
+            self.computed.started,
+        )
         try:
-            found = changes_since_last_night(current, self.computed.inputs, self.workspace, self.started)
+            found = changes_since_last_night(current, inputs, self.workspace, started)
             return None if found is None else comparison_html(found, in_record=True)
         except (InputError, OSError) as error:
             self.warning = f"not compared with the night before: {error}"
@@ -240,14 +236,13 @@ class _ChangesPage:
 
 @stage("Drawing the page")
 def _render_page(
-    evaluation: Evaluation, opened: Opened, computed: _Computed, manifest: Description, workspace: Workspace
+    evaluation: Evaluation, computed: _Computed, manifest: Description, workspace: Workspace
 ) -> _RenderedPage:
     """The page, and the queries that changed most; an error is kept until the record is safe."""
     try:
         with _timed("report", computed.timings):
-            page, query_changes = new_page(
-                evaluation, manifest, opened, computed.inputs, computed.inferred.tables.curves, workspace
-            )
+            curves = computed.inferred.tables.curves
+            page, query_changes = new_page(evaluation, manifest, computed.opened, computed.inputs, curves, workspace)
             return _RenderedPage(html(page), query_changes, page.details)
     except Exception as error:
         error.add_note(f"the record is complete but for its page: {evaluation.record}")
@@ -345,8 +340,6 @@ def evaluate(
     else:
         if date is not None:
             raise InputError("date: fills {date} in the paths of a config; remove it")
-        from rankledger.pipeline.workflow.workspace import open_given
-
         tracked = bool(tracking)
         recorded = tracked if record is None else record
         opened = open_given(
@@ -416,42 +409,26 @@ def evaluate_opened(
         InputError: judgments, queries or documents are wrong.
         OSError: the record could not be written.
     """
-    config, records = opened.loaded.config, workspace.records
-    if not recorded:
-        started = datetime.now(UTC)
-        computed = compute(opened, workers, workspace, started=started)
-        evaluation = _evaluation(records.folder / new_evaluation_id(config.name, started), opened, computed)
-        return replace(evaluation, record=None, _session=_Session(opened, computed, started, command))
-    clear_left_behind(records, workspace.runs_dir)
-    tracked = config.tracking if tracking and config.tracking.enabled else None
+    config = opened.loaded.config
+    if recorded:
+        clear_left_behind(workspace.records, workspace.runs_dir)
+    tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
     with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
-        started = datetime.now(UTC)
-        computed = compute(opened, workers, workspace, started=started)
-        evaluation = _evaluation(
-            records.folder / (evaluation_id or new_evaluation_id(config.name, started)), opened, computed
-        )
-        if not (computed.results or even_of_nothing):
+        computed = compute(opened, workers, workspace)
+        evaluation_id = evaluation_id or new_evaluation_id(config.name, computed.started)
+        evaluation = _evaluation(workspace.records.folder / evaluation_id, computed)
+        if opened.is_in_memory or not recorded:
+            evaluation = replace(evaluation, _session=_Session(computed, command))
+        if not (recorded and (computed.results or even_of_nothing)):
             return replace(evaluation, record=None)
-        manifest = _manifest(
-            evaluation,
-            opened,
-            computed,
-            workspace,
-            started=started,
-            command=command,
-            alerts=alerts,
-            tracking=TrackingWish(
-                wanted=tracked is not None, from_environment=tracked is not None and is_from_environment(tracked)
-            ),
-        )
-        rendered = _render_page(evaluation, opened, computed, manifest, workspace) if config.report else _RenderedPage()
-        changes = _ChangesPage(opened, computed, workspace, started)
+        wish = tracked and TrackingWish(wanted=True, from_environment=is_from_environment(tracked))
+        manifest = computed.manifest(evaluation_id, workspace, command, tracking=wish or NOT_TRACKED, alerts=alerts)
+        rendered = _render_page(evaluation, computed, manifest, workspace) if config.report else _RenderedPage()
+        changes = _ChangesPage(computed, workspace)
         is_night = config.report and manifest.date is not None and opened.record is None
-        record = _write(evaluation, opened, computed, rendered, manifest, workspace, changes if is_night else None)
+        record = _write(computed, rendered, manifest, workspace, changes if is_night else None)
         if changes.warning:
             evaluation = replace(evaluation, warnings=(*evaluation.warnings, changes.warning))
-        if opened.is_in_memory:
-            evaluation = replace(evaluation, _session=_Session(opened, computed, started, command))
         delivered = deliver(evaluation, record, workspace, store=store, tracking=config.tracking)
         for error in (rendered.error, changes.error):
             if error is not None:
@@ -459,41 +436,17 @@ def evaluate_opened(
         return delivered
 
 
-def _manifest(
-    evaluation: Evaluation,
-    opened: Opened,
-    computed: _Computed,
-    workspace: Workspace,
-    *,
-    started: datetime,
-    command: str,
-    tracking: TrackingWish,
-    alerts: bool = False,
-) -> Description:
-    records = workspace.records
-    return build_manifest(
-        opened,
-        computed.inputs,
-        evaluation_id=evaluation.evaluation_id,
-        created=started,
-        command=command,
-        config="" if opened.is_in_memory else str(config_of(opened)),
-        records=records.remote.url if records.remote else None,
-        tracking=tracking,
-        alerts=alerts,
-        baselines=computed.inferred.tables.judged.references if computed.inferred.tables.judged else {},
-        external_metrics=computed.inferred.external_metrics,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class _Session:
-    """What is known of an evaluation that was not recorded: see `Session`."""
+    """What is known of an evaluation that was not recorded, or is of data in memory: see `Session`."""
 
-    opened: Opened
     computed: _Computed
-    started: datetime
     command: str
+
+    @property
+    def opened(self) -> Opened:
+        """What was evaluated, with its inputs."""
+        return self.computed.opened
 
     def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
         """The ranks of judged documents in a model's output on a dataset."""
@@ -502,20 +455,11 @@ class _Session:
     @contextmanager
     def written(self, evaluation: Evaluation) -> Iterator[Path]:
         """A record of the evaluation in a temporary folder."""
-        untracked = TrackingWish(wanted=False, from_environment=False)
         with TemporaryDirectory(prefix="rankledger-") as folder:
             workspace = Workspace.open(folder)
-            manifest = _manifest(
-                evaluation,
-                self.opened,
-                self.computed,
-                workspace,
-                started=self.started,
-                command=self.command,
-                tracking=untracked,
-            )
-            rendered = _render_page(evaluation, self.opened, self.computed, manifest, workspace)
-            yield _write(evaluation, self.opened, self.computed, rendered, manifest, workspace).path
+            manifest = self.computed.manifest(evaluation.evaluation_id, workspace, self.command)
+            rendered = _render_page(evaluation, self.computed, manifest, workspace)
+            yield _write(self.computed, rendered, manifest, workspace).path
 
 
 def validate(
@@ -573,8 +517,9 @@ def _false_alarms(config: Config, planned: Plan) -> str:
     return false_alarm_rate(planned.gates, config.bootstrap.confidence)
 
 
-def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
-    planned, inputs, tables = opened.planned, computed.inputs, computed.inferred.tables
+def _evaluation(path: Path, computed: _Computed) -> Evaluation:
+    opened, inputs, tables = computed.opened, computed.inputs, computed.inferred.tables
+    planned = opened.planned
     return Evaluation(
         evaluation_id=path.name,
         name=opened.loaded.config.name,

@@ -50,9 +50,9 @@ from rankledger.pipeline.workflow.workspace import Opened, repository_of
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalDataset
 
-__all__ = ["build_manifest", "define_measures", "exclusions_digest", "judgments_digest"]
+__all__ = ["NOT_TRACKED", "build_manifest", "define_measures", "exclusions_digest", "judgments_digest"]
 
-_NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
+NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
 
 
 def build_manifest(
@@ -62,9 +62,8 @@ def build_manifest(
     evaluation_id: str,
     created: datetime,
     command: str,
-    config: str = "",
     records: str | None = None,
-    tracking: TrackingWish = _NOT_TRACKED,
+    tracking: TrackingWish = NOT_TRACKED,
     alerts: bool = False,
     baselines: Mapping[str, Mapping[str, RecordedBaseline]] = MappingProxyType({}),
     external_metrics: Mapping[str, RecordedExternalMetrics] = MappingProxyType({}),
@@ -77,7 +76,6 @@ def build_manifest(
         evaluation_id: the evaluation's id.
         created: when it began.
         command: what asked for it.
-        config: the config's path.
         records: the URL of the place where records are kept; None if that is a folder.
         tracking: whether it is to be logged to MLflow.
         alerts: whether a change of state is to be sent.
@@ -96,7 +94,7 @@ def build_manifest(
         records=records,
         tracking=tracking,
         alerts=alerts,
-        config=config,
+        config="" if opened.is_in_memory else str(opened.original_config),
         command=command,
         repeats=opened.record.manifest.evaluation_id if opened.record else None,
         environment=Environment.model_validate(environment(repository_of(opened))),

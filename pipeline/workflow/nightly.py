@@ -32,11 +32,11 @@ from rankledger.pipeline.support.escaping import one_line
 from rankledger.pipeline.support.progress import aside, say, stage
 from rankledger.pipeline.types.joined import OutputKey
 from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging, run_page, sync_command
-from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, workers_of
+from rankledger.pipeline.workflow.evaluate import evaluate_opened
 from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.promote import pending_promotions
-from rankledger.pipeline.workflow.workspace import Opened, Workspace
+from rankledger.pipeline.workflow.workspace import Backend, Opened, Workspace, workers_of
 
 __all__ = ["AwaitedInput", "Clock", "nightly", "wait_for"]
 

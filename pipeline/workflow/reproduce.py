@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -30,8 +29,7 @@ from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, short_digest
 from rankledger.pipeline.types.manifest import Description, Environment
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import ChangedInput, MovedFigure, Reproduction
-from rankledger.pipeline.workflow.evaluate import compute, workers_of
-from rankledger.pipeline.workflow.manifest import build_manifest
+from rankledger.pipeline.workflow.evaluate import compute
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.references import record_of
 from rankledger.pipeline.workflow.workspace import (
@@ -41,6 +39,7 @@ from rankledger.pipeline.workflow.workspace import (
     recorded_output,
     refuse_foreign_inputs,
     repository_of,
+    workers_of,
 )
 
 __all__ = ["locate", "reproduce"]
@@ -221,14 +220,12 @@ def _settings(manifest: Description) -> Iterator[str]:
 
 def _evaluated(opened: Opened, recorded: Description, workers: Workers, runs_dir: Path) -> _Rerun:
     """Evaluate, and write what came of it to the runs folder."""
-    started = datetime.now(UTC)
+    workspace = Workspace.open(runs_dir)
     try:
-        computed = compute(opened, workers, Workspace.open(runs_dir), started=started)
+        computed = compute(opened, workers, workspace)
     except InputError as error:
         return _Rerun(None, recorded, error.lines)
-    manifest = build_manifest(
-        opened, computed.inputs, evaluation_id=recorded.evaluation_id, created=started, command="rankledger reproduce"
-    )
+    manifest = computed.manifest(recorded.evaluation_id, workspace, "rankledger reproduce")
     written = write_record(
         runs_dir / "records", manifest=manifest, config="", results=computed.results, tables=computed.inferred.tables
     )

@@ -17,10 +17,9 @@ from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import work
 from rankledger.pipeline.types.results import Failure
-from rankledger.pipeline.workflow.evaluate import Backend, workers_of
 from rankledger.pipeline.workflow.inputs import is_kept, read_inputs
 from rankledger.pipeline.workflow.outputs import left_to_evaluation
-from rankledger.pipeline.workflow.workspace import Workspace, checked_date
+from rankledger.pipeline.workflow.workspace import Backend, Workspace, checked_date, workers_of
 
 __all__ = ["ShardResult", "read_shard"]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date as calendar_date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from rankledger.metrics.measure import Measure
@@ -18,21 +18,26 @@ from rankledger.pipeline.config.loader import allowed_variables, given
 from rankledger.pipeline.config.paths import is_url, paths_of
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan, Task, kind_of
-from rankledger.pipeline.config.schema import Loaded, checked, load
-from rankledger.pipeline.config.values import is_printable
+from rankledger.pipeline.config.schema import Config, Execution, Loaded, checked, load
+from rankledger.pipeline.config.values import checked_jobs, is_printable
 from rankledger.pipeline.config.yaml import KeyPath, Value, dotted
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.formats import format_of
-from rankledger.pipeline.record.folder import read_record, refuse_changed
+from rankledger.pipeline.record.folder import config_of, read_record, refuse_changed
 from rankledger.pipeline.record.store import Records, is_own, open_records
 from rankledger.pipeline.record.tables import read_file
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import FORMATS, IN_MEMORY, Given, GivenPairs, InMemory, InputFile
 from rankledger.pipeline.types.results import Failure, Record
 
+if TYPE_CHECKING:
+    from rankledger.pipeline.support.cluster import Cluster
+
 __all__ = [
+    "Backend",
     "Opened",
     "Workspace",
     "checked_date",
@@ -44,7 +49,10 @@ __all__ = [
     "refuse_foreign_inputs",
     "refuse_other_inputs",
     "repository_of",
+    "workers_of",
 ]
+
+Backend = Literal["threads", "processes", "dask"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,13 @@ class Opened:
     def is_in_memory(self) -> bool:
         """Whether judgments and outputs were given to a function, so that there is no config."""
         return not self.config.name
+
+    @property
+    def original_config(self) -> Path:
+        """The config as people keep it, from the working directory if it is below that; not a record's copy of it."""
+        record = self.record if self.record and self.record.manifest.config else None
+        path = (config_of(record) if record else self.config).absolute()
+        return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
 
     def is_typed(self, key: KeyPath) -> bool:
         """Whether the user set the value of a key for this command, with `--set`."""
@@ -430,3 +445,36 @@ def _with(planned: Plan, held: Mapping[str, InMemory]) -> Plan:
 
 def _held_file(file: File, held: InMemory) -> HeldFile:
     return HeldFile(**{name: getattr(file, name) for name in type(file).model_fields}, held=held)
+
+
+def workers_of(
+    config: Config, jobs: int | None = None, backend: Backend | None = None, scheduler: str | None = None
+) -> Workers:
+    """The workers that a config asks for, or a command instead.
+
+    Raises:
+        InputError: the command asks for none, for too many, or for a backend that there is not; or a Dask cluster lacks
+            its scheduler, or the output cache.
+    """
+    try:
+        n_jobs = config.execution.jobs if jobs is None else checked_jobs(jobs)
+    except ValueError as error:
+        raise InputError(f"--jobs: {error}") from None
+    if backend not in (None, *get_args(Backend)):
+        raise InputError(f"--backend: found {backend!r}; write threads, processes or dask")
+    if scheduler is not None and backend not in (None, "dask"):
+        raise InputError(f"--backend: found {backend!r} with --scheduler, which is for dask; remove one of them")
+    chosen = "dask" if scheduler is not None else backend or config.execution.backend
+    cluster = _cluster(config.execution, scheduler) if chosen == "dask" else None
+    return Workers(n_jobs, "threads" if chosen == "dask" else chosen, cluster, config.execution.memory)
+
+
+def _cluster(execution: Execution, scheduler: str | None) -> Cluster:
+    address = scheduler or execution.scheduler
+    if not address:
+        raise InputError("the backend dask needs the address of a scheduler; add --scheduler, or execution.scheduler")
+    if not execution.cache:
+        raise InputError("the backend dask hands outputs over in the output cache; remove `execution: {cache: false}`")
+    from rankledger.pipeline.support.cluster import Cluster
+
+    return Cluster(address, execution.worker_timeout.total_seconds())
