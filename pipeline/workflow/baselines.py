@@ -22,7 +22,7 @@ from rankledger.pipeline.config.paths import MLFLOW
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.data.cache import CacheError, OutputCache
-from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset
+from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset, read_dataset
 from rankledger.pipeline.data.join import assemble
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.inference.gate_bounds import Baseline
@@ -40,7 +40,7 @@ from rankledger.pipeline.types.joined import Joined, OutputKey
 from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Record, RecordedModel, Scores
 from rankledger.pipeline.workflow.deliver import fetch_record
-from rankledger.pipeline.workflow.inputs import Inputs, read_planned
+from rankledger.pipeline.workflow.inputs import Inputs, dataset_source
 from rankledger.pipeline.workflow.manifest import exclusions_digest, judgments_digest
 from rankledger.pipeline.workflow.outputs import (
     OutputReader,
@@ -166,14 +166,10 @@ def difference_of_meaning(
         was = [file.digest for file in before.files(role)]
         if need in measure.metric.needs and was != [file.digest for file in files.get(role, ())]:
             return f"the {role} are others"
-    if "cluster" in measure.metric.needs and _planned(record, dataset.name).cluster != dataset.cluster:
-        return "the clusters are others"
-    return None
-
-
-def _planned(record: Record, dataset: str) -> PlannedDataset:
-    """The dataset as it was evaluated then."""
-    return next(old for old in open_record(record.path).planned.datasets if old.name == dataset)
+    if "cluster" not in measure.metric.needs:
+        return None
+    then = RecordedDataset.of(record.path, dataset.name).planned
+    return None if then.cluster == dataset.cluster else "the clusters are others"
 
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
@@ -215,19 +211,16 @@ def _rejoined(
     record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation
 ) -> dict[OutputKey, Joined]:
     """The outputs that were evaluated then, one or that of each replicate, joined with the current judgments."""
-    then = _planned(record, dataset.name)
-    tasks = [
-        task for task in open_record(record.path).planned.tasks if (task.dataset, task.model) == (dataset.name, model)
-    ]
+    then = RecordedDataset.of(record.path, dataset.name)
     files = record.manifest.datasets[dataset.name].files_by_role
     now = current.inputs.datasets[dataset.name]
     if not ("judgments" in files and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was not a dataset of rankings; give the current dataset another name")
-    store = output_store(then, files, current.profile.conventions, current.workspace.cache)
+    store = output_store(then.planned, files, current.profile.conventions, current.workspace.cache)
     store = store.leaving_out(exclusions_key(dataset, now.files))  # they are left out of the old output, too
     return {
         task.key: rescored(store, source_of(task.output), output, now)
-        for task in tasks
+        for task in then.tasks(model)
         if (output := recorded_output(record, task))
     }
 
@@ -402,6 +395,12 @@ class RecordedDataset:
     opened: Opened
     planned: PlannedDataset
 
+    @classmethod
+    def of(cls, record: Path, name: str) -> RecordedDataset:
+        """A dataset of the record in that folder."""
+        opened = open_record(record)
+        return cls(opened, next(dataset for dataset in opened.planned.datasets if dataset.name == name))
+
     @property
     def record(self) -> Record:
         """The record."""
@@ -443,13 +442,17 @@ class RecordedDataset:
                 return kept
         refuse_foreign_inputs(self.opened)
         needed = replace(self.planned, queries=None, documents=None, suites={})
-        read = read_planned(needed, self.profile.conventions)
+        read = read_dataset(dataset_source(needed), self.profile.conventions)
         refuse_other_inputs(self.record, self.planned.name, read.files)
         return read
 
+    def tasks(self, model: str) -> list[Task]:
+        """A model's outputs on the dataset: one, or one for each replicate."""
+        return [task for task in self.opened.planned.tasks if (task.dataset, task.model) == (self.planned.name, model)]
+
     def output(self, model: str) -> tuple[Task, tuple[InputFile, ...]]:
         """A model's output on the dataset, and the files that were read of it."""
-        tasks = [task for task in self.opened.planned.tasks if (task.dataset, task.model) == (self.planned.name, model)]
+        tasks = self.tasks(model)
         if any(task.replicate for task in tasks):
             raise InputError(f"{self.record.path}: {model!r} has replicates, whose ranks are not put together")
         files = recorded_output(self.record, tasks[0]) if tasks else ()

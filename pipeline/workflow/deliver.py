@@ -26,7 +26,7 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Evaluation, Record
 from rankledger.pipeline.workflow.evaluation import evaluation_of
-from rankledger.pipeline.workflow.promote import PromotionResult, pending_promotions, promote
+from rankledger.pipeline.workflow.promote import pending_promotions, promote
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ __all__ = [
     "open_for_logging",
     "open_for_reading",
     "open_store",
-    "run_page",
     "sync",
     "sync_command",
     "tracking_of",
@@ -304,8 +303,11 @@ def deliver(
             evaluation = replace(evaluation, unsaved=workspace.records.describe_error(error))
         if store is None:
             return evaluation
-        logged = replace(evaluation, store=run_page(_log(record, evaluation, workspace.records, store, tracking)))
-        return logged if logged.unsaved else _promoted(logged, promote(record, workspace.records, store))
+        evaluation = replace(evaluation, store=_log(record, evaluation, workspace.records, store, tracking).page)
+        if evaluation.unsaved:
+            return evaluation
+        result = promote(record, workspace.records, store)
+        return replace(evaluation, promotions=result.lines, unpromoted=result.reason or None)
     except TrackingError as error:
         return replace(evaluation, untracked=str(error))
     except OSError as error:
@@ -314,10 +316,6 @@ def deliver(
     except BaseException as error:
         error.add_note(f"the record is complete: {record.path}")  # for whoever says why it ended
         raise
-
-
-def _promoted(evaluation: _Evaluation, result: PromotionResult) -> _Evaluation:
-    return replace(evaluation, promotions=result.lines, unpromoted=result.reason or None)
 
 
 def _log(
@@ -362,17 +360,6 @@ def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, tracki
         ),
         delivered=datetime.now(UTC).isoformat(),
     )
-
-
-def run_page(receipt: Receipt) -> str:
-    """The page of the evaluation's own run, among those for model training; the store if it is no server.
-
-    MLflow opens on its pages for generative AI, unless the address or an earlier visit says otherwise.
-    """
-    if not receipt.server.startswith(("http://", "https://")):
-        return receipt.server
-    run = f"{receipt.server.rstrip('/')}/#/experiments/{receipt.experiment_id}/runs/{receipt.run_id}"
-    return f"{run}?workflowType=machine_learning"
 
 
 @dataclass(frozen=True)
@@ -433,7 +420,7 @@ def sync(
             result = syncer.deliver(evaluation_id)
             if result != SyncResult(evaluation_id):
                 yield result
-        for alerts in sync_alerts(workspace, allow_env, syncer.place_of, run_page):
+        for alerts in sync_alerts(workspace, allow_env, syncer.place_of):
             yield SyncResult(alerts.evaluation_id, alerted=alerts.sent, reason="; ".join(alerts.unsent))
 
 
@@ -520,5 +507,4 @@ class _Syncer:
         """Log a record to MLflow; gives its page."""
         tracking = tracking_of(record.path, self._workspace, allow_env=self._allow_env, by_default=False)
         with self._stores.at(tracking) as store:
-            evaluation = evaluation_of(record)
-            return run_page(_log(record, evaluation, records, store, tracking, again=self._again))
+            return _log(record, evaluation_of(record), records, store, tracking, again=self._again).page

@@ -57,9 +57,8 @@ from rankledger.pipeline.workflow.workspace import recorded_output, refuse_other
 
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalDataset, ExternalOutput
-    from rankledger.pipeline.support.cluster import Cluster
 
-__all__ = ["Inputs", "OutputToRead", "dataset_source", "is_kept", "plan_reading", "read_inputs", "read_planned"]
+__all__ = ["Inputs", "OutputToRead", "dataset_source", "is_kept", "plan_reading", "read_inputs"]
 
 T = TypeVar("T")
 
@@ -311,7 +310,12 @@ def read_inputs(
             tasks = [task for task in present if task.dataset == dataset.name]
             datasets[dataset.name], scores = _read_external(dataset, tasks, conventions, workers, record)
             read |= scores
-    elsewhere, noted = _read_elsewhere(workers.cluster, present, readers, record) if workers.cluster else ({}, ())
+    elsewhere: dict[OutputKey, ReadElsewhere | Failure] = {}
+    noted: tuple[str, ...] = ()
+    if workers.cluster:
+        from rankledger.pipeline.workflow.cluster_reads import read_on_cluster
+
+        elsewhere, noted = read_on_cluster(workers.cluster, present, readers, record)
     read |= _read_judged(present, readers, workers, record, elsewhere)
     outputs = {  # by their whole paths: a worker's working directory may be an earlier one
         task.key: replace(source_of(task.output), path=task.output.path) for task in present
@@ -385,14 +389,6 @@ def is_kept(dataset: PlannedDataset) -> bool:
     return dataset.kind == "rankings" and not any(_depth(dataset.measures, of) for of in ("catalogue", "rankings"))
 
 
-def _read_elsewhere(
-    cluster: Cluster, tasks: Sequence[Task], readers: Mapping[str, OutputReader], record: Record | None
-) -> tuple[dict[OutputKey, ReadElsewhere | Failure], tuple[str, ...]]:
-    from rankledger.pipeline.workflow.cluster_reads import read_on_cluster
-
-    return read_on_cluster(cluster, tasks, readers, record)
-
-
 def _read_judged(
     tasks: Sequence[Task],
     readers: Mapping[str, OutputReader],
@@ -417,11 +413,6 @@ def _read_judged(
     ]
     read: list[ReadOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
     return failed | {task.key: output for task, output in zip(tasks, read, strict=True)}
-
-
-def read_planned(dataset: PlannedDataset, conventions: Conventions) -> DatasetInput:
-    """The dataset's own files, as `read_dataset` gives them."""
-    return read_dataset(dataset_source(dataset), conventions)
 
 
 def dataset_source(dataset: PlannedDataset) -> DatasetSource:

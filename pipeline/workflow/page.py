@@ -35,7 +35,7 @@ from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.history import known_history
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import source_of
-from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record, refuse_foreign_inputs
+from rankledger.pipeline.workflow.workspace import Opened, Workspace, refuse_foreign_inputs
 
 if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import RecordedDataset
@@ -44,6 +44,9 @@ __all__ = ["ShownDataset", "ShownOutput", "new_page", "page_of", "query_details"
 
 Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
 """(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
+
+ShownPair: TypeAlias = tuple[PairedScores, Record | None]
+"""A pair with its scores, and the record of the baseline if that is another one."""
 
 _MOST_PAIRS = 8  # each with two charts and its queries: 65 kB of a page
 
@@ -57,15 +60,6 @@ class _Pair:
     baseline: str
     record: str = ""
     sha256: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class _ShownPair:
-    """A pair with its scores; the baseline by its own name, and its record if that is another one."""
-
-    scores: PairedScores
-    baseline: str
-    record: Record | None
 
 
 def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) -> Page:
@@ -137,7 +131,7 @@ class _Pager:
         self._known_history = partial(known_history, evaluation, manifest, workspace) if with_history else None
         self._pinned = cache(partial(_pinned, workspace))  # each is opened once: it may have as many lines as this one
 
-    def chosen(self) -> list[_ShownPair]:
+    def chosen(self) -> list[ShownPair]:
         """The pairs to show, by each dataset's leading difference.
 
         Against records come first, for what has dropped since yesterday is asked first; then the best models against
@@ -157,7 +151,7 @@ class _Pager:
 
     def page(
         self,
-        shown: Sequence[_ShownPair],
+        shown: Sequence[ShownPair],
         curves: Sequence[CurvePoint],
         query_changes: Sequence[QueryChange],
         details: Sequence[QueryDetail],
@@ -166,7 +160,7 @@ class _Pager:
         by_pair: dict[tuple[str, str, str], list[QueryChange]] = {}
         for query in query_changes:
             by_pair.setdefault((query.dataset, query.model, query.baseline), []).append(query)
-        pairs = [each.scores for each in shown]
+        pairs = [scores for scores, _ in shown]
         own = [tuple(by_pair.get((pair.dataset, pair.model, pair.baseline), ())) for pair in pairs]
         history, lost = self._known_history() if self._known_history else ((), ())
         return Page(
@@ -180,7 +174,7 @@ class _Pager:
             details=tuple(details),
         )
 
-    def _shown(self, pair: _Pair) -> _ShownPair | None:
+    def _shown(self, pair: _Pair) -> ShownPair | None:
         """A pair with its scores; None if no query has one, or they cannot be compared, which is remarked on."""
         measure = self._leading[pair.dataset]
         after = self._column(pair.dataset, pair.model, measure)
@@ -201,8 +195,7 @@ class _Pager:
         old, new = (counted_scores(scores, missing, rule) for _, scores, missing in (before, after))
         change = oriented(old, new, self._evaluation.directions[measure])
         scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], old, new, change)
-        scores = replace(scores, record=pair.record, baseline_model=pair.baseline)
-        return _ShownPair(scores, pair.baseline, record)
+        return replace(scores, record=pair.record, baseline_model=pair.baseline), record
 
     def _leave_out(self, pair: _Pair, reason: str) -> None:
         self.remarks.append(f"{pair.model} against {_label(pair)} is not shown on {pair.dataset}: {reason}")
@@ -262,27 +255,26 @@ _MOST_QUERIES = 10
 _MOST_DOCUMENTS = 20  # of one query: a pooled collection has hundreds of relevant ones
 
 
-def _largest_changes(shown: Sequence[_ShownPair], inputs: Inputs) -> Iterator[QueryChange]:
+def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[QueryChange]:
     """The queries of each pair, the greatest change first; without documents where their ranks are not known."""
     recorded = cache(_recorded_dataset)  # pairs share the judgments that their baselines had
-    for each in shown:
-        scores = each.scores
+    for scores, record in shown:
         if not np.nan_to_num(scores.change).any():
             continue
         before, after = None, inputs.ranks(scores.dataset, scores.model)
-        if each.record is None:
-            before = inputs.ranks(scores.dataset, each.baseline)
+        if record is None:
+            before = inputs.ranks(scores.dataset, scores.baseline_model)
         else:
             from rankledger.pipeline.workflow.baselines import retrieved_ranks
 
             with suppress(InputError, OSError):  # neither the output cache nor the output itself has it any more
-                before = retrieved_ranks(recorded(each.record.path, scores.dataset), each.baseline)
+                before = retrieved_ranks(recorded(record.path, scores.dataset), scores.baseline_model)
         ranked = None if before is None or after is None else (before, after)
         yield from changed_queries(scores, _MOST_QUERIES, ranked, _MOST_DOCUMENTS)
 
 
 def _details(
-    shown: Sequence[_ShownPair], query_changes: Sequence[QueryChange], opened: Opened, inputs: Inputs
+    shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], opened: Opened, inputs: Inputs
 ) -> Iterator[QueryDetail]:
     """What is known of the queries that changed most, dataset by dataset."""
     conventions = opened.loaded.config.conventions.resolved.conventions
@@ -298,13 +290,13 @@ def _details(
             conventions,
         )
         wanted = []
-        for pair in (own for own in shown if own.scores.dataset == planned.name):
-            names = pair.scores.model, pair.scores.baseline
+        for scores, record in (own for own in shown if own[0].dataset == planned.name):
+            names = scores.model, scores.baseline
             moved = [own.query_id for own in changes if (own.model, own.baseline) == names]
             if moved and dataset.read is not None:
                 outputs = (
                     _current_output(planned.name, names[0], opened, inputs),
-                    _baseline_output(pair, opened, inputs, recorded),
+                    _baseline_output(scores, record, opened, inputs, recorded),
                 )
                 wanted += [(output, moved) for output in outputs if output is not None]
         query_ids = dict.fromkeys(own.query_id for own in changes)
@@ -320,14 +312,17 @@ def _current_output(dataset: str, model: str, opened: Opened, inputs: Inputs) ->
 
 
 def _baseline_output(
-    pair: _ShownPair, opened: Opened, inputs: Inputs, recorded: Callable[[Path, str], RecordedDataset]
+    scores: PairedScores,
+    record: Record | None,
+    opened: Opened,
+    inputs: Inputs,
+    recorded: Callable[[Path, str], RecordedDataset],
 ) -> ShownOutput | None:
     """The output that a model was compared with, of this evaluation or of another record."""
-    dataset = pair.scores.dataset
-    if pair.record is None:
-        return _current_output(dataset, pair.baseline, opened, inputs)
+    if record is None:
+        return _current_output(scores.dataset, scores.baseline_model, opened, inputs)
     with suppress(InputError, OSError):
-        return recorded_output_of(recorded(pair.record.path, dataset), pair.baseline, pair.scores.baseline)
+        return recorded_output_of(recorded(record.path, scores.dataset), scores.baseline_model, scores.baseline)
     return None
 
 
@@ -335,8 +330,7 @@ def _recorded_dataset(path: Path, name: str) -> RecordedDataset:
     """A dataset of the record in that folder."""
     from rankledger.pipeline.workflow.baselines import RecordedDataset
 
-    opened = open_record(path)
-    return RecordedDataset(opened, next(dataset for dataset in opened.planned.datasets if dataset.name == name))
+    return RecordedDataset.of(path, name)
 
 
 DEPTH = 10

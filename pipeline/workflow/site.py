@@ -380,11 +380,10 @@ def _history_entry(night: SiteRecord, measure: str) -> HistoryEntry:
         failures={(line.dataset, line.model): line.failure for line in figures if line.failure},
         verdicts=(),
         direction=next((dataset.direction for dataset in datasets.values()), None),
-        fingerprint=None,
+        fingerprints={name: dataset.fingerprint for name, dataset in datasets.items()},
         readings={name: dataset.reading for name, dataset in datasets.items()},
         version=night.version,
         commit=night.commit,
-        own_fingerprints={name: dataset.fingerprint or "" for name, dataset in datasets.items()},
         exclusions={name: dataset.exclusions for name, dataset in datasets.items()},
     )
 

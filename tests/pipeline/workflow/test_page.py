@@ -117,7 +117,7 @@ def test_a_record_that_many_are_compared_with_is_read_once(monkeypatch):
         return read_record(path)
 
     monkeypatch.setattr(page_module, "read_record", counted)
-    monkeypatch.setattr(page_module, "open_record", counted)
+    monkeypatch.setattr("rankledger.pipeline.workflow.baselines.open_record", counted)
     evaluated(gates=[NO_DROP])
 
     assert len(opened) == 1
