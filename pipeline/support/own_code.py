@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
+from rankledger.pipeline.support.errors import shorten
+
 __all__ = [
     "CodePlace",
     "OwnCode",
@@ -36,7 +38,6 @@ __all__ = [
 
 _REFERENCE = re.compile(r"(?P<module>[^:]+\.py|[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<name>[^\W\d]\w*)")
 _PRIVATE = "rankledger_own"
-_LONGEST = 200  # characters of an error of somebody's own code
 
 
 @dataclass(frozen=True)
@@ -165,8 +166,7 @@ def load_code(place: CodePlace) -> object:
 def reason_of(error: BaseException, file: str = "") -> str:
     """An error of somebody's own code in one line; with the last line of the file that led to it."""
     text = " ".join(str(error).split())
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    said = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
+    said = shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"{said} ({Path(file).name}, line {lines[-1]})" if lines else said
 

@@ -240,7 +240,9 @@ def _infer(
         estimates = estimate(sample, own, conventions, rule, take)
         lead = lead_among(opened.planned.lead[sample.dataset], measures) if comparison.primary else None
         comparisons = compare(sample, pairs, measures, rule, test, lead, taken)
-    curves = tuple(_curves(sample, _of(sample.dataset, recall), rule, inputs))
+    recall = _of(sample.dataset, recall)
+    judged = (point for scores in recall for point in _judged(scores, inputs))
+    curves = (*precision_by_recall(sample, recall, rule), *judged)
     if not alone:
         sample.let_go()
     return estimates, comparisons, curves
@@ -280,13 +282,6 @@ def score_recall(config: Config, planned: Plan, inputs: Inputs, workers: Workers
     joined = {task: own for task, own in inputs.joined.items() if task[0] in ranked}
     sharing = [name for name, model in planned.models.items() if model.shared_seeds]
     return families(score(joined, ranked, profile, workers), sharing)
-
-
-def _curves(sample: Sample, recall: Sequence[Scores], rule: IntervalRule, inputs: Inputs) -> Iterator[CurvePoint]:
-    """The points of a dataset's curves."""
-    yield from precision_by_recall(sample, recall, rule)
-    for scores in recall:
-        yield from _judged(scores, inputs)
 
 
 def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:

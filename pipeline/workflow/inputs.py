@@ -52,6 +52,7 @@ from rankledger.pipeline.workflow.outputs import (
     replicate_warnings,
     replicates_by_model,
     source_of,
+    whole_source_of,
 )
 from rankledger.pipeline.workflow.workspace import recorded_output, refuse_other_inputs
 
@@ -317,10 +318,7 @@ def read_inputs(
 
         elsewhere, noted = read_on_cluster(workers.cluster, present, readers, record)
     read |= _read_judged(present, readers, workers, record, elsewhere)
-    outputs = {  # by their whole paths: a worker's working directory may be an earlier one
-        task.key: replace(source_of(task.output), path=task.output.path) for task in present
-    }
-    read |= _refuse_unmatched(read, outputs, readers, workers)
+    read |= _refuse_unmatched(read, {task.key: whole_source_of(task) for task in present}, readers, workers)
     give_back_memory()
     inputs = {task.key: _as_recorded(task, read, record) for task in planned.tasks}
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}

@@ -44,6 +44,7 @@ __all__ = [
     "replicates_by_model",
     "rescored",
     "source_of",
+    "whole_source_of",
 ]
 
 
@@ -344,6 +345,11 @@ def source_of(file: File) -> Source:
         math.inf if file.allow_large else Source.large,
         select=file.select if isinstance(file, OutputFile) else {},
     )
+
+
+def whole_source_of(task: Task) -> Source:
+    """A task's output by its whole path: other processes may have other working directories."""
+    return replace(source_of(task.output), path=task.output.path)
 
 
 def replicate_of(key: OutputKey) -> str:

@@ -145,7 +145,7 @@ class ChangesSince:
 
     def _plan(self, scores: Scores, then: Scores, change: _Change) -> None:
         """Take the change with the figures of its measure; one of scores that are the same is 0 without drawing."""
-        if _is_same(scores, then, change.measure):
+        if _columns(scores, change.measure) == _columns(then, change.measure):  # every query scores as it did
             change = replace(change, line=replace(change.line, difference=0.0, ci_low=0.0, ci_high=0.0))
         else:
             self._scores[scores.dataset, change.key] = then
@@ -275,11 +275,6 @@ class ChangesSince:
 
 def _key(line: ChangeSince) -> tuple[str, ...]:
     return line.dataset, line.model, line.measure, line.since
-
-
-def _is_same(now: Scores, then: Scores, measure: Measure) -> bool:
-    """Whether every query scores as it did."""
-    return _columns(now, measure) == _columns(then, measure)
 
 
 def _columns(scores: Scores, measure: Measure) -> list[object]:

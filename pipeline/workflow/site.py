@@ -122,7 +122,8 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
             raise InputError(f"{place}: no record can be read, such as {scan.unreadable[0]}; restore it")
         known = {found.record.evaluation_id: found for found in scan.found}
         remote = workspace.records.remote
-        made = _site([found.record for found in scan.found], base, base or (remote.url if remote else ""))
+        evaluations = tuple(_evaluations(found.record for found in scan.found))
+        made = Site(evaluations, base or (remote.url if remote else ""), base)
         _write(folder, made)
         _write_state(folder, _State(_writer(), known))
     return SiteResult(
@@ -272,7 +273,8 @@ def _read(entry: RecordEntry) -> SiteRecord:
         has_gates=bool(evaluation.verdicts),
         headline=evaluation.headline,
         failing=tuple(
-            dict.fromkeys(_owned(verdict.model, manifest.owners) for verdict in evaluation.verdicts if verdict.blocks)
+            f"{model} ({manifest.owners[model]})" if model in manifest.owners else model
+            for model in dict.fromkeys(verdict.model for verdict in evaluation.verdicts if verdict.blocks)
         ),
         version=manifest.environment.packages.get("rankledger"),
         commit=git.commit if git else None,
@@ -294,11 +296,6 @@ def _evaluation_in(record: Record) -> Evaluation:
             changes=lambda: record.changes,
         )
     )
-
-
-def _owned(model: str, owners: Mapping[str, str]) -> str:
-    """A model with who answers for it."""
-    return f"{model} ({owners[model]})" if model in owners else model
 
 
 def _figures(evaluation: Evaluation) -> Iterator[SiteFigure]:
@@ -342,17 +339,13 @@ def _figure(line: Estimate) -> SiteFigure:
 # ---- what they come to
 
 
-def _site(records: Iterable[SiteRecord], url: str, identity: str) -> Site:
-    """The site of these records, the most recent first."""
-    named = sorted(records, key=lambda record: record.name)  # stable: of each name, the most recent is first
-    evaluations = [_evaluation(tuple(own)) for _, own in groupby(named, key=lambda record: record.name)]
-    return Site(tuple(evaluations), identity, url)
-
-
-def _evaluation(records: tuple[SiteRecord, ...]) -> SiteEvaluation:
-    nights, _ = nights_of(records)
-    found = SiteEvaluation(records, tuple(nights))
-    return replace(found, histories=tuple(_histories(found)))
+def _evaluations(records: Iterable[SiteRecord]) -> Iterator[SiteEvaluation]:
+    """The evaluations by name, the most recent record of each first."""
+    for _, own in groupby(sorted(records, key=lambda record: record.name), key=lambda record: record.name):
+        known = tuple(own)
+        nights, _ = nights_of(known)
+        found = SiteEvaluation(known, tuple(nights))
+        yield replace(found, histories=tuple(_histories(found)))
 
 
 def _histories(evaluation: SiteEvaluation) -> Iterator[History]:

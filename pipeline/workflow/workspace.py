@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
-from rankledger.pipeline.config.inputs import File, HeldFile
+from rankledger.pipeline.config.inputs import HeldFile
 from rankledger.pipeline.config.loader import allowed_variables, given
 from rankledger.pipeline.config.paths import is_url, paths_of
 from rankledger.pipeline.config.plan import plan
@@ -433,7 +433,9 @@ def _with(planned: Plan, held: Mapping[str, InMemory]) -> Plan:
 
     def filled(file: Any) -> Any:
         found = None if file is None else held.get(file.path)
-        return file if found is None else _held_file(file, found)
+        if found is None:
+            return file
+        return HeldFile(**{name: getattr(file, name) for name in type(file).model_fields}, held=found)
 
     datasets = [
         replace(dataset, **{role: filled(getattr(dataset, role)) for role in ("judgments", "ratings", *_TABLES)})
@@ -441,10 +443,6 @@ def _with(planned: Plan, held: Mapping[str, InMemory]) -> Plan:
     ]
     tasks = [replace(task, output=filled(task.output)) for task in planned.tasks]
     return replace(planned, datasets=tuple(datasets), tasks=tuple(tasks))
-
-
-def _held_file(file: File, held: InMemory) -> HeldFile:
-    return HeldFile(**{name: getattr(file, name) for name in type(file).model_fields}, held=held)
 
 
 def workers_of(
