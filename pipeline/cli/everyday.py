@@ -63,20 +63,7 @@ def evaluate(
         _read_shard(shard, config, date, run)
         return
     with _nothing_recorded():
-        evaluation = rankledger.evaluate(
-            config,
-            name=name,
-            overrides=run.overrides,
-            date=date,
-            allow_env=allow_env,
-            jobs=run.jobs,
-            backend=run.backend,
-            scheduler=run.scheduler,
-            runs_dir=run.runs_dir,
-            records=run.records,
-            tracking=not run.no_tracking,
-            command=["rankledger", *sys.argv[1:]],
-        )
+        evaluation = rankledger.evaluate(config, name=name, date=date, allow_env=allow_env, **run.arguments)
     _finish(evaluation, run)
 
 
@@ -102,8 +89,7 @@ def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOption
         terminal.print_json(asdict(found))
     elif not run.quiet:
         terminal.print_lines(str(found))
-    for line in (*failures(found.failures), *found.remarks):
-        terminal.print_remark(line)
+    terminal.print_remark(*failures(found.failures), *found.remarks)
     if found.failures:
         terminal.leave(terminal.INCOMPLETE)
 
@@ -128,19 +114,7 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
         rankledger nightly configs/nightly.yaml --date 2026-11-20
     """
     with _nothing_recorded():
-        evaluation = rankledger.nightly(
-            config,
-            date=date,
-            again=again,
-            overrides=run.overrides,
-            jobs=run.jobs,
-            backend=run.backend,
-            scheduler=run.scheduler,
-            runs_dir=run.runs_dir,
-            records=run.records,
-            tracking=not run.no_tracking,
-            command=["rankledger", *sys.argv[1:]],
-        )
+        evaluation = rankledger.nightly(config, date=date, again=again, **run.arguments)
     _finish(evaluation, run)
 
 
@@ -249,8 +223,7 @@ def compare(
 
         _write(comparison_html(comparison), output)
     terminal.print_result(comparison, form, json=comparison_data, markdown=comparison_markdown, table=comparison_tables)
-    for line in comparison.warnings:
-        terminal.print_remark(line)
+    terminal.print_remark(*comparison.warnings)
 
 
 @click.command(short_help="Show a figure night by night, and where it changed.")
@@ -407,8 +380,7 @@ def site(output: str, url: str, runs_dir: str, records: str | None) -> None:
         error.add_note("the site may be incomplete; run the command again")
         raise
     terminal.print_lines(str(written))
-    for line in written.remarks:
-        terminal.print_remark(line)
+    terminal.print_remark(*written.remarks)
 
 
 def _write(text: str, file: str | None) -> None:
@@ -527,8 +499,7 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
         if evaluation.record:
             terminal.print_lines(str(evaluation.record))
         warnings = map(str, evaluation.data_warnings)
-        for line in (*failures(evaluation.failures), *failing(evaluation.verdicts), *warnings):
-            terminal.print_remark(line)
+        terminal.print_remark(*failures(evaluation.failures), *failing(evaluation.verdicts), *warnings)
     else:
         terminal.print_text(leaderboard(evaluation, width=terminal.width(), colour=terminal.colour()))
         if evaluation.comparison_lines:
@@ -539,8 +510,7 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
             terminal.print_text("")
             _print_verdicts(evaluation, height=terminal.height() - len(last) - _BELOW)
         terminal.print_lines(*last)
-    for warning in evaluation.warnings:
-        terminal.print_remark(warning)
+    terminal.print_remark(*evaluation.warnings)
     _print_undelivered(evaluation)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -115,6 +116,13 @@ class EvaluationOptions(NamedTuple):
     markdown_file: str | None
     as_json: bool
     quiet: bool
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `rankledger.evaluate` and `rankledger.nightly` take of them."""
+        names = ("overrides", "jobs", "backend", "scheduler", "runs_dir", "records")
+        command = ["rankledger", *sys.argv[1:]]
+        return {name: getattr(self, name) for name in names} | {"tracking": not self.no_tracking, "command": command}
 
 
 _OF_AN_EVALUATION = (

@@ -196,8 +196,7 @@ def plan(
     if html_file is not None:
         write_text(Path(html_file), plan_html(found))
     terminal.print_result(found, form, json=plan_data, markdown=plan_markdown, table=plan_tables)
-    for line in found.warnings:
-        terminal.print_remark(line)
+    terminal.print_remark(*found.warnings)
 
 
 @click.command(short_help="Read all inputs of a config without evaluating.")
@@ -219,8 +218,7 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
 
     validation = rankledger.validate(config, overrides=overrides, date=date, jobs=jobs)
     terminal.print_text(matrix(validation, width=terminal.width()))
-    for warning in validation.warnings:
-        terminal.print_remark(warning)
+    terminal.print_remark(*validation.warnings)
     terminal.leave(terminal.INCOMPLETE if validation.failures else terminal.DONE)
 
 
