@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -188,7 +188,6 @@ class _Sender:
 
     name: str
     records: Records
-    _nights: dict[str, _Night | None] = field(default_factory=dict)
 
     def send(self, target: _PlannedTarget, log: TargetLog) -> str:
         """Send what a target is due; gives why it did not arrive, or nothing."""
@@ -231,12 +230,9 @@ class _Sender:
 
     def _night(self, evaluation_id: str) -> _Night | None:
         """The record that an alert tells of; None if there is none any more."""
-        if evaluation_id not in self._nights:
-            path = self.records.fetch(evaluation_id)
-            self._nights[evaluation_id] = None if path is None else self._opened(path)
-        return self._nights[evaluation_id]
-
-    def _opened(self, path: Path) -> _Night:
+        path = self.records.fetch(evaluation_id)
+        if path is None:
+            return None
         remote, receipt = self.records.remote, read_receipt(self.records, path.name)
         place = str(path.resolve()) if remote is None else f"{remote.url}/{path.name}"
         return _Night(path, place, receipt.page if receipt else None)

@@ -18,9 +18,9 @@ import yaml
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.config.paths import relocate
-from rankledger.pipeline.config.plan import plan, unlisted_replicates, unpaired_gates
+from rankledger.pipeline.config.plan import unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
-from rankledger.pipeline.config.schema import Config, Loaded, load
+from rankledger.pipeline.config.schema import Config, Loaded
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import CHANGES_PAGE, new_evaluation_id, write_record
@@ -52,8 +52,8 @@ from rankledger.pipeline.workflow.workspace import (
     Backend,
     Opened,
     Workspace,
-    checked_date,
     in_python,
+    open_config,
     open_given,
     open_source,
     workers_of,
@@ -469,8 +469,8 @@ def validate(
 
     Arguments and errors are those of `evaluate`.
     """
-    loaded = load(config, overrides, will_plan=True)
-    planned = plan(loaded, checked_date(date))
+    opened = open_config(config, overrides=overrides, date=date)
+    loaded, planned = opened.loaded, opened.planned
     if planned.metrics:
         loaded.document.refuse([*_failing_metrics(planned)])
     workers = workers_of(loaded.config, jobs, None)

@@ -10,16 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan, Task
-from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import work
 from rankledger.pipeline.types.results import Failure
 from rankledger.pipeline.workflow.inputs import is_kept, read_inputs
 from rankledger.pipeline.workflow.outputs import left_to_evaluation
-from rankledger.pipeline.workflow.workspace import Backend, Workspace, checked_date, workers_of
+from rankledger.pipeline.workflow.workspace import Backend, Workspace, open_config, workers_of
 
 __all__ = ["ShardResult", "read_shard"]
 
@@ -81,10 +79,10 @@ def read_shard(
         InputError: the config, the shard, judgments or documents are wrong, or the cache is off or not writable.
     """
     place, n_shards = _parsed(shard)
-    loaded = load(config, overrides, will_plan=True)
+    opened = open_config(config, overrides=overrides, date=date)
+    loaded, planned = opened.loaded, opened.planned
     if not loaded.config.execution.cache:
         raise InputError(f"{config}: execution.cache is off, and a shard only fills the cache; remove it or --shard")
-    planned = plan(loaded, checked_date(date))
     store = _writable(replace(Workspace.open(runs_dir), cache_place=planned.cache).cache)
     keeps = {dataset.name: is_kept(dataset) for dataset in planned.datasets}
     kept = [task for task in planned.tasks if keeps[task.dataset]]

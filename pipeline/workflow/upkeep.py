@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rankledger.pipeline.config.paths import parse_reference
-from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import Tracking, load
 from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.record.folder import config_of
@@ -34,7 +33,7 @@ from rankledger.pipeline.workflow.deliver import Stores, open_existing_store, op
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.promote import outputs_digest
 from rankledger.pipeline.workflow.references import record_of
-from rankledger.pipeline.workflow.workspace import Workspace, checked_date
+from rankledger.pipeline.workflow.workspace import Workspace, open_config
 
 __all__ = ["TaggedOutputs", "Verification", "accept", "prune", "tag_outputs", "verify"]
 
@@ -350,8 +349,8 @@ def tag_outputs(
         InputError: the config is wrong, it has no such model or does not promote it, an output is missing, or MLflow
             cannot be reached or has no such version.
     """
-    loaded = load(config, overrides, will_plan=True)
-    planned = plan(loaded, checked_date(date))
+    opened = open_config(config, overrides=overrides, date=date)
+    planned = opened.planned
     described = planned.models.get(model)
     if described is None:
         raise InputError(f"{config}: no model {model!r}{likely(model, planned.models)}")
@@ -361,7 +360,7 @@ def tag_outputs(
     files = [file for found in outputs.values() for file in found]
     version, sha256 = str(described.model_uri), outputs_digest(outputs)
     registered, number = version.removeprefix("models:/").rsplit("/", 1)
-    with open_for_reading(loaded.config.tracking, Workspace.open(runs_dir)) as store:
+    with open_for_reading(opened.loaded.config.tracking, Workspace.open(runs_dir)) as store:
         before = store.ask("tag_outputs", registered=registered, version=int(number), outputs_sha256=sha256)
     replaced = None if before == sha256 else before
     return TaggedOutputs(version, sha256, len(files), sum(file.size for file in files), replaced)

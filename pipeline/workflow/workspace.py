@@ -40,8 +40,8 @@ __all__ = [
     "Backend",
     "Opened",
     "Workspace",
-    "checked_date",
     "in_python",
+    "open_config",
     "open_given",
     "open_record",
     "open_source",
@@ -159,8 +159,7 @@ def open_source(
         if isinstance(source, str | Path) and not Path(source).exists():
             place = workspace.records.place
             raise InputError(f"{source}: there is no such config, and no record of that id in {place}")
-        loaded = load(source, overrides, will_plan=True)
-        return Opened(Path(source), loaded, plan(loaded, checked_date(date)), None)
+        return open_config(source, overrides=overrides, date=date)
     if date is not None:
         raise InputError(f"{path}: a record has its own date; remove --date")
     opened = open_record(path, overrides=overrides, tracking=tracking, allow_env=allow_env, runs_code=True)
@@ -168,7 +167,13 @@ def open_source(
     return opened
 
 
-def checked_date(date: str | None) -> str | None:
+def open_config(config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None) -> Opened:
+    """A config, and what it comes to; arguments and errors are those of `open_source`."""
+    loaded = load(config, overrides, will_plan=True)
+    return Opened(Path(config), loaded, plan(loaded, _checked(date)), None)
+
+
+def _checked(date: str | None) -> str | None:
     """The same date, which fills `{date}`: a day as 2026-11-20 or 20261120, or a label such as `release-7`.
 
     Raises:
