@@ -28,7 +28,7 @@ from rankledger.metrics.metric import MetricError
 from rankledger.metrics.pairs import RatingsBlock, positive_weight
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Joined, OnDemand, OutputKey, Replicate, model_of
+from rankledger.pipeline.types.joined import Joined, OnDemand, OutputKey, model_of
 from rankledger.pipeline.types.results import Scores
 
 __all__ = ["average_replicates", "bound_ties", "families", "score"]
@@ -77,7 +77,13 @@ def score(
     for (dataset, _), (scores, _) in values.items():
         _keep_worst(scores, per_query[dataset], clusters.get(dataset))
     of_set = {name: tuple(m for m in found if m.metric.per == "dataset") for name, found in measures.items()}
-    errors = _figure_errors(joined, of_set, clusters, workers)
+    calls = {
+        (dataset, model, measure): (_figure_of(measure, task), task.catalogue, clusters.get(dataset))
+        for (dataset, model), task in joined.items()
+        for measure in of_set[dataset]
+    }
+    found_errors = workers.run("Leaving queries out", delete_a_group_error, [*calls.values()], unit="figures")
+    errors = dict(zip(calls, found_errors, strict=True))
     return tuple(
         Scores(
             dataset=dataset,
@@ -89,7 +95,11 @@ def score(
             figures={m: _figure_of(m, task)(task.catalogue) for m in of_set[dataset]},
             figure_errors={m: errors[dataset, model, m] for m in of_set[dataset]},
             missing=task.missing,
-            moments=_moments(task, per_query[dataset]),
+            moments={
+                m: m.moments(_rated(task), **m.arguments(task.max_grade))
+                for m in per_query[dataset]
+                if m.moments is not None
+            },
             replicate="" if isinstance(model, str) else model.name,
             failed=values[dataset, model][1],
         )
@@ -219,30 +229,9 @@ def _rated(task: Joined) -> list[RatingsBlock]:
     return [block for block in task.blocks if isinstance(block, RatingsBlock)]
 
 
-def _moments(task: Joined, measures: Sequence[Measure]) -> dict[Measure, Floats]:
-    """(S, Q) of each pooled measure whose figure is made of such."""
-    return {m: m.moments(_rated(task), **m.arguments(task.max_grade)) for m in measures if m.moments is not None}
-
-
 def _figure_of(measure: Measure, task: Joined) -> Callable[[CatalogueBlock | None], float]:
     """What takes the lists of the dataset's queries to the measure's one figure."""
     return partial(measure.metric.function, **measure.arguments(task.max_grade))
-
-
-def _figure_errors(
-    joined: Mapping[OutputKey, Joined],
-    measures: Mapping[str, Sequence[Measure]],
-    clusters: Mapping[str, Clusters],
-    workers: Workers,
-) -> dict[tuple[str, str | Replicate, Measure], float]:
-    """The standard error of each figure that describes a set, by dataset, model and measure."""
-    calls = {
-        (dataset, model, measure): (_figure_of(measure, task), task.catalogue, clusters.get(dataset))
-        for (dataset, model), task in joined.items()
-        for measure in measures[dataset]
-    }
-    errors = workers.run("Leaving queries out", delete_a_group_error, [*calls.values()], unit="figures")
-    return dict(zip(calls, errors, strict=True))
 
 
 def families(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[Scores, ...]:
@@ -326,16 +315,12 @@ def bound_ties(
         result, task, span, number = places[place]
         block = task.blocks[number]
         assert isinstance(block, JudgedBlock), "what has ties is ranked"
-        stream = [seed, _entropy(result.dataset), number]
+        name = int.from_bytes(hashlib.sha256(result.dataset.encode()).digest()[:16], "big")
         measures = tuple(result.measures[row] for row in _rows(result))
-        return measures, result.values[_rows(result), span], block, profile, task.max_grade, stream
+        return measures, result.values[_rows(result), span], block, profile, task.max_grade, [seed, name, number]
 
     found = iter(workers.run("Reordering ties", _bound_block, OnDemand(call, len(places)), unit="blocks"))
     return tuple(_with_bounds(result, joined[result.output], found) for result in results)
-
-
-def _entropy(dataset: str) -> int:
-    return int.from_bytes(hashlib.sha256(dataset.encode()).digest()[:16], "big")
 
 
 def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, int]]:

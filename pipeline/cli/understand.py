@@ -13,31 +13,6 @@ from rankledger.pipeline.cli import options, terminal
 __all__ = ["explain", "find", "measures", "plan", "validate"]
 
 
-def _required_query(query: str | None) -> str:
-    """The query.
-
-    Raises:
-        UsageError: there is none; where to look for one.
-    """
-    if query is None:
-        raise click.UsageError(
-            "Missing option '--query': name a query; `rankledger compare` and the page list those that changed most, "
-            "and the record's scores.parquet has the scores of all."
-        )
-    return query
-
-
-def _one_or_two(models: tuple[str, ...]) -> tuple[str, str | None]:
-    """The model, and the one to show beside it.
-
-    Raises:
-        UsageError: there are more.
-    """
-    if len(models) > 2:
-        raise click.UsageError(f"--model: found {len(models)} models; name one, or two to see side by side")
-    return models[0], models[1] if len(models) == 2 else None
-
-
 @click.command(short_help="Show how a query gets its score.")
 @click.argument("source", metavar="CONFIG|RECORD", type=click.Path())
 @click.option(
@@ -94,12 +69,18 @@ def explain(
     """
     from rankledger.pipeline.report.explanation import as_data, markdown, tables
 
-    model, against = _one_or_two(models)
+    if len(models) > 2:
+        raise click.UsageError(f"--model: found {len(models)} models; name one, or two to see side by side")
+    if query is None:
+        raise click.UsageError(
+            "Missing option '--query': name a query; `rankledger compare` and the page list those that changed most, "
+            "and the record's scores.parquet has the scores of all."
+        )
     explanation = rankledger.explain(
         source,
-        model=model,
-        against=against,
-        query=_required_query(query),
+        model=models[0],
+        against=models[1] if len(models) == 2 else None,
+        query=query,
         measure=measure,
         dataset=dataset,
         replicate=replicate,

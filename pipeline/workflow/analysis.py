@@ -111,7 +111,9 @@ def analyze(
         lines += inferred[0]
         comparisons += inferred[1]
         curves += inferred[2]
-    estimates = _with_pooled(config, lines, samples)
+    if config.pooled and len(samples) > 1:
+        lines += estimate_pooled(samples, lines, _rule(config))
+    estimates = with_ranks(lines, samples, config.bootstrap.confidence)
     external_metrics = _external_metrics(planned)
     judged = None
     if past and planned.gates:
@@ -157,7 +159,10 @@ def _look_back(
 ) -> tuple[BaselineResolver | None, ChangesSince | None]:
     """What the gates compare models with, and what changed since the evaluations before; None if there are none."""
     config, planned = opened.loaded.config, opened.planned
-    has_earlier = _has_records(workspace, config.name)
+    try:
+        has_earlier = bool(workspace.records.ids(config.name))
+    except OSError:  # there may be some where they cannot be reached
+        has_earlier = True
     if not (planned.gates or has_earlier):
         return None, None
     from rankledger.pipeline.record.lookup import RecordHistory
@@ -169,14 +174,6 @@ def _look_back(
     accepted = opened.original_config.parent / ACCEPTED
     past = BaselineResolver(planned, config.tracking, history, accepted, current)
     return past, ChangesSince(results, past) if has_earlier else None
-
-
-def _has_records(workspace: Workspace, name: str) -> bool:
-    """Whether there are records of an evaluation, or may be, as their place cannot be reached."""
-    try:
-        return bool(workspace.records.ids(name))
-    except OSError:
-        return True
 
 
 _OF_SUMS = 1 / 8  # of memory: what is made of the sums takes several times their bytes
@@ -246,13 +243,6 @@ def _infer(
     if not alone:
         sample.let_go()
     return estimates, comparisons, curves
-
-
-def _with_pooled(config: Config, lines: list[Estimate], samples: Sequence[Sample]) -> tuple[Estimate, ...]:
-    """The lines with those of all datasets together, if the config asks for them, and with ranks."""
-    rule = _rule(config)
-    pooled = estimate_pooled(samples, lines, rule) if config.pooled and len(samples) > 1 else ()
-    return with_ranks((*lines, *pooled), samples, rule.confidence)
 
 
 def _rule(config: Config) -> IntervalRule:

@@ -35,7 +35,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.types.gates import PlannedGate, Reference
-from rankledger.pipeline.types.inputs import InputFile, Rows
+from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined, OutputKey
 from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Record, RecordedModel, Scores
@@ -334,22 +334,18 @@ class BaselineResolver:
         """The record that a reference means for a model; or why there is none."""
         if (reference, model) not in self._resolved:
             was = self.planned.models[model].was
+            text, asked = str(reference.record), reference
             try:
-                resolved = resolve(self._fetched(reference), self.history, self._accepted, model=model, was=was)
+                if text.startswith(MLFLOW):  # a run is known by the path of its record
+                    path = fetch_record(text.removeprefix(MLFLOW), self._tracking, self.current.workspace)
+                    asked = replace(reference, record=str(path))
+                resolved = resolve(asked, self.history, self._accepted, model=model, was=was)
             except InputError as error:
                 resolved = Resolved(None, model, str(error))
             except OSError as error:  # a remote store may be away
                 resolved = Resolved(None, model, self.history.records.describe_error(error))
             self._resolved[reference, model] = resolved
         return self._resolved[reference, model]
-
-    def _fetched(self, reference: Reference) -> Reference:
-        """The reference; one to a run of MLflow by the path of its record."""
-        text = str(reference.record)
-        if not text.startswith(MLFLOW):
-            return reference
-        path = fetch_record(text.removeprefix(MLFLOW), self._tracking, self.current.workspace)
-        return replace(reference, record=str(path))
 
     def _scores(self, record: Record, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
         """The model of a record by every measure that a gate asks for on the dataset."""
@@ -513,7 +509,9 @@ def rescore(
     if only is None:
         joined = _rejoin(kept, model, judged, profile)
     else:
-        rows = _only(judged.dataset.judgments.rows, only)
+        rows, wanted = judged.dataset.judgments.rows, set(only)
+        named = np.array([query_id in wanted for query_id in rows.query_ids])
+        rows = rows.take(np.flatnonzero(named[rows.query_codes]))
         dataset = judged_dataset(rows, None, keep_first=judged.planned.duplicates == "keep_first")
         task, files = kept.output(model)
         store = kept.store(profile).leaving_out(judged.store().exclusions)
@@ -528,10 +526,3 @@ def can_rescore(measure: Measure) -> bool:
     needs = set(measure.metric.needs) - {"subtopics"}
     own = bool(measure.metric.code)  # whose code no record runs
     return measure.metric.input == "judged" and not needs and not measure.parameters.get("d") and not own
-
-
-def _only(rows: Rows, query_ids: Sequence[str]) -> Rows:
-    """The rows of these queries."""
-    wanted = set(query_ids)
-    named = np.array([query_id in wanted for query_id in rows.query_ids])
-    return rows.take(np.flatnonzero(named[rows.query_codes]))

@@ -37,7 +37,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, Comparison, Record, Scores
+from rankledger.pipeline.types.results import ALL, Comparison, Scores
 from rankledger.pipeline.types.views import PairedScores, QueryDetail, SliceChange
 from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
 from rankledger.pipeline.workflow.inputs import Inputs
@@ -450,7 +450,12 @@ def changes_since_last_night(
     if before is None:
         return None
     base = open_record(before.path)
-    pairs = tuple(_pairs(current, before))
+    models = before.manifest.models
+    pairs = tuple(
+        (name, known)
+        for name, model in current.planned.models.items()
+        for known in [own for own in (name, model.was) if own in models][:1]
+    )
     if not pairs:
         return None
     candidate_id = current.record.manifest.evaluation_id if current.record else ""
@@ -461,7 +466,7 @@ def changes_since_last_night(
         return known or retrieved_ranks(kept, model)
 
     known = {model for _, model in pairs}
-    gone = [model for model in before.manifest.models if model not in known]
+    gone = [model for model in models if model not in known]
     remarks = tuple(f"left out: {model!r} is in {before.manifest.evaluation_id} alone" for model in gone)
     return compare_sides(
         References((Sides(base, current, pairs),), remarks),
@@ -471,13 +476,3 @@ def changes_since_last_night(
         details=True,
         changed_only=True,
     )
-
-
-def _pairs(current: Opened, before: Record) -> list[Pair]:
-    """The models of both, by the names that the night before knows them by."""
-    pairs = []
-    for name, model in current.planned.models.items():
-        known = next((own for own in (name, model.was) if own in before.manifest.models), None)
-        if known is not None:
-            pairs.append((name, known))
-    return pairs

@@ -451,7 +451,10 @@ class _Syncer:
             records = self.place_of(record)
             done = replace(done, uploaded=records.keep(path))
             if record.manifest.tracking.wanted and not self._is_delivered(records, evaluation_id):
-                done = replace(done, tracked=self._track(record, records))
+                tracking = tracking_of(path, self._workspace, allow_env=self._allow_env, by_default=False)
+                with self._stores.at(tracking) as store:
+                    receipt = _log(record, evaluation_of(record), records, store, tracking, again=self._again)
+                done = replace(done, tracked=receipt.page)
             return self._promote(done, record, records)
         except InputError as error:
             return replace(done, reason="; ".join(error.lines))
@@ -502,9 +505,3 @@ class _Syncer:
         except TrackingError as error:
             done = replace(done, unpromoted=str(error))
         return done
-
-    def _track(self, record: Record, records: Records) -> str:
-        """Log a record to MLflow; gives its page."""
-        tracking = tracking_of(record.path, self._workspace, allow_env=self._allow_env, by_default=False)
-        with self._stores.at(tracking) as store:
-            return _log(record, evaluation_of(record), records, store, tracking, again=self._again).page

@@ -130,7 +130,12 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace) -> _Computed
     check_comparison(config, planned, inputs, workers)
     with _timed("score", timings):
         results = _score(opened, inputs, workers)
-        inputs = replace(inputs, warnings=(*inputs.warnings, *_failed_measures(results)))
+        failed = [  # measures of the user's own have no figures if they fail, and all others have theirs
+            DataWarning(result.dataset, result.model, f"{measure} failed: {reason}", str(measure))
+            for result in results
+            for measure, reason in result.failed.items()
+        ]
+        inputs = replace(inputs, warnings=(*inputs.warnings, *failed))
         recall = score_recall(config, planned, inputs, workers)
     with _timed("resample", timings):
         inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
@@ -155,13 +160,6 @@ def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ..
     scores = {**{result.output: result for result in results}, **inputs.given}
     sharing = [name for name, model in opened.planned.models.items() if model.shared_seeds]
     return families([scores[key] for key in inputs.quality], sharing)
-
-
-def _failed_measures(results: Sequence[Scores]) -> Iterator[DataWarning]:
-    """The measures of the user's own that failed: they have no figures, and all others have theirs."""
-    for result in results:
-        for measure, reason in result.failed.items():
-            yield DataWarning(result.dataset, result.model, f"{measure} failed: {reason}", str(measure))
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,12 @@ def known_history(
     histories = []
     for place, measure in enumerate(measures):
         tonight = _entry(evaluation.evaluation_id, manifest, measure, evaluation.estimates, evaluation.verdicts)
-        entries = [own[place] for own in scan.found if _is_before(own[place], tonight)]
+        when = tonight.created, night_of(tonight.date, tonight.created)
+        entries = [
+            own
+            for own in (entries[place] for entries in scan.found)
+            if own.created < when[0] and night_of(own.date, own.created) <= when[1]
+        ]
         tasks = tonight.lines.keys() | tonight.failures.keys()
         whole = history_of(evaluation.name, measure, [*entries, tonight])
         series = tuple(
@@ -214,12 +219,6 @@ def known_history(
         if series:
             histories.append(replace(whole, series=series, remarks=()))
     return tuple(histories), tuple(f"history: {line}" for line in scan.remarks)
-
-
-def _is_before(entry: HistoryEntry, tonight: HistoryEntry) -> bool:
-    """Whether an evaluation is of an earlier night, or of the same one and an earlier time."""
-    is_later = night_of(entry.date, entry.created) > night_of(tonight.date, tonight.created)
-    return entry.created < tonight.created and not is_later
 
 
 def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:

@@ -48,7 +48,7 @@ from rankledger.pipeline.workflow.outputs import exclusions_key, source_of
 from rankledger.pipeline.workflow.workspace import Opened, repository_of
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.data.external_scores import ExternalDataset
+    pass
 
 __all__ = ["NOT_TRACKED", "build_manifest", "define_measures", "exclusions_digest", "judgments_digest"]
 
@@ -183,7 +183,9 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
         relevant=dataset.relevant,
         definitions=define_measures(own, profile),
         n_queries=len(read.query_ids),
-        n_without_relevant=_n_without_relevant(read, dataset.relevant),
+        n_without_relevant=n_without_relevant(read.judgments, dataset.relevant)
+        if isinstance(read, DatasetInput) and read.kind == "rankings"
+        else None,
         suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
         inputs=[DatasetFile(role=role, **file.recorded) for role, files in read.files.items() for file in files],
         **exclusions,
@@ -259,13 +261,6 @@ def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition
         if measure != first:
             found[str(measure)] = measure.with_default("rel", None)
     return define_measures(found.values(), profile)
-
-
-def _n_without_relevant(dataset: DatasetInput | ExternalDataset, relevant: float | None) -> int | None:
-    """The queries without a relevant document, or without a grade above 0; None if none is graded."""
-    if not isinstance(dataset, DatasetInput) or dataset.kind != "rankings":
-        return None
-    return n_without_relevant(dataset.judgments, relevant)
 
 
 def _depth(joined: Joined | None) -> list[float] | None:

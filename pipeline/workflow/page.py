@@ -422,15 +422,23 @@ def query_details(
     for output, own in asked.values():
         for query_id, listed in _lists(dataset, output, own):
             lists.setdefault(query_id, {})[output.name] = listed
-    titles = _titles(dataset, (listed for own in lists.values() for listed in own.values()))
-    texts = _query_texts(dataset, query_ids)
+    documents, queries, titles, texts = dataset.planned.documents, dataset.planned.queries, {}, {}
+    if documents is not None:
+        names = {each.doc_id for own in lists.values() for listed in own.values() for each in listed if each.doc_id}
+        titles = document_titles(source_of(documents), dataset.files.get("documents", ()), names)
+    if queries is not None:
+        texts = query_texts(source_of(queries), dataset.files.get("queries", ()), query_ids)
+
+    def titled(document: ListedDocument) -> ListedDocument:
+        return replace(document, title=shorten(titles.get(document.doc_id or "", ""), _TITLE))
+
     return [
         QueryDetail(
             dataset.planned.name,
             query_id,
             shorten(texts.get(query_id, ""), _TEXT),
             dataset.slices(query_id),
-            {name: _titled(listed, titles) for name, listed in lists.get(query_id, {}).items()},
+            {name: tuple(map(titled, listed)) for name, listed in lists.get(query_id, {}).items()},
         )
         for query_id in query_ids
     ]
@@ -460,20 +468,3 @@ def _judged(ranks: Mapping[str, int], grades: Mapping[str, float]) -> Iterator[L
     for rank in range(1, max(known, default=0) + 1):
         name = known.get(rank)
         yield ListedDocument(rank, name, None if name is None else grades.get(name))
-
-
-def _titles(dataset: ShownDataset, lists: Iterable[Iterable[ListedDocument]]) -> dict[str, str]:
-    if dataset.planned.documents is None:
-        return {}
-    names = {document.doc_id for listed in lists for document in listed if document.doc_id is not None}
-    return document_titles(source_of(dataset.planned.documents), dataset.files.get("documents", ()), names)
-
-
-def _query_texts(dataset: ShownDataset, query_ids: Collection[str]) -> dict[str, str]:
-    if dataset.planned.queries is None:
-        return {}
-    return query_texts(source_of(dataset.planned.queries), dataset.files.get("queries", ()), query_ids)
-
-
-def _titled(listed: Iterable[ListedDocument], titles: Mapping[str, str]) -> tuple[ListedDocument, ...]:
-    return tuple(replace(document, title=shorten(titles.get(document.doc_id or "", ""), _TITLE)) for document in listed)

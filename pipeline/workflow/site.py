@@ -125,7 +125,9 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
         evaluations = tuple(_evaluations(found.record for found in scan.found))
         made = Site(evaluations, base or (remote.url if remote else ""), base)
         _write(folder, made)
-        _write_state(folder, _State(_writer(), known))
+        state = _State(_writer(), {name: known[name] for name in sorted(known)})
+        text = json.dumps(asdict(state), default=datetime.isoformat, separators=(",", ":"))
+        _write_changed(folder / _STATE, text.encode())
     return SiteResult(
         index=folder / "index.html",
         n_evaluations=len(made.evaluations),
@@ -195,12 +197,6 @@ def _read_state(folder: Path) -> _State:
     except (OSError, ValidationError, ValueError):
         return _State(_writer())
     return state if state.writer == _writer() else _State(_writer())
-
-
-def _write_state(folder: Path, state: _State) -> None:
-    records = {name: state.records[name] for name in sorted(state.records)}
-    text = json.dumps(asdict(replace(state, records=records)), default=datetime.isoformat, separators=(",", ":"))
-    _write_changed(folder / _STATE, text.encode())
 
 
 def _write(folder: Path, made: Site) -> None:

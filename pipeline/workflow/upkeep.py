@@ -239,16 +239,11 @@ def prune(
         with suppress(FileNotFoundError):  # another process may delete it, too
             sizes.append(path.stat().st_size)
         if delete:
-            _delete_cached(path)
+            path.unlink(missing_ok=True)
+            for folder in path.parents[:2]:  # nothing may be left in them
+                with suppress(OSError):
+                    folder.rmdir()
     return PruneResult(before, delete, tuple(going), len(sizes), sum(sizes), stays, tuple(failures))
-
-
-def _delete_cached(path: Path) -> None:
-    """Delete a file of the output cache, and its folders if nothing is left in them."""
-    path.unlink(missing_ok=True)
-    for folder in path.parents[:2]:
-        with suppress(OSError):
-            folder.rmdir()
 
 
 def _sorted_out(

@@ -251,7 +251,8 @@ def refuse_foreign_inputs(opened: Opened) -> None:
     if opened.is_own:
         return
     for key, path in paths_of(opened.loaded.document.data):
-        name = _format_of(opened, key, path)
+        named = opened.loaded.document.value((*key[:-1], "format")) if key[-1:] == ("path",) else None
+        name = str(named) if named else format_of(suffixes(path)[0])  # no package is imported for it
         if name not in FORMATS and not opened.is_typed(key):
             raise InputError(
                 f"{opened.config}: {dotted(key)}: {without_credentials(path)} has the format {name!r} of an installed "
@@ -263,12 +264,6 @@ def refuse_foreign_inputs(opened: Opened) -> None:
                 f"{opened.config}: {dotted(key)}: {without_credentials(path)} names a server, and the record was "
                 "not made by you on this machine; if you trust it, evaluate its config.yaml instead"
             )
-
-
-def _format_of(opened: Opened, key: KeyPath, path: str) -> str:
-    """The format that a record gives to an input, itself or by the ending of the path; no package is imported."""
-    named = opened.loaded.document.value((*key[:-1], "format")) if key[-1:] == ("path",) else None
-    return str(named) if named else format_of(suffixes(path)[0])
 
 
 def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequence[InputFile]]) -> None:
