@@ -352,7 +352,12 @@ def report(
     )
     _write(text, file)
     if open_page and file is not None:
-        _open(Path(file))
+        import webbrowser
+
+        page = Path(file)
+        terminal.print_lines(f"report: {page}")
+        if not webbrowser.open(page.resolve().as_uri()):
+            terminal.print_remark(f"no browser found; open {page} in one")
 
 
 @click.command(short_help="Write a static site over all records.")
@@ -400,15 +405,6 @@ def _write(text: str, file: str | None) -> None:
         raise
 
 
-def _open(page: Path) -> None:
-    """Open a page in the browser, and say where it is."""
-    import webbrowser
-
-    terminal.print_lines(f"report: {page}")
-    if not webbrowser.open(page.resolve().as_uri()):
-        terminal.print_remark(f"no browser found; open {page} in one")
-
-
 def _chosen(form: Form | None, output: str | None) -> Form:
     """What to write.
 
@@ -438,26 +434,15 @@ def _nothing_recorded() -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _record_complete(evaluation: Evaluation) -> Iterator[None]:
-    """Say of an error of the disk that the record is complete."""
-    from rankledger.pipeline.report.terminal import NO_RECORD
-
-    try:
-        yield
-    except OSError as error:
-        error.add_note(f"the record is complete: {evaluation.record}" if evaluation.record else NO_RECORD)
-        raise
-
-
 def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
     """Write the gate verdicts into the files asked for and the summary of a GitHub job, print the evaluation, and exit
     with its code.
     """
     from rankledger.pipeline.report.headline import headline_of
+    from rankledger.pipeline.report.terminal import NO_RECORD
     from rankledger.pipeline.report.verdicts import write_reports
 
-    with _record_complete(evaluation):
+    try:
         write_reports(
             evaluation.verdicts,
             name=evaluation.name,
@@ -472,6 +457,9 @@ def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
         delivered = evaluation.store or evaluation.untracked or evaluation.unsaved
         if run.require_tracking and evaluation.record and not delivered:
             terminal.print_remark("not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off")
+    except OSError as error:
+        error.add_note(f"the record is complete: {evaluation.record}" if evaluation.record else NO_RECORD)
+        raise
     terminal.leave(terminal.exit_code_of(evaluation, require_tracking=run.require_tracking))
 
 

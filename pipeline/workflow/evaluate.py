@@ -20,7 +20,6 @@ from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
-from rankledger.pipeline.config.schema import Config, Loaded
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import CHANGES_PAGE, new_evaluation_id, write_record
@@ -474,6 +473,13 @@ def validate(
     workers = workers_of(loaded.config, jobs, None)
     inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
     check_comparison(loaded.config, planned, inputs, workers)
+    unlisted = unlisted_replicates(loaded) if ("nightly",) in loaded.document.origins else []
+    hints = (loaded.document.finding(*found) for found in (*unlisted, *unpaired_gates(loaded, planned)))
+    false_alarms = ""
+    if planned.gates:
+        from rankledger.pipeline.inference.gate_errors import false_alarm_rate
+
+        false_alarms = false_alarm_rate(planned.gates, loaded.config.bootstrap.confidence)
     return Validation(
         n_queries={name: len(dataset.query_ids) for name, dataset in inputs.datasets.items()},
         n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},
@@ -481,8 +487,8 @@ def validate(
         quality=inputs.model_quality,
         replicates=inputs.replicates,
         failures=inputs.failures,
-        warnings=(*planned.warnings, *inputs.remarks, *_hints(loaded, planned), *map(str, inputs.warnings)),
-        false_alarms=_false_alarms(loaded.config, planned),
+        warnings=(*planned.warnings, *inputs.remarks, *map(str, hints), *map(str, inputs.warnings)),
+        false_alarms=false_alarms,
     )
 
 
@@ -498,21 +504,6 @@ def _failing_metrics(planned: Plan) -> Iterator[tuple[KeyPath, str]]:
             except MetricError as error:
                 failing.setdefault(("metrics", measure.metric.name), f"{measure}: {error}")
     yield from failing.items()
-
-
-def _hints(loaded: Loaded, planned: Plan) -> Iterator[str]:
-    """What an evaluation takes as it is, and is likely meant otherwise."""
-    unlisted = unlisted_replicates(loaded) if ("nightly",) in loaded.document.origins else []
-    for path, message in (*unlisted, *unpaired_gates(loaded, planned)):
-        yield str(loaded.document.finding(path, message))
-
-
-def _false_alarms(config: Config, planned: Plan) -> str:
-    if not planned.gates:
-        return ""
-    from rankledger.pipeline.inference.gate_errors import false_alarm_rate
-
-    return false_alarm_rate(planned.gates, config.bootstrap.confidence)
 
 
 def _evaluation(path: Path, computed: _Computed) -> Evaluation:

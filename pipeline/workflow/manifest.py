@@ -45,7 +45,7 @@ from rankledger.pipeline.types.manifest import (
 )
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import exclusions_key, source_of
-from rankledger.pipeline.workflow.workspace import Opened, repository_of
+from rankledger.pipeline.workflow.workspace import Opened
 
 if TYPE_CHECKING:
     pass
@@ -97,7 +97,7 @@ def build_manifest(
         config="" if opened.is_in_memory else str(opened.original_config),
         command=command,
         repeats=opened.record.manifest.evaluation_id if opened.record else None,
-        environment=Environment.model_validate(environment(repository_of(opened))),
+        environment=Environment.model_validate(environment(opened.repository)),
         created=created.isoformat(),
     )
 

@@ -38,7 +38,6 @@ from rankledger.pipeline.workflow.workspace import (
     open_record,
     recorded_output,
     refuse_foreign_inputs,
-    repository_of,
     workers_of,
 )
 
@@ -198,7 +197,7 @@ def reproduce(
         planned, located = locate(opened.planned, recorded, folder=folder, scratch=Path(scratch, "inputs"))
         moved = replace(opened, planned=planned, record=None if located.changed else recorded)
         again, failures = _evaluated(moved, recorded.manifest, workers, Path(scratch, "runs"))
-        return _compared(recorded, located, again, failures, repository_of(replace(opened, config=config_of(recorded))))
+        return _compared(recorded, located, again, failures, replace(opened, config=config_of(recorded)).repository)
 
 
 def _settings(manifest: Description) -> Iterator[str]:

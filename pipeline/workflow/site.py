@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -45,6 +46,7 @@ __all__ = ["SiteResult", "site"]
 _STATE = "site-state.json"
 _LAYOUT = 2  # of the state file
 _POOLED = "*"  # what the summary calls all datasets together
+_OF_FIGURES = ("dataset", "model", "estimate", "ci_low", "ci_high", "std_error", "n_queries", "mark")
 _SLUG = re.compile(r"[a-z0-9-]*[0-9a-f]{16}")
 _FOLDERS: Mapping[str, Callable[[str], object]] = {
     "records": is_evaluation_id,
@@ -300,7 +302,7 @@ def _figures(evaluation: Evaluation) -> Iterator[SiteFigure]:
     for line in evaluation.estimates:
         if line.slice == ALL and evaluation.leading[line.dataset] == line.measure:
             evaluated.add((line.dataset, line.model))
-            yield _figure(line)
+            yield SiteFigure(**{name: getattr(line, name) for name in _OF_FIGURES})
     failed = {(failure.dataset, failure.model): failure.reason for failure in evaluation.failures}
     for (dataset, model), reason in failed.items():
         if dataset in evaluation.leading and (dataset, model) not in evaluated:
@@ -316,19 +318,6 @@ def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:
         fingerprint=", ".join(str(manifest.fingerprint(key, measure)) for key, _ in own),
         reading=None if None in readings else ", ".join(map(str, readings)),
         exclusions=", ".join(dataset.exclusions_digest or "none" for _, dataset in own),
-    )
-
-
-def _figure(line: Estimate) -> SiteFigure:
-    return SiteFigure(
-        dataset=line.dataset,
-        model=line.model,
-        estimate=line.estimate,
-        ci_low=line.ci_low,
-        ci_high=line.ci_high,
-        std_error=line.std_error,
-        n_queries=line.n_queries,
-        mark=line.mark,
     )
 
 
@@ -378,17 +367,5 @@ def _history_entry(night: SiteRecord, measure: str) -> HistoryEntry:
 
 
 def _line(figure: SiteFigure, measure: str) -> Estimate:
-    return Estimate(
-        dataset=figure.dataset,
-        model=figure.model,
-        slice=ALL,
-        measure=measure,
-        estimate=figure.estimate,
-        ci_low=figure.ci_low,
-        ci_high=figure.ci_high,
-        std_error=figure.std_error,
-        n_queries=figure.n_queries,
-        n_missing=0,
-        n_undefined=0,
-        mark=figure.mark,
-    )
+    own: dict[str, Any] = {name: getattr(figure, name) for name in _OF_FIGURES}
+    return Estimate(slice=ALL, measure=measure, n_missing=0, n_undefined=0, **own)

@@ -48,7 +48,6 @@ __all__ = [
     "recorded_output",
     "refuse_foreign_inputs",
     "refuse_other_inputs",
-    "repository_of",
     "workers_of",
 ]
 
@@ -125,6 +124,14 @@ class Opened:
         record = self.record if self.record and self.record.manifest.config else None
         path = (config_of(record) if record else self.config).absolute()
         return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
+
+    @property
+    def repository(self) -> Path:
+        """The folder of the repository whose commit counts: the config's; the user's for somebody else's record.
+
+        What git runs there, such as a monitor or a filter, the repository itself chooses.
+        """
+        return self.config.parent if self.is_own else Path()
 
     def is_typed(self, key: KeyPath) -> bool:
         """Whether the user set the value of a key for this command, with `--set`."""
@@ -283,14 +290,6 @@ def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequen
         before = recorded.files(role) if recorded else ()
         if before and role != "queries":
             refuse_changed(before, found)
-
-
-def repository_of(opened: Opened) -> Path:
-    """The folder of the repository whose commit counts: the config's; that of the user for somebody else's record.
-
-    What git runs there, such as a monitor or a filter, the repository itself chooses.
-    """
-    return opened.config.parent if opened.is_own else Path()
 
 
 def recorded_output(record: Record, task: Task) -> tuple[InputFile, ...]:
