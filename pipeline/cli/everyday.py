@@ -18,7 +18,7 @@ from rankledger.pipeline.cli import options, terminal
 from rankledger.pipeline.report.forms import ENDINGS, TableStyle
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.cli.options import EvaluationOptions
+    from rankledger.pipeline.cli.options import EvaluationOptions, RecordOptions
     from rankledger.pipeline.report.forms import Fit, Form
     from rankledger.pipeline.types.results import Evaluation
 
@@ -120,24 +120,13 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
 
 @click.command(short_help="Print a record as evaluate printed it.")
 @click.argument("reference", default="last")
-@options.name
 @options.as_json
-@options.runs_dir
-@options.records
 @options.tracking_uri
-@options.quiet
 @click.option(
     "--verdicts", "all_verdicts", is_flag=True, help="Print every verdict that does not pass, and nothing else."
 )
-def show(
-    reference: str,
-    name: str | None,
-    as_json: bool,
-    runs_dir: str,
-    records: str | None,
-    tracking_uri: str | None,
-    all_verdicts: bool,
-) -> None:
+@options.of_records
+def show(where: RecordOptions, reference: str, as_json: bool, tracking_uri: str | None, all_verdicts: bool) -> None:
     """Print the evaluation that REFERENCE refers to, as `evaluate` printed it; by default the last one.
 
     \b
@@ -157,7 +146,7 @@ def show(
     """
     from rankledger.pipeline.workflow.browse import show
 
-    evaluation = show(reference, name=name, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri)
+    evaluation = show(reference, tracking_uri=tracking_uri, **where.arguments)
     if all_verdicts and not as_json:
         _print_verdicts(evaluation)
     else:
@@ -171,23 +160,18 @@ def show(
 @click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Queries to list for each model.")
 @click.option("--force", is_flag=True, help="Compare even if judgments, queries or definitions differ.")
 @options.file("--output", help="Write the comparison as a page, too: FILE ends in .html.")
-@options.name
 @options.form
-@options.runs_dir
-@options.records
 @options.jobs
-@options.quiet
+@options.of_records
 def compare(
+    where: RecordOptions,
     base: str,
     candidate: str,
     measure: str | None,
     top: int,
     force: bool,
     output: str | None,
-    name: str | None,
     form: str | None,
-    runs_dir: str,
-    records: str | None,
     jobs: int | None,
 ) -> None:
     """Show what changed from BASE to CANDIDATE: figures, queries and slices.
@@ -207,16 +191,7 @@ def compare(
     if output is not None and not output.lower().endswith(".html"):
         raise click.UsageError(f"--output: {output}: a comparison is written as a page; let the name end in .html")
     comparison = rankledger.compare(
-        base,
-        candidate,
-        measure=measure,
-        top=top,
-        force=force,
-        details=output is not None,
-        name=name,
-        runs_dir=runs_dir,
-        records=records,
-        jobs=jobs,
+        base, candidate, measure=measure, top=top, force=force, details=output is not None, **where.arguments, jobs=jobs
     )
     if output is not None:
         from rankledger.pipeline.report.html.comparisons import comparison_html
@@ -227,24 +202,14 @@ def compare(
 
 
 @click.command(short_help="Show a figure night by night, and where it changed.")
-@options.name
 @click.option("--measure", help="Measure, such as ndcg@10; by default the lead measure.")
 @click.option("--model", help="Model; by default all.")
 @click.option("--dataset", help="Dataset, or * for the mean of all; by default each.")
 @click.option("--last", type=click.IntRange(1), default=30, show_default=True, help="Number of nights to show.")
 @options.form
-@options.runs_dir
-@options.records
-@options.quiet
+@options.of_records
 def history(
-    name: str | None,
-    measure: str | None,
-    model: str | None,
-    dataset: str | None,
-    last: int,
-    form: str | None,
-    runs_dir: str,
-    records: str | None,
+    where: RecordOptions, measure: str | None, model: str | None, dataset: str | None, last: int, form: str | None
 ) -> None:
     """Show a figure night by night, with its intervals.
 
@@ -258,9 +223,7 @@ def history(
     """
     from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
 
-    figures = rankledger.history(
-        name, measure=measure, model=model, dataset=dataset, runs_dir=runs_dir, records=records
-    )
+    figures = rankledger.history(measure=measure, model=model, dataset=dataset, **where.arguments)
     terminal.print_result(
         figures,
         form,
@@ -281,7 +244,6 @@ def history(
 )
 @options.file("--output", help="File to write; by default stdout.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
-@options.name
 @click.option("--measure", "measures", multiple=True, metavar="MEASURE", help="Measure to show; may be repeated.")
 @click.option(
     "--last", type=click.IntRange(1), default=30, show_default=True, help="Number of nights of history to show."
@@ -300,16 +262,14 @@ def history(
     show_default=True,
     help="LaTeX: scale wider tables down to this.",
 )
-@options.runs_dir
-@options.records
 @options.tracking_uri
-@options.quiet
+@options.of_records
 def report(
+    where: RecordOptions,
     references: tuple[str, ...],
     form: Form | None,
     output: str | None,
     open_page: bool,
-    name: str | None,
     measures: tuple[str, ...],
     last: int,
     intervals: bool,
@@ -318,8 +278,6 @@ def report(
     caption: str,
     headers: tuple[tuple[str, str], ...],
     fit: Fit,
-    runs_dir: str,
-    records: str | None,
     tracking_uri: str | None,
 ) -> None:
     """Write one report of one or several evaluations, with their history; by default of the last one.
@@ -333,7 +291,7 @@ def report(
         rankledger report --name quickstart --open
         rankledger report last --name quickstart --output report.html
     """
-    file = str(Path(runs_dir) / "report.html") if open_page and output is None else output
+    file = str(Path(where.runs_dir) / "report.html") if open_page and output is None else output
     chosen = _chosen(form, file)
     if open_page and chosen != "html":
         raise click.UsageError("--open needs an HTML page; remove --format or set it to html")
@@ -341,13 +299,11 @@ def report(
     text = rankledger.report(
         *references,
         form=chosen,
-        name=name,
         measures=measures,
         last=last,
         style=None if style == TableStyle() else style,
         output=file,
-        runs_dir=runs_dir,
-        records=records,
+        **where.arguments,
         tracking_uri=tracking_uri,
     )
     _write(text, file)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EvaluationOptions",
+    "RecordOptions",
     "allow_env",
     "as_json",
     "date",
@@ -26,6 +27,7 @@ __all__ = [
     "jobs",
     "name",
     "no_tracking",
+    "of_records",
     "overrides",
     "quiet",
     "records",
@@ -125,6 +127,19 @@ class EvaluationOptions(NamedTuple):
         return {name: getattr(self, name) for name in names} | {"tracking": not self.no_tracking, "command": command}
 
 
+class RecordOptions(NamedTuple):
+    """The options of a command that looks at records: which evaluation's, and where they are."""
+
+    name: str | None
+    runs_dir: str
+    records: str | None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What a function of the package takes of them."""
+        return self._asdict()
+
+
 _OF_AN_EVALUATION = (
     overrides,
     seed,
@@ -160,5 +175,17 @@ def evaluation(command: Callable[..., None]) -> Callable[..., None]:
         command(shared._replace(overrides=(*shared.overrides, *seed)), **values)
 
     for option in reversed(_OF_AN_EVALUATION):
+        option(with_options)
+    return with_options
+
+
+def of_records(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of one that looks at records, as one object in its first argument, and `--quiet`."""
+
+    @functools.wraps(command)
+    def with_options(**values: object) -> None:
+        command(RecordOptions(**{name: values.pop(name) for name in RecordOptions._fields}), **values)  # type: ignore[arg-type]
+
+    for option in (quiet, records, runs_dir, name):
         option(with_options)
     return with_options

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 import rankledger
 from rankledger.pipeline.cli import options, terminal
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.cli.options import RecordOptions
 
 __all__ = ["explain", "find", "measures", "plan", "validate"]
 
@@ -27,7 +31,6 @@ __all__ = ["explain", "find", "measures", "plan", "validate"]
 @click.option("--measure", help="Measure, such as ndcg@10, in a suite or not; by default the lead measure.")
 @click.option("--dataset", help="Dataset; needed if several judge the query.")
 @click.option("--replicate", help="Replicate; needed if the model has several.")
-@options.name
 @click.option("--under", metavar="PROFILE", help="Show the score under another profile too, and what differs.")
 @click.option(
     "--inputs",
@@ -36,24 +39,20 @@ __all__ = ["explain", "find", "measures", "plan", "validate"]
     help="Folder that the inputs of a record moved to; found by size and hash.",
 )
 @options.form
-@options.runs_dir
-@options.records
 @options.overrides
 @options.date
-@options.quiet
+@options.of_records
 def explain(
+    where: RecordOptions,
     source: str,
     models: tuple[str, ...],
     query: str | None,
     measure: str | None,
     dataset: str | None,
     replicate: str | None,
-    name: str | None,
     under: str | None,
     inputs: str | None,
     form: str | None,
-    runs_dir: str,
-    records: str | None,
     overrides: tuple[str, ...],
     date: str | None,
 ) -> None:
@@ -85,10 +84,8 @@ def explain(
         dataset=dataset,
         replicate=replicate,
         under=under,
-        name=name,
         inputs=inputs,
-        runs_dir=runs_dir,
-        records=records,
+        **where.arguments,
         overrides=overrides,
         date=date,
     )
@@ -125,12 +122,10 @@ class _Margin(click.types.FloatParamType):
 @click.option("--slices", is_flag=True, help="Plan for every slice, too.")
 @options.file("--csv", "csv_file", help="Write the power curves as CSV.")
 @options.file("--html", "html_file", help="Write the plan as a page, with charts of the power.")
-@options.name
 @options.form
-@options.runs_dir
-@options.records
-@options.quiet
+@options.of_records
 def plan(
+    where: RecordOptions,
     record: str,
     margin: float,
     measure: str | None,
@@ -140,10 +135,7 @@ def plan(
     slices: bool,
     csv_file: str | None,
     html_file: str | None,
-    name: str | None,
     form: str | None,
-    runs_dir: str,
-    records: str | None,
 ) -> None:
     """Show how many queries a gate needs to pass a model, by the paired differences of RECORD.
 
@@ -168,9 +160,7 @@ def plan(
         change=change,
         power=power,
         slices=slices,
-        name=name,
-        runs_dir=runs_dir,
-        records=records,
+        **where.arguments,
     )
     if csv_file is not None:
         write_curve(found, csv_file)
