@@ -120,8 +120,8 @@ def baseline_scores(
         reason = f"{model!r} was not evaluated on {dataset.name!r} {record.manifest.where}"
         return BaselineScores(None, dict.fromkeys(measures, reason))
     recorded, differing = recorded_scores(record, model, dataset, measures, current)
-    anew, reasons = _scored_anew(record, model, dataset, differing, current)
-    parts = [scores for scores in (recorded, anew) if scores is not None and scores.measures]
+    rescored_now, reasons = _rescored_on_current(record, model, dataset, differing, current)
+    parts = [scores for scores in (recorded, rescored_now) if scores is not None and scores.measures]
     return BaselineScores(_together(parts) if parts else None, reasons)
 
 
@@ -187,7 +187,7 @@ def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
     )
 
 
-def _scored_anew(
+def _rescored_on_current(
     record: Record, model: str, dataset: PlannedDataset, differing: Mapping[Measure, str], current: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The scores of what the output cache has of the output; and, by measure, why there is none."""

@@ -217,10 +217,10 @@ def with_own_targets(opened: Opened, workspace: Workspace, *, tracking: bool) ->
         allowed = _local(opened, workspace, advice)
     loaded = replace(opened.loaded, config=config.model_copy(update={"tracking": allowed}))
     planned = opened.planned
-    if planned.records is not None and not opened.is_typed(("records",)):
+    if planned.records is not None and not opened.is_overridden(("records",)):
         warning = _ignored(opened, "records", "--records")
         planned = replace(planned, records=None, warnings=(*planned.warnings, warning))
-    if planned.cache is not None and not opened.is_typed(("execution", "cache")):
+    if planned.cache is not None and not opened.is_overridden(("execution", "cache")):
         warning = _ignored(opened, "execution.cache", "--set")
         planned = replace(planned, cache=None, warnings=(*planned.warnings, warning))
     return replace(opened, loaded=loaded, planned=planned)
@@ -233,7 +233,7 @@ def _ignored(opened: Opened, key: str, option: str) -> str:
 def _local(opened: Opened, workspace: Workspace, advice: str, *, by_default: bool = True) -> Tracking:
     """The store of a record's config, which for somebody else's must be that of MLFLOW_TRACKING_URI or the default."""
     tracking = opened.loaded.config.tracking
-    if opened.is_own or (tracking.uri is not None and opened.is_typed(("tracking", "uri"))):
+    if opened.is_own or (tracking.uri is not None and opened.is_overridden(("tracking", "uri"))):
         return tracking
     is_chosen = bool(os.environ.get(_VARIABLE))
     theirs = None if tracking.uri is None else public_uri(_uri(tracking.uri, workspace)).rstrip("/")

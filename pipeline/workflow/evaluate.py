@@ -51,10 +51,10 @@ from rankledger.pipeline.workflow.workspace import (
     Backend,
     Opened,
     Workspace,
-    in_python,
     open_config,
     open_given,
     open_source,
+    with_python_advice,
     workers_of,
 )
 
@@ -125,7 +125,7 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace) -> _Computed
             record=opened.record,
         )
     if opened.is_in_memory:
-        inputs = replace(inputs, failures=tuple(map(in_python, inputs.failures)))
+        inputs = replace(inputs, failures=tuple(map(with_python_advice, inputs.failures)))
     check_comparison(config, planned, inputs, workers)
     with _timed("score", timings):
         results = _score(opened, inputs, workers)
@@ -156,7 +156,7 @@ def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ..
     results = score(inputs.joined, measures, profile, workers, clusters=clusters)
     if "ties" in config.sensitivity:
         results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
-    scores = {**{result.output: result for result in results}, **inputs.given}
+    scores = {**{result.output: result for result in results}, **inputs.external_scores}
     sharing = [name for name, model in opened.planned.models.items() if model.shared_seeds]
     return families([scores[key] for key in inputs.quality], sharing)
 
@@ -385,7 +385,7 @@ def evaluate_opened(
     tracking: bool,
     command: str,
     evaluation_id: str | None = None,
-    even_of_nothing: bool = False,
+    allow_empty: bool = False,
     recorded: bool = True,
     alerts: bool = False,
 ) -> Evaluation:
@@ -398,7 +398,7 @@ def evaluate_opened(
         tracking: whether to log to MLflow, where the config does not rule it out.
         command: what asked for it.
         evaluation_id: what the record is to be called; by default a new id.
-        even_of_nothing: whether there is to be a record if no model output was evaluated.
+        allow_empty: whether there is to be a record if no model output was evaluated.
         recorded: whether there is to be one at all; without, nothing is written.
         alerts: whether a change of state is to be sent, which the record says.
 
@@ -416,7 +416,7 @@ def evaluate_opened(
         evaluation = _evaluation(workspace.records.folder / evaluation_id, computed)
         if opened.is_in_memory or not recorded:
             evaluation = replace(evaluation, _session=_Session(computed, command))
-        if not (recorded and (computed.results or even_of_nothing)):
+        if not (recorded and (computed.results or allow_empty)):
             return replace(evaluation, record=None)
         wish = tracked and TrackingWish(wanted=True, from_environment=is_from_environment(tracked))
         manifest = computed.manifest(evaluation_id, workspace, command, tracking=wish or NOT_TRACKED, alerts=alerts)

@@ -202,7 +202,7 @@ class Inputs:
     Attributes:
         datasets: by name.
         joined: the joins, by output.
-        given: the external scores, likewise.
+        external_scores: likewise.
         files: the files of each output, likewise.
         quality: what was found in each output, likewise.
         failures: why the other outputs could not be read.
@@ -213,7 +213,7 @@ class Inputs:
 
     datasets: Mapping[str, DatasetInput | ExternalDataset]
     joined: Mapping[OutputKey, Joined]
-    given: Mapping[OutputKey, Scores]
+    external_scores: Mapping[OutputKey, Scores]
     files: Mapping[OutputKey, tuple[InputFile, ...]]
     quality: Mapping[OutputKey, Quality]
     failures: tuple[Failure, ...]
@@ -330,7 +330,9 @@ def read_inputs(
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
         joined={key: output.joined for key, output in joined.items()},
-        given={key: output.scores for key, output in evaluated.items() if isinstance(output, _ExternalScores)},
+        external_scores={
+            key: output.scores for key, output in evaluated.items() if isinstance(output, _ExternalScores)
+        },
         files={key: output.files for key, output in evaluated.items()},
         quality={key: output.quality for key, output in evaluated.items()},
         failures=tuple(output for output in inputs.values() if isinstance(output, Failure)),

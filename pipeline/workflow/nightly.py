@@ -221,7 +221,7 @@ def nightly(
             tracking=tracking,
             command=shlex.join(map(without_credentials, command)) or f"rankledger.pipeline.nightly({str(config)!r})",
             evaluation_id=evaluation_id,
-            even_of_nothing=True,  # of a night in which everything failed history knows, and gates count it
+            allow_empty=True,  # of a night in which everything failed history knows, and gates count it
             alerts=bool(loaded.config.notify),
         )
         return _alerted(evaluation, loaded, workspace)

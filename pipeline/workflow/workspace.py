@@ -40,7 +40,6 @@ __all__ = [
     "Backend",
     "Opened",
     "Workspace",
-    "in_python",
     "open_config",
     "open_given",
     "open_record",
@@ -48,6 +47,7 @@ __all__ = [
     "recorded_output",
     "refuse_foreign_inputs",
     "refuse_other_inputs",
+    "with_python_advice",
     "workers_of",
 ]
 
@@ -133,7 +133,7 @@ class Opened:
         """
         return self.config.parent if self.is_own else Path()
 
-    def is_typed(self, key: KeyPath) -> bool:
+    def is_overridden(self, key: KeyPath) -> bool:
         """Whether the user set the value of a key for this command, with `--set`."""
         return self.loaded.document.origin(key).line is None
 
@@ -260,13 +260,13 @@ def refuse_foreign_inputs(opened: Opened) -> None:
     for key, path in paths_of(opened.loaded.document.data):
         named = opened.loaded.document.value((*key[:-1], "format")) if key[-1:] == ("path",) else None
         name = str(named) if named else format_of(suffixes(path)[0])  # no package is imported for it
-        if name not in FORMATS and not opened.is_typed(key):
+        if name not in FORMATS and not opened.is_overridden(key):
             raise InputError(
                 f"{opened.config}: {dotted(key)}: {without_credentials(path)} has the format {name!r} of an installed "
                 "package, and the record was not made by you on this machine; if you trust it, evaluate its "
                 "config.yaml instead"
             )
-        if is_url(path) and not opened.is_typed(key) and (urlsplit(path).scheme not in _PUBLIC or "?" in path):
+        if is_url(path) and not opened.is_overridden(key) and (urlsplit(path).scheme not in _PUBLIC or "?" in path):
             raise InputError(
                 f"{opened.config}: {dotted(key)}: {without_credentials(path)} names a server, and the record was "
                 "not made by you on this machine; if you trust it, evaluate its config.yaml instead"
@@ -389,7 +389,7 @@ def open_given(
     return Opened(Path(), loaded, _with(plan(loaded), held), None)
 
 
-def in_python(failure: Failure) -> Failure:
+def with_python_advice(failure: Failure) -> Failure:
     """The failure with the advice that a call can follow, in the place of that for a config."""
     from rankledger.pipeline.data.dataset import ALLOW_NO_OVERLAP
 
