@@ -61,54 +61,48 @@ from rankledger.pipeline.workflow.workspace import (
 if TYPE_CHECKING:
     pass
 
-__all__ = ["compute", "evaluate", "evaluate_opened", "validate"]
+__all__ = ["Computed", "compute", "evaluate", "evaluate_opened", "validate"]
 
 _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
 
 
 @dataclass(frozen=True, eq=False)
-class _Computed:
-    """What came of a config: what was read, the scores in the order of the plan, what is said of them, the seconds."""
+class Computed:
+    """What came of a config: what was read, the scores in the order of the plan, what is said of them, the seconds.
+
+    It is the `Session` of an evaluation that is not recorded, or is of data in memory.
+    """
 
     opened: Opened
+    command: str
     started: datetime
     inputs: Inputs
     results: tuple[Scores, ...]
     inferred: Analysis
     timings: dict[str, float]
 
-    def manifest(
-        self,
-        evaluation_id: str,
-        workspace: Workspace,
-        command: str,
-        *,
-        tracking: TrackingWish = NOT_TRACKED,
-        alerts: bool = False,
-    ) -> Description:
-        """What the record says of it beside figures, before it is written."""
-        judged, remote = self.inferred.tables.judged, workspace.records.remote
-        return build_manifest(
-            self.opened,
-            self.inputs,
-            evaluation_id=evaluation_id,
-            created=self.started,
-            command=command,
-            records=remote.url if remote else None,
-            tracking=tracking,
-            alerts=alerts,
-            baselines=judged.references if judged else {},
-            external_metrics=self.inferred.external_metrics,
-        )
+    def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
+        """The ranks of judged documents in a model's output on a dataset."""
+        return self.inputs.ranks(dataset, model)
+
+    @contextmanager
+    def written(self, evaluation: Evaluation) -> Iterator[Path]:
+        """A record of the evaluation in a temporary folder."""
+        with TemporaryDirectory(prefix="rankledger-") as folder:
+            workspace = Workspace.open(folder)
+            manifest = build_manifest(self, evaluation.evaluation_id, workspace)
+            rendered = _render_page(evaluation, self, manifest, workspace)
+            yield _write(self, rendered, manifest, workspace).path
 
 
-def compute(opened: Opened, workers: Workers, workspace: Workspace) -> _Computed:
+def compute(opened: Opened, workers: Workers, workspace: Workspace, command: str) -> Computed:
     """Read, score and resample everything; nothing is written but to the output cache.
 
     Args:
         opened: the config and what it comes to; of a record, inputs must be what they were.
         workers: share the work.
         workspace: where the output cache and earlier evaluations are.
+        command: what asked for it.
 
     Raises:
         InputError: judgments, queries or documents are wrong.
@@ -138,7 +132,7 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace) -> _Computed
         recall = score_recall(config, planned, inputs, workers)
     with _timed("resample", timings):
         inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
-    return _Computed(opened, started, inputs, results, inferred, timings)
+    return Computed(opened, command, started, inputs, results, inferred, timings)
 
 
 @contextmanager
@@ -173,7 +167,7 @@ class _RenderedPage:
 
 @stage("Writing the record")
 def _write(
-    computed: _Computed,
+    computed: Computed,
     rendered: _RenderedPage,
     manifest: Description,
     workspace: Workspace,
@@ -204,7 +198,7 @@ class _ChangesPage:
         error: the bug why there is none, which costs no figure.
     """
 
-    computed: _Computed
+    computed: Computed
     workspace: Workspace
     warning: str = ""
     error: Exception | None = None
@@ -233,7 +227,7 @@ class _ChangesPage:
 
 @stage("Drawing the page")
 def _render_page(
-    evaluation: Evaluation, computed: _Computed, manifest: Description, workspace: Workspace
+    evaluation: Evaluation, computed: Computed, manifest: Description, workspace: Workspace
 ) -> _RenderedPage:
     """The page, and the queries that changed most; an error is kept until the record is safe."""
     try:
@@ -411,15 +405,15 @@ def evaluate_opened(
         clear_left_behind(workspace.records, workspace.runs_dir)
     tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
     with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
-        computed = compute(opened, workers, workspace)
+        computed = compute(opened, workers, workspace, command)
         evaluation_id = evaluation_id or new_evaluation_id(config.name, computed.started)
         evaluation = _evaluation(workspace.records.folder / evaluation_id, computed)
         if opened.is_in_memory or not recorded:
-            evaluation = replace(evaluation, _session=_Session(computed, command))
+            evaluation = replace(evaluation, _session=computed)
         if not (recorded and (computed.results or allow_empty)):
             return replace(evaluation, record=None)
         wish = tracked and TrackingWish(wanted=True, from_environment=is_from_environment(tracked))
-        manifest = computed.manifest(evaluation_id, workspace, command, tracking=wish or NOT_TRACKED, alerts=alerts)
+        manifest = build_manifest(computed, evaluation_id, workspace, tracking=wish or NOT_TRACKED, alerts=alerts)
         rendered = _render_page(evaluation, computed, manifest, workspace) if config.report else _RenderedPage()
         changes = _ChangesPage(computed, workspace)
         is_night = config.report and manifest.date is not None and opened.record is None
@@ -431,32 +425,6 @@ def evaluate_opened(
             if error is not None:
                 raise error
         return delivered
-
-
-@dataclass(frozen=True, eq=False)
-class _Session:
-    """What is known of an evaluation that was not recorded, or is of data in memory: see `Session`."""
-
-    computed: _Computed
-    command: str
-
-    @property
-    def opened(self) -> Opened:
-        """What was evaluated, with its inputs."""
-        return self.computed.opened
-
-    def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
-        """The ranks of judged documents in a model's output on a dataset."""
-        return self.computed.inputs.ranks(dataset, model)
-
-    @contextmanager
-    def written(self, evaluation: Evaluation) -> Iterator[Path]:
-        """A record of the evaluation in a temporary folder."""
-        with TemporaryDirectory(prefix="rankledger-") as folder:
-            workspace = Workspace.open(folder)
-            manifest = self.computed.manifest(evaluation.evaluation_id, workspace, self.command)
-            rendered = _render_page(evaluation, self.computed, manifest, workspace)
-            yield _write(self.computed, rendered, manifest, workspace).path
 
 
 def validate(
@@ -506,7 +474,7 @@ def _failing_metrics(planned: Plan) -> Iterator[tuple[KeyPath, str]]:
     yield from failing.items()
 
 
-def _evaluation(path: Path, computed: _Computed) -> Evaluation:
+def _evaluation(path: Path, computed: Computed) -> Evaluation:
     opened, inputs, tables = computed.opened, computed.inputs, computed.inferred.tables
     planned = opened.planned
     return Evaluation(

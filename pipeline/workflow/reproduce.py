@@ -30,6 +30,7 @@ from rankledger.pipeline.types.manifest import Description, Environment
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import ChangedInput, MovedFigure, Reproduction
 from rankledger.pipeline.workflow.evaluate import compute
+from rankledger.pipeline.workflow.manifest import build_manifest
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.references import record_of
 from rankledger.pipeline.workflow.workspace import (
@@ -214,10 +215,10 @@ def _evaluated(
     """What comes of evaluating again, written to the runs folder, None if nothing does; and what fails only now."""
     workspace = Workspace.open(runs_dir)
     try:
-        computed = compute(opened, workers, workspace)
+        computed = compute(opened, workers, workspace, "rankledger reproduce")
     except InputError as error:
         return None, error.lines
-    manifest = computed.manifest(recorded.evaluation_id, workspace, "rankledger reproduce")
+    manifest = build_manifest(computed, recorded.evaluation_id, workspace)
     written = write_record(
         runs_dir / "records", manifest=manifest, config="", results=computed.results, tables=computed.inferred.tables
     )
