@@ -232,8 +232,7 @@ def _render_page(
     """The page, and the queries that changed most; an error is kept until the record is safe."""
     try:
         with _timed("report", computed.timings):
-            curves = computed.inferred.tables.curves
-            page, query_changes = new_page(evaluation, manifest, computed.opened, computed.inputs, curves, workspace)
+            page, query_changes = new_page(evaluation, manifest, computed, workspace)
             return _RenderedPage(html(page), query_changes, page.details)
     except Exception as error:
         error.add_note(f"the record is complete but for its page: {evaluation.record}")

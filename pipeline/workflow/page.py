@@ -35,10 +35,11 @@ from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.history import known_history
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import source_of
-from rankledger.pipeline.workflow.workspace import Opened, Workspace, refuse_foreign_inputs
+from rankledger.pipeline.workflow.workspace import Workspace, refuse_foreign_inputs
 
 if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import RecordedDataset
+    from rankledger.pipeline.workflow.evaluate import Computed
 
 __all__ = ["ShownDataset", "ShownOutput", "new_page", "page_of", "query_details", "recorded_output_of"]
 
@@ -78,29 +79,22 @@ def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) 
 
 
 def new_page(
-    evaluation: Evaluation,
-    manifest: Description,
-    opened: Opened,
-    inputs: Inputs,
-    curves: Sequence[CurvePoint],
-    workspace: Workspace,
+    evaluation: Evaluation, manifest: Description, computed: Computed, workspace: Workspace
 ) -> tuple[Page, tuple[QueryChange, ...]]:
     """The page of an evaluation that has no record yet; and the queries on it that changed most.
 
     Args:
         evaluation: its figures, and the scores of its queries.
         manifest: what the manifest says of it; what differs each time is not shown.
-        opened: says where the inputs are.
-        inputs: everything that was read.
-        curves: the points of its curves.
+        computed: what it was made of.
         workspace: where other records are.
     """
     scored = {(scores.dataset, scores.model): scores for scores in evaluation.results}
     pager = _Pager(evaluation, manifest, partial(_column, scored), workspace)
     shown = pager.chosen()
-    query_changes = tuple(_largest_changes(shown, inputs))
-    details = fitting_details(_details(shown, query_changes, opened, inputs))
-    return pager.page(shown, curves, query_changes, details), query_changes
+    query_changes = tuple(_largest_changes(shown, computed.inputs))
+    details = fitting_details(_details(shown, query_changes, computed))
+    return pager.page(shown, computed.inferred.tables.curves, query_changes, details), query_changes
 
 
 def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
@@ -274,9 +268,10 @@ def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[Que
 
 
 def _details(
-    shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], opened: Opened, inputs: Inputs
+    shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], computed: Computed
 ) -> Iterator[QueryDetail]:
     """What is known of the queries that changed most, dataset by dataset."""
+    opened, inputs = computed.opened, computed.inputs
     conventions = opened.loaded.config.conventions.resolved.conventions
     recorded = cache(_recorded_dataset)
     for planned in opened.planned.datasets:
@@ -295,32 +290,29 @@ def _details(
             moved = [own.query_id for own in changes if (own.model, own.baseline) == names]
             if moved and dataset.read is not None:
                 outputs = (
-                    _current_output(planned.name, names[0], opened, inputs),
-                    _baseline_output(scores, record, opened, inputs, recorded),
+                    _current_output(planned.name, names[0], computed),
+                    _baseline_output(scores, record, computed, recorded),
                 )
                 wanted += [(output, moved) for output in outputs if output is not None]
         query_ids = dict.fromkeys(own.query_id for own in changes)
         yield from query_details(dataset, [*query_ids], wanted)
 
 
-def _current_output(dataset: str, model: str, opened: Opened, inputs: Inputs) -> ShownOutput | None:
+def _current_output(dataset: str, model: str, computed: Computed) -> ShownOutput | None:
     """A model's output; None if it has several, or none that was read."""
-    task = next((own for own in opened.planned.tasks if own.key == (dataset, model)), None)
+    inputs = computed.inputs
+    task = next((own for own in computed.opened.planned.tasks if own.key == (dataset, model)), None)
     if task is None or task.key not in inputs.joined:
         return None
     return ShownOutput(model, source_of(task.output), inputs.files[task.key], partial(inputs.ranks, dataset, model))
 
 
 def _baseline_output(
-    scores: PairedScores,
-    record: Record | None,
-    opened: Opened,
-    inputs: Inputs,
-    recorded: Callable[[Path, str], RecordedDataset],
+    scores: PairedScores, record: Record | None, computed: Computed, recorded: Callable[[Path, str], RecordedDataset]
 ) -> ShownOutput | None:
     """The output that a model was compared with, of this evaluation or of another record."""
     if record is None:
-        return _current_output(scores.dataset, scores.baseline_model, opened, inputs)
+        return _current_output(scores.dataset, scores.baseline_model, computed)
     with suppress(InputError, OSError):
         return recorded_output_of(recorded(record.path, scores.dataset), scores.baseline_model, scores.baseline)
     return None
