@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rankledger.metrics.metric import Metric
-from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.config.plan_metrics import installed_metrics, load_metrics
-from rankledger.pipeline.config.planned import Planning
-from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.data.formats import FORMATS, installed_format, installed_formats
 from rankledger.pipeline.data.formats.common import Format
-from rankledger.pipeline.report import explanation
+
+if TYPE_CHECKING:
+    from rankledger.metrics.metric import Metric
 
 __all__ = ["formats", "measures"]
 
@@ -52,6 +50,9 @@ def measures(name: str | None = None, *, own: bool = False, config: str | Path |
     Raises:
         InputError: there is no such metric, or the config is wrong, or one of its metrics cannot be used.
     """
+    from rankledger.metrics.registry import METRICS  # here and below, because formats need no metrics
+    from rankledger.pipeline.report import explanation
+
     found, broken = _own(config) if own or config or name not in METRICS else ({}, [])
     if name is not None:
         return explanation.measures(name, found)
@@ -64,6 +65,11 @@ def measures(name: str | None = None, *, own: bool = False, config: str | Path |
 
 def _own(config: str | Path | None) -> tuple[dict[str, Metric], list[str]]:
     """The metrics of one's own, and a line for each installed one that cannot be used."""
+    from rankledger.metrics.metric import Metric
+    from rankledger.pipeline.config.plan_metrics import installed_metrics, load_metrics
+    from rankledger.pipeline.config.planned import Planning
+    from rankledger.pipeline.config.schema import load
+
     found: dict[str, Metric] = {}
     broken = []
     for name, metric in installed_metrics():

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from rankledger.pipeline.config.paths import parse_reference
 from rankledger.pipeline.config.schema import Tracking, load
-from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.record.folder import config_of
 from rankledger.pipeline.record.lookup import ACCEPTED, damage, failures_of, read_accepted, write_accepted
 from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt, receipt_names
@@ -30,7 +29,6 @@ from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import PrunedRecord, PruneResult
 from rankledger.pipeline.workflow.deliver import Stores, open_existing_store, open_for_reading, tracking_of
-from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.promote import outputs_digest
 from rankledger.pipeline.workflow.references import record_of
 from rankledger.pipeline.workflow.workspace import Workspace, open_config
@@ -344,6 +342,9 @@ def tag_outputs(
         InputError: the config is wrong, it has no such model or does not promote it, an output is missing, or MLflow
             cannot be reached or has no such version.
     """
+    from rankledger.pipeline.data.dataset import describe
+    from rankledger.pipeline.workflow.outputs import source_of
+
     opened = open_config(config, overrides=overrides, date=date)
     planned = opened.planned
     described = planned.models.get(model)
