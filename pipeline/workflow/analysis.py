@@ -253,15 +253,15 @@ def _of(dataset: str, results: Sequence[Scores]) -> list[Scores]:
     return [result for result in results if result.dataset == dataset]
 
 
-def score_recall(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
+def score_recall(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
     """The scores that curves of precision by recall are made of; none if no page is to show them.
 
     Args:
-        config: the config.
-        planned: what it comes to; curves are of rankings.
+        opened: the config and what it comes to; curves are of rankings.
         inputs: everything that was read.
         workers: run the scoring.
     """
+    config, planned = opened.loaded.config, opened.planned
     if not config.report:
         return ()
     profile = config.conventions.resolved
@@ -285,14 +285,14 @@ def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:
         yield CurvePoint(scores.dataset, scores.model, "judged", float(rank), share, None, None, n_queries)
 
 
-def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> None:
+def check_comparison(opened: Opened, inputs: Inputs, workers: Workers) -> None:
     """Refuse, before anything is scored, what no comparison could come of.
 
     Raises:
         InputError: the permutations are too few for the correction over that many tests, or clusters are too unlike
             for the test t.
     """
-    comparison = planned.comparison
+    config, comparison = opened.loaded.config, opened.planned.comparison
     if comparison is None:
         return
     test = _test_of(config, comparison, workers)

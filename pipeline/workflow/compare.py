@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +36,15 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, Comparison, Scores
+from rankledger.pipeline.types.results import ALL, Comparison, Record, Scores
 from rankledger.pipeline.types.views import PairedScores, QueryDetail, SliceChange
 from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
-from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.workflow.references import Pair, References, Sides, open_sides
-from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record, refuse_foreign_inputs
+from rankledger.pipeline.workflow.workspace import Workspace, open_record, refuse_foreign_inputs
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.workflow.evaluate import Computed
 
 __all__ = ["changes_since_last_night", "compare", "compare_sides"]
 
@@ -427,16 +428,13 @@ def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
             yield f"left out: {match.name} has {', '.join(alone)} on one side alone"
 
 
-def changes_since_last_night(
-    current: Opened, inputs: Inputs, workspace: Workspace, started: datetime
-) -> ComparisonReport | None:
+def changes_since_last_night(computed: Computed, record: Record, workspace: Workspace) -> ComparisonReport | None:
     """The comparison of an evaluation with the night before it, whose outputs have the same names or their old ones.
 
     Args:
-        current: the evaluation, with its record, which may still have a temporary name.
-        inputs: everything that was read for it.
+        computed: what came of the evaluation.
+        record: its record, which may still have a temporary name.
         workspace: where earlier records are.
-        started: when it began.
 
     Returns:
         None if no earlier night has one of its models.
@@ -445,7 +443,8 @@ def changes_since_last_night(
         InputError: the record of the night before cannot be read, or the two have nothing in common.
         OSError: the place of records cannot be reached.
     """
-    history = RecordHistory(workspace.records, current.loaded.config.name, started)
+    current = replace(computed.opened, record=record)
+    history = RecordHistory(workspace.records, record.manifest.name, computed.started)
     before = next(history.nights_before(current.planned.date), None)
     if before is None:
         return None
@@ -458,11 +457,10 @@ def changes_since_last_night(
     )
     if not pairs:
         return None
-    candidate_id = current.record.manifest.evaluation_id if current.record else ""
 
     def ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
-        is_current = kept.record.manifest.evaluation_id == candidate_id
-        known = inputs.ranks(kept.planned.name, model) if is_current else None
+        is_current = kept.record.manifest.evaluation_id == record.manifest.evaluation_id
+        known = computed.inputs.ranks(kept.planned.name, model) if is_current else None
         return known or retrieved_ranks(kept, model)
 
     known = {model for _, model in pairs}

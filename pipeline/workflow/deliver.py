@@ -100,24 +100,16 @@ def open_existing_store(tracking: Tracking, workspace: Workspace) -> TrackingSto
     return open_store(tracking, workspace)
 
 
-class Stores:
+class Stores(ExitStack):
     """The tracking stores of many records: each is opened once, and given up once it cannot be reached."""
 
     def __init__(self, opener: Callable[[Tracking, Workspace], TrackingStore], workspace: Workspace) -> None:
         """Know how a store is opened, and where the path of a local one starts."""
+        super().__init__()
         self._opener = opener
         self._workspace = workspace
-        self._opened = ExitStack()
         self._stores: dict[str | None, TrackingStore] = {}
         self._away: dict[str | None, str] = {}
-
-    def __enter__(self) -> Stores:
-        """Nothing is opened yet."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close what was opened."""
-        self._opened.close()
 
     @contextmanager
     def at(self, tracking: Tracking) -> Iterator[TrackingStore]:
@@ -130,7 +122,7 @@ class Stores:
         if tracking.uri in self._away:
             raise TrackingError(self._away[tracking.uri])
         if tracking.uri not in self._stores:
-            self._stores[tracking.uri] = self._opened.enter_context(self._opener(tracking, self._workspace))
+            self._stores[tracking.uri] = self.enter_context(self._opener(tracking, self._workspace))
         try:
             yield self._stores[tracking.uri]
         except TrackingError as error:

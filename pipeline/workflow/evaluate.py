@@ -120,7 +120,7 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, command: str
         )
     if opened.is_in_memory:
         inputs = replace(inputs, failures=tuple(map(with_python_advice, inputs.failures)))
-    check_comparison(config, planned, inputs, workers)
+    check_comparison(opened, inputs, workers)
     with _timed("score", timings):
         results = _score(opened, inputs, workers)
         failed = [  # measures of the user's own have no figures if they fail, and all others have theirs
@@ -129,7 +129,7 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, command: str
             for measure, reason in result.failed.items()
         ]
         inputs = replace(inputs, warnings=(*inputs.warnings, *failed))
-        recall = score_recall(config, planned, inputs, workers)
+        recall = score_recall(opened, inputs, workers)
     with _timed("resample", timings):
         inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
     return Computed(opened, command, started, inputs, results, inferred, timings)
@@ -209,13 +209,8 @@ class _ChangesPage:
         from rankledger.pipeline.report.html.comparisons import comparison_html
         from rankledger.pipeline.workflow.compare import changes_since_last_night
 
-        current, inputs, started = (
-            replace(self.computed.opened, record=record),
-            self.computed.inputs,
-            self.computed.started,
-        )
         try:
-            found = changes_since_last_night(current, inputs, self.workspace, started)
+            found = changes_since_last_night(self.computed, record, self.workspace)
             return None if found is None else comparison_html(found, in_record=True)
         except (InputError, OSError) as error:
             self.warning = f"not compared with the night before: {error}"
@@ -439,7 +434,7 @@ def validate(
         loaded.document.refuse([*_failing_metrics(planned)])
     workers = workers_of(loaded.config, jobs, None)
     inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
-    check_comparison(loaded.config, planned, inputs, workers)
+    check_comparison(opened, inputs, workers)
     unlisted = unlisted_replicates(loaded) if ("nightly",) in loaded.document.origins else []
     hints = (loaded.document.finding(*found) for found in (*unlisted, *unpaired_gates(loaded, planned)))
     false_alarms = ""
