@@ -90,7 +90,11 @@ def score(
             figures={m: figures[dataset, model, m][0] for m in of_set[dataset]},
             figure_errors={m: figures[dataset, model, m][1] for m in of_set[dataset]},
             missing=task.missing,
-            moments=_moments(task, per_query[dataset]),
+            moments={
+                m: m.moments(_rated(task), **m.arguments(task.max_grade))
+                for m in per_query[dataset]
+                if m.moments is not None
+            },
             replicate="" if isinstance(model, str) else model.name,
             failed=values[dataset, model][1],
         )
@@ -220,11 +224,6 @@ def _rated(task: Joined) -> list[RatingsBlock]:
     return [block for block in task.blocks if isinstance(block, RatingsBlock)]
 
 
-def _moments(task: Joined, measures: Sequence[Measure]) -> dict[Measure, Floats]:
-    """(S, Q) of each pooled measure whose figure is made of such."""
-    return {m: m.moments(_rated(task), **m.arguments(task.max_grade)) for m in measures if m.moments is not None}
-
-
 def _figures(
     joined: Mapping[OutputKey, Joined],
     measures: Mapping[str, Sequence[Measure]],
@@ -348,16 +347,12 @@ def bound_ties(
         result, task, span, number = places[place]
         block = task.blocks[number]
         assert isinstance(block, JudgedBlock), "what has ties is ranked"
-        stream = [seed, _entropy(result.dataset), number]
+        name = int.from_bytes(hashlib.sha256(result.dataset.encode()).digest()[:16], "big")
         measures = tuple(result.measures[row] for row in _rows(result))
-        return measures, result.values[_rows(result), span], block, profile, task.max_grade, stream
+        return measures, result.values[_rows(result), span], block, profile, task.max_grade, [seed, name, number]
 
     found = iter(workers.run("Reordering ties", _bound_block, OnDemand(call, len(places)), unit="blocks"))
     return tuple(_with_bounds(result, joined[result.output], found) for result in results)
-
-
-def _entropy(dataset: str) -> int:
-    return int.from_bytes(hashlib.sha256(dataset.encode()).digest()[:16], "big")
 
 
 def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, int]]:

@@ -94,7 +94,9 @@ def _value(kind: Literal["sum", "mean"], metric: str) -> _Entry:
 
 def _cut(metric: str, usual: str = "5,10,15,20,30,100,200,500,1000") -> _Entry:
     def entry(name: str, written: str, new: _New) -> list[TrecLine]:
-        cutoffs = _distinct(_whole_numbers(written or usual))
+        _numbers(written or usual)
+        texts = (written or usual).split(",")  # as C's atol has them: 23.4 is 23, and 1e2 is 1
+        cutoffs = _distinct([int(float(re.split("[eE]", text)[0])) for text in texts])
         return [TrecLine(f"{name}_{k}", "mean", (new(metric, k),)) for k in cutoffs]
 
     return entry
@@ -164,10 +166,6 @@ def _with_persistence(metric: str, **given: float) -> _Entry:
     return entry
 
 
-def _num_rel(name: str, _written: str, new: _New) -> list[TrecLine]:
-    return [TrecLine(name, "sum", (new("num_rel"),), of_all=new("num_rel", rel=1))]
-
-
 def _relstring(name: str, written: str, _new: _New) -> list[TrecLine]:
     length = int(_numbers(written)[0]) if written else 10
     return [TrecLine(_named(name, written), "relevance", length=max(length, 0))]
@@ -215,7 +213,7 @@ _TABLE: Mapping[str, _Entry] = {
     "runid": _fixed("tag"),
     "num_q": _fixed("queries"),
     "num_ret": _value("sum", "num_ret"),
-    "num_rel": _num_rel,
+    "num_rel": lambda name, _written, new: [TrecLine(name, "sum", (new("num_rel"),), of_all=new("num_rel", rel=1))],
     "num_rel_ret": _value("sum", "tp"),
     "map": _value("mean", "ap"),
     "gm_map": _value("mean", "gmap"),
@@ -330,12 +328,6 @@ def _numbers(written: str) -> list[float]:
     return [float(text) for text in texts]
 
 
-def _whole_numbers(written: str) -> list[int]:
-    """As C's atol has them: 23.4 is 23, and 1e2 is 1."""
-    _numbers(written)
-    return [int(float(re.split("[eE]", text)[0])) for text in written.split(",")]
-
-
 def _distinct(numbers: Sequence[_Real]) -> list[_Real]:
     """The numbers in their order, for that is how they are printed."""
     if len(set(numbers)) < len(numbers):
@@ -383,8 +375,10 @@ class Printout:
         return values if self.shows_missing or line.kind == "sum" else np.where(self.scores.missing, 0.0, values)
 
     def _added(self, line: TrecLine) -> Floats:
-        """(Q,): what each query adds to the sum of all."""
-        added = _summands(line.aggregation, self._values(line))
+        """(Q,): what each query adds to the sum that is divided by the number of queries; undefined counts as 0."""
+        values = self._values(line)
+        added, _ = contributions(line.aggregation, values, np.ones(len(values)), undefined_is_zero=True)
+        added = added + 0.0  # -0.0 + 0.0 is 0.0, and C would print the sign
         if self.z_scores is None:
             return added
         known = (self.z_scores.get((query_id, line.name)) for query_id in self.scores.query_ids)
@@ -416,7 +410,9 @@ class Printout:
             else self._added(line)[shown].tolist()
             for line in lines
         ]
-        template = "".join(f"{self._head(line)}\t\0\t{self._format(line)}\n" for line in lines)
+        kinds = ["mean" if self.z_scores is not None and line.kind == "sum" else line.kind for line in lines]
+        pairs = zip(lines, kinds, strict=True)
+        template = "".join(f"{self._head(line)}\t\0\t{_FORMATS[kind]}\n" for line, kind in pairs)
         for query_id, *values in zip(self.scores.query_ids[shown], *columns, strict=True):
             yield template.replace("\0", query_id.replace("%", "%%")) % tuple(values)
 
@@ -436,9 +432,6 @@ class Printout:
     def _head(self, line: TrecLine) -> str:
         is_value = line.kind not in ("tag", "relevance")
         return f"{'Z' if self.z_scores is not None and is_value else ''}{line.name:<22}"
-
-    def _format(self, line: TrecLine) -> str:
-        return _FORMATS["mean" if self.z_scores is not None and line.kind == "sum" else line.kind]
 
     def _total(self, line: TrecLine, tag: str) -> str:
         n_queries = int(self.counted.sum())
@@ -486,9 +479,3 @@ def relevance_strings(joined: Joined, conventions: Conventions, length: int) -> 
                     signs[int(rank) - 1] = "." if grade < 0 else ">" if grade > 9 else f"{grade:.0f}"
             found.append("".join(signs))
     return found
-
-
-def _summands(aggregation: Aggregation, values: Floats) -> Floats:
-    """(Q,): what each value adds to the sum that is divided by the number of queries; undefined counts as 0."""
-    added, _ = contributions(aggregation, values, np.ones(len(values)), undefined_is_zero=True)
-    return added + 0.0  # -0.0 + 0.0 is 0.0, and C would print the sign

@@ -29,14 +29,12 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.evaluate import evaluate, validate
     from rankledger.pipeline.workflow.evaluation import Evaluation
     from rankledger.pipeline.workflow.explain import explain
-    from rankledger.pipeline.workflow.export import export
     from rankledger.pipeline.workflow.history import history
     from rankledger.pipeline.workflow.nightly import nightly
     from rankledger.pipeline.workflow.plan import plan
-    from rankledger.pipeline.workflow.report import report
+    from rankledger.pipeline.workflow.report import export, report
     from rankledger.pipeline.workflow.reproduce import reproduce
-    from rankledger.pipeline.workflow.tag_outputs import TaggedOutputs, tag_outputs
-    from rankledger.pipeline.workflow.upkeep import Verification, accept, prune, verify
+    from rankledger.pipeline.workflow.upkeep import TaggedOutputs, Verification, accept, prune, tag_outputs, verify
 
 __all__ = [
     "Accepted",
@@ -102,14 +100,12 @@ _MODULES = {
     "pipeline.workflow.evaluate": ("evaluate", "validate"),
     "pipeline.workflow.evaluation": ("Evaluation",),
     "pipeline.workflow.explain": ("explain",),
-    "pipeline.workflow.export": ("export",),
     "pipeline.workflow.history": ("history",),
     "pipeline.workflow.nightly": ("nightly",),
     "pipeline.workflow.plan": ("plan",),
-    "pipeline.workflow.report": ("report",),
+    "pipeline.workflow.report": ("export", "report"),
     "pipeline.workflow.reproduce": ("reproduce",),
-    "pipeline.workflow.tag_outputs": ("TaggedOutputs", "tag_outputs"),
-    "pipeline.workflow.upkeep": ("Verification", "accept", "prune", "verify"),
+    "pipeline.workflow.upkeep": ("TaggedOutputs", "Verification", "accept", "prune", "tag_outputs", "verify"),
 }
 
 

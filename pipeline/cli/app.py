@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn, TextIO
 
@@ -39,18 +39,13 @@ def main(arguments: list[str] | None = None) -> None:
         arguments: the words of the command; those of the process if None, which ends with it.
     """
     _prepare()
-    code = _imported_run()(arguments)
+    with _ending_at_once():
+        from rankledger.pipeline.cli.commands import run  # takes a tenth of a second
+    code = run(arguments)
     if arguments is None:
         _end(code)
     if code:
         sys.exit(code)
-
-
-def _imported_run() -> Callable[[list[str] | None], int]:
-    """What runs a command; importing it takes a tenth of a second."""
-    with _ending_at_once():
-        from rankledger.pipeline.cli.commands import run
-    return run
 
 
 @contextmanager

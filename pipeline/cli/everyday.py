@@ -18,7 +18,7 @@ from rankledger.pipeline.cli import options, terminal
 from rankledger.pipeline.report.forms import ENDINGS, TableStyle
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.cli.options import EvaluationOptions
+    from rankledger.pipeline.cli.options import EvaluationOptions, RecordOptions
     from rankledger.pipeline.report.forms import Fit, Form
     from rankledger.pipeline.types.results import Evaluation
 
@@ -63,20 +63,7 @@ def evaluate(
         _read_shard(shard, config, date, run)
         return
     with _nothing_recorded():
-        evaluation = rankledger.evaluate(
-            config,
-            name=name,
-            overrides=run.overrides,
-            date=date,
-            allow_env=allow_env,
-            jobs=run.jobs,
-            backend=run.backend,
-            scheduler=run.scheduler,
-            runs_dir=run.runs_dir,
-            records=run.records,
-            tracking=not run.no_tracking,
-            command=["rankledger", *sys.argv[1:]],
-        )
+        evaluation = rankledger.evaluate(config, name=name, date=date, allow_env=allow_env, **run.arguments)
     _finish(evaluation, run)
 
 
@@ -102,8 +89,7 @@ def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOption
         terminal.print_json(asdict(found))
     elif not run.quiet:
         terminal.print_lines(str(found))
-    for line in (*failures(found.failures), *found.remarks):
-        terminal.print_remark(line)
+    terminal.print_remark(*failures(found.failures), *found.remarks)
     if found.failures:
         terminal.leave(terminal.INCOMPLETE)
 
@@ -128,42 +114,19 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
         rankledger nightly configs/nightly.yaml --date 2026-11-20
     """
     with _nothing_recorded():
-        evaluation = rankledger.nightly(
-            config,
-            date=date,
-            again=again,
-            overrides=run.overrides,
-            jobs=run.jobs,
-            backend=run.backend,
-            scheduler=run.scheduler,
-            runs_dir=run.runs_dir,
-            records=run.records,
-            tracking=not run.no_tracking,
-            command=["rankledger", *sys.argv[1:]],
-        )
+        evaluation = rankledger.nightly(config, date=date, again=again, **run.arguments)
     _finish(evaluation, run)
 
 
 @click.command(short_help="Print a record as evaluate printed it.")
 @click.argument("reference", default="last")
-@options.name
 @options.as_json
-@options.runs_dir
-@options.records
 @options.tracking_uri
-@options.quiet
 @click.option(
     "--verdicts", "all_verdicts", is_flag=True, help="Print every verdict that does not pass, and nothing else."
 )
-def show(
-    reference: str,
-    name: str | None,
-    as_json: bool,
-    runs_dir: str,
-    records: str | None,
-    tracking_uri: str | None,
-    all_verdicts: bool,
-) -> None:
+@options.of_records
+def show(where: RecordOptions, reference: str, as_json: bool, tracking_uri: str | None, all_verdicts: bool) -> None:
     """Print the evaluation that REFERENCE refers to, as `evaluate` printed it; by default the last one.
 
     \b
@@ -183,7 +146,7 @@ def show(
     """
     from rankledger.pipeline.workflow.browse import show
 
-    evaluation = show(reference, name=name, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri)
+    evaluation = show(reference, tracking_uri=tracking_uri, **where.arguments)
     if all_verdicts and not as_json:
         _print_verdicts(evaluation)
     else:
@@ -197,23 +160,18 @@ def show(
 @click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Queries to list for each model.")
 @click.option("--force", is_flag=True, help="Compare even if judgments, queries or definitions differ.")
 @options.file("--output", help="Write the comparison as a page, too: FILE ends in .html.")
-@options.name
 @options.form
-@options.runs_dir
-@options.records
 @options.jobs
-@options.quiet
+@options.of_records
 def compare(
+    where: RecordOptions,
     base: str,
     candidate: str,
     measure: str | None,
     top: int,
     force: bool,
     output: str | None,
-    name: str | None,
     form: str | None,
-    runs_dir: str,
-    records: str | None,
     jobs: int | None,
 ) -> None:
     """Show what changed from BASE to CANDIDATE: figures, queries and slices.
@@ -233,45 +191,25 @@ def compare(
     if output is not None and not output.lower().endswith(".html"):
         raise click.UsageError(f"--output: {output}: a comparison is written as a page; let the name end in .html")
     comparison = rankledger.compare(
-        base,
-        candidate,
-        measure=measure,
-        top=top,
-        force=force,
-        details=output is not None,
-        name=name,
-        runs_dir=runs_dir,
-        records=records,
-        jobs=jobs,
+        base, candidate, measure=measure, top=top, force=force, details=output is not None, **where.arguments, jobs=jobs
     )
     if output is not None:
         from rankledger.pipeline.report.html.comparisons import comparison_html
 
         _write(comparison_html(comparison), output)
     terminal.print_result(comparison, form, json=comparison_data, markdown=comparison_markdown, table=comparison_tables)
-    for line in comparison.warnings:
-        terminal.print_remark(line)
+    terminal.print_remark(*comparison.warnings)
 
 
 @click.command(short_help="Show a figure night by night, and where it changed.")
-@options.name
 @click.option("--measure", help="Measure, such as ndcg@10; by default the lead measure.")
 @click.option("--model", help="Model; by default all.")
 @click.option("--dataset", help="Dataset, or * for the mean of all; by default each.")
 @click.option("--last", type=click.IntRange(1), default=30, show_default=True, help="Number of nights to show.")
 @options.form
-@options.runs_dir
-@options.records
-@options.quiet
+@options.of_records
 def history(
-    name: str | None,
-    measure: str | None,
-    model: str | None,
-    dataset: str | None,
-    last: int,
-    form: str | None,
-    runs_dir: str,
-    records: str | None,
+    where: RecordOptions, measure: str | None, model: str | None, dataset: str | None, last: int, form: str | None
 ) -> None:
     """Show a figure night by night, with its intervals.
 
@@ -285,9 +223,7 @@ def history(
     """
     from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
 
-    figures = rankledger.history(
-        name, measure=measure, model=model, dataset=dataset, runs_dir=runs_dir, records=records
-    )
+    figures = rankledger.history(measure=measure, model=model, dataset=dataset, **where.arguments)
     terminal.print_result(
         figures,
         form,
@@ -308,7 +244,6 @@ def history(
 )
 @options.file("--output", help="File to write; by default stdout.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
-@options.name
 @click.option("--measure", "measures", multiple=True, metavar="MEASURE", help="Measure to show; may be repeated.")
 @click.option(
     "--last", type=click.IntRange(1), default=30, show_default=True, help="Number of nights of history to show."
@@ -327,16 +262,14 @@ def history(
     show_default=True,
     help="LaTeX: scale wider tables down to this.",
 )
-@options.runs_dir
-@options.records
 @options.tracking_uri
-@options.quiet
+@options.of_records
 def report(
+    where: RecordOptions,
     references: tuple[str, ...],
     form: Form | None,
     output: str | None,
     open_page: bool,
-    name: str | None,
     measures: tuple[str, ...],
     last: int,
     intervals: bool,
@@ -345,8 +278,6 @@ def report(
     caption: str,
     headers: tuple[tuple[str, str], ...],
     fit: Fit,
-    runs_dir: str,
-    records: str | None,
     tracking_uri: str | None,
 ) -> None:
     """Write one report of one or several evaluations, with their history; by default of the last one.
@@ -360,7 +291,7 @@ def report(
         rankledger report --name quickstart --open
         rankledger report last --name quickstart --output report.html
     """
-    file = str(Path(runs_dir) / "report.html") if open_page and output is None else output
+    file = str(Path(where.runs_dir) / "report.html") if open_page and output is None else output
     chosen = _chosen(form, file)
     if open_page and chosen != "html":
         raise click.UsageError("--open needs an HTML page; remove --format or set it to html")
@@ -368,18 +299,21 @@ def report(
     text = rankledger.report(
         *references,
         form=chosen,
-        name=name,
         measures=measures,
         last=last,
         style=None if style == TableStyle() else style,
         output=file,
-        runs_dir=runs_dir,
-        records=records,
+        **where.arguments,
         tracking_uri=tracking_uri,
     )
     _write(text, file)
     if open_page and file is not None:
-        _open(Path(file))
+        import webbrowser
+
+        page = Path(file)
+        terminal.print_lines(f"report: {page}")
+        if not webbrowser.open(page.resolve().as_uri()):
+            terminal.print_remark(f"no browser found; open {page} in one")
 
 
 @click.command(short_help="Write a static site over all records.")
@@ -407,8 +341,7 @@ def site(output: str, url: str, runs_dir: str, records: str | None) -> None:
         error.add_note("the site may be incomplete; run the command again")
         raise
     terminal.print_lines(str(written))
-    for line in written.remarks:
-        terminal.print_remark(line)
+    terminal.print_remark(*written.remarks)
 
 
 def _write(text: str, file: str | None) -> None:
@@ -426,15 +359,6 @@ def _write(text: str, file: str | None) -> None:
     except OSError as error:
         error.add_note("the report is not written")
         raise
-
-
-def _open(page: Path) -> None:
-    """Open a page in the browser, and say where it is."""
-    import webbrowser
-
-    terminal.print_lines(f"report: {page}")
-    if not webbrowser.open(page.resolve().as_uri()):
-        terminal.print_remark(f"no browser found; open {page} in one")
 
 
 def _chosen(form: Form | None, output: str | None) -> Form:
@@ -466,26 +390,15 @@ def _nothing_recorded() -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _record_complete(evaluation: Evaluation) -> Iterator[None]:
-    """Say of an error of the disk that the record is complete."""
-    from rankledger.pipeline.report.terminal import NO_RECORD
-
-    try:
-        yield
-    except OSError as error:
-        error.add_note(f"the record is complete: {evaluation.record}" if evaluation.record else NO_RECORD)
-        raise
-
-
 def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
     """Write the gate verdicts into the files asked for and the summary of a GitHub job, print the evaluation, and exit
     with its code.
     """
     from rankledger.pipeline.report.headline import headline_of
+    from rankledger.pipeline.report.terminal import NO_RECORD
     from rankledger.pipeline.report.verdicts import write_reports
 
-    with _record_complete(evaluation):
+    try:
         write_reports(
             evaluation.verdicts,
             name=evaluation.name,
@@ -500,6 +413,9 @@ def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
         delivered = evaluation.store or evaluation.untracked or evaluation.unsaved
         if run.require_tracking and evaluation.record and not delivered:
             terminal.print_remark("not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off")
+    except OSError as error:
+        error.add_note(f"the record is complete: {evaluation.record}" if evaluation.record else NO_RECORD)
+        raise
     terminal.leave(terminal.exit_code_of(evaluation, require_tracking=run.require_tracking))
 
 
@@ -527,8 +443,7 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
         if evaluation.record:
             terminal.print_lines(str(evaluation.record))
         warnings = map(str, evaluation.data_warnings)
-        for line in (*failures(evaluation.failures), *failing(evaluation.verdicts), *warnings):
-            terminal.print_remark(line)
+        terminal.print_remark(*failures(evaluation.failures), *failing(evaluation.verdicts), *warnings)
     else:
         terminal.print_text(leaderboard(evaluation, width=terminal.width(), colour=terminal.colour()))
         if evaluation.comparison_lines:
@@ -539,8 +454,7 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
             terminal.print_text("")
             _print_verdicts(evaluation, height=terminal.height() - len(last) - _BELOW)
         terminal.print_lines(*last)
-    for warning in evaluation.warnings:
-        terminal.print_remark(warning)
+    terminal.print_remark(*evaluation.warnings)
     _print_undelivered(evaluation)
 
 

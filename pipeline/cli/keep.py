@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 import rankledger
 from rankledger.pipeline.cli import options, terminal
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.cli.options import RecordOptions
 
 __all__ = ["accept", "list_evaluations", "prune", "reproduce", "sync", "tag_outputs", "verify"]
 
@@ -160,15 +164,10 @@ def prune(
 
 @click.command(short_help="Check every file of a record against its hash.")
 @click.argument("record", metavar="RECORD", type=click.Path())
-@options.name
 @options.no_tracking
-@options.runs_dir
-@options.records
 @options.tracking_uri
-@options.quiet
-def verify(
-    record: str, name: str | None, no_tracking: bool, runs_dir: str, records: str | None, tracking_uri: str | None
-) -> None:
+@options.of_records
+def verify(where: RecordOptions, record: str, no_tracking: bool, tracking_uri: str | None) -> None:
     """Check that RECORD is unchanged: its files by the manifest, the manifest by its receipt and MLflow.
 
     RECORD is a reference as in `rankledger show --help`. Exits with 2 if it has changed, and names the files.
@@ -180,9 +179,7 @@ def verify(
     """
     from rankledger.pipeline.report.messages import verification
 
-    verified = rankledger.verify(
-        record, name=name, tracking=not no_tracking, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
-    )
+    verified = rankledger.verify(record, tracking=not no_tracking, tracking_uri=tracking_uri, **where.arguments)
     terminal.print_lines(verification(verified.record, verified.n_files, verified.witnesses))
     for remark in verified.remarks:
         terminal.print_remark(f"not compared with MLflow: {remark}")
@@ -193,22 +190,12 @@ def verify(
 @click.option(
     "--inputs", type=click.Path(), metavar="FOLDER", help="Folder that the inputs moved to; found by size and hash."
 )
-@options.name
 @options.jobs
 @options.as_json
-@options.runs_dir
-@options.records
 @options.tracking_uri
-@options.quiet
+@options.of_records
 def reproduce(
-    record: str,
-    inputs: str | None,
-    name: str | None,
-    jobs: int | None,
-    as_json: bool,
-    runs_dir: str,
-    records: str | None,
-    tracking_uri: str | None,
+    where: RecordOptions, record: str, inputs: str | None, jobs: int | None, as_json: bool, tracking_uri: str | None
 ) -> None:
     """Evaluate RECORD again, and say if the result is identical, equal to 1e-12, or different and why.
 
@@ -222,9 +209,7 @@ def reproduce(
     """
     from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines
 
-    reproduction = rankledger.reproduce(
-        record, name=name, inputs=inputs, jobs=jobs, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
-    )
+    reproduction = rankledger.reproduce(record, inputs=inputs, jobs=jobs, tracking_uri=tracking_uri, **where.arguments)
     if as_json:
         terminal.print_json(reproduction_data(reproduction))
     else:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from rankledger.pipeline.support.progress import quiet as no_progress
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.workflow.evaluate import Backend
+    from rankledger.pipeline.workflow.workspace import Backend
 
 __all__ = [
     "EvaluationOptions",
+    "RecordOptions",
     "allow_env",
     "as_json",
     "date",
@@ -25,6 +27,7 @@ __all__ = [
     "jobs",
     "name",
     "no_tracking",
+    "of_records",
     "overrides",
     "quiet",
     "records",
@@ -116,6 +119,26 @@ class EvaluationOptions(NamedTuple):
     as_json: bool
     quiet: bool
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What `rankledger.evaluate` and `rankledger.nightly` take of them."""
+        names = ("overrides", "jobs", "backend", "scheduler", "runs_dir", "records")
+        command = ["rankledger", *sys.argv[1:]]
+        return {name: getattr(self, name) for name in names} | {"tracking": not self.no_tracking, "command": command}
+
+
+class RecordOptions(NamedTuple):
+    """The options of a command that looks at records: which evaluation's, and where they are."""
+
+    name: str | None
+    runs_dir: str
+    records: str | None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What a function of the package takes of them."""
+        return self._asdict()
+
 
 _OF_AN_EVALUATION = (
     overrides,
@@ -152,5 +175,17 @@ def evaluation(command: Callable[..., None]) -> Callable[..., None]:
         command(shared._replace(overrides=(*shared.overrides, *seed)), **values)
 
     for option in reversed(_OF_AN_EVALUATION):
+        option(with_options)
+    return with_options
+
+
+def of_records(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of one that looks at records, as one object in its first argument, and `--quiet`."""
+
+    @functools.wraps(command)
+    def with_options(**values: object) -> None:
+        command(RecordOptions(**{name: values.pop(name) for name in RecordOptions._fields}), **values)  # type: ignore[arg-type]
+
+    for option in (quiet, records, runs_dir, name):
         option(with_options)
     return with_options

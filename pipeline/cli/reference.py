@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 import rankledger
 from rankledger.pipeline.cli import options
 from rankledger.pipeline.cli.terminal import print_bytes, print_json, print_lines, print_text
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.cli.options import RecordOptions
 
 __all__ = ["export", "formats", "schema", "trec_eval"]
 
@@ -14,14 +19,9 @@ __all__ = ["export", "formats", "schema", "trec_eval"]
 @click.command(short_help="Write figures and scores in the schema of Every Eval Ever.")
 @click.argument("reference", default="last")
 @click.option("--output", metavar="DIR", type=click.Path(), required=True, help="Folder to write into.")
-@options.name
-@options.runs_dir
-@options.records
 @options.tracking_uri
-@options.quiet
-def export(
-    reference: str, output: str, name: str | None, runs_dir: str, records: str | None, tracking_uri: str | None
-) -> None:
+@options.of_records
+def export(where: RecordOptions, reference: str, output: str, tracking_uri: str | None) -> None:
     """Write an evaluation in the schema of Every Eval Ever 0.3.0, and print the paths of the files.
 
     REFERENCE (by default `last`) is one of those in `rankledger show --help`. Each model has a file of figures with
@@ -31,9 +31,7 @@ def export(
     Example:
         rankledger export last --name nightly --output shared
     """
-    files = rankledger.export(
-        reference, output, name=name, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
-    )
+    files = rankledger.export(reference, output, tracking_uri=tracking_uri, **where.arguments)
     print_lines(*map(str, files))
 
 
@@ -152,7 +150,7 @@ def formats(own: bool) -> None:
     Example:
         rankledger formats --own
     """
-    from rankledger.pipeline.workflow.formats import formats
+    from rankledger.pipeline.workflow.listing import formats
 
     print_text(formats(own=own))
 

@@ -131,7 +131,8 @@ def print_bytes(texts: Iterable[str]) -> None:
 def print_remark(*lines: str) -> None:
     """Print lines on stderr."""
     with aside(), unread_is_fine(sys.stderr):
-        click.echo("\n".join(map(one_line, lines)), err=True)
+        for line in lines:
+            click.echo(one_line(line), err=True)
 
 
 def width() -> int:

@@ -4,38 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 import rankledger
 from rankledger.pipeline.cli import options, terminal
 
+if TYPE_CHECKING:
+    from rankledger.pipeline.cli.options import RecordOptions
+
 __all__ = ["explain", "find", "measures", "plan", "validate"]
-
-
-def _required_query(query: str | None) -> str:
-    """The query.
-
-    Raises:
-        UsageError: there is none; where to look for one.
-    """
-    if query is None:
-        raise click.UsageError(
-            "Missing option '--query': name a query; `rankledger compare` and the page list those that changed most, "
-            "and the record's scores.parquet has the scores of all."
-        )
-    return query
-
-
-def _one_or_two(models: tuple[str, ...]) -> tuple[str, str | None]:
-    """The model, and the one to show beside it.
-
-    Raises:
-        UsageError: there are more.
-    """
-    if len(models) > 2:
-        raise click.UsageError(f"--model: found {len(models)} models; name one, or two to see side by side")
-    return models[0], models[1] if len(models) == 2 else None
 
 
 @click.command(short_help="Show how a query gets its score.")
@@ -52,7 +31,6 @@ def _one_or_two(models: tuple[str, ...]) -> tuple[str, str | None]:
 @click.option("--measure", help="Measure, such as ndcg@10, in a suite or not; by default the lead measure.")
 @click.option("--dataset", help="Dataset; needed if several judge the query.")
 @click.option("--replicate", help="Replicate; needed if the model has several.")
-@options.name
 @click.option("--under", metavar="PROFILE", help="Show the score under another profile too, and what differs.")
 @click.option(
     "--inputs",
@@ -61,24 +39,20 @@ def _one_or_two(models: tuple[str, ...]) -> tuple[str, str | None]:
     help="Folder that the inputs of a record moved to; found by size and hash.",
 )
 @options.form
-@options.runs_dir
-@options.records
 @options.overrides
 @options.date
-@options.quiet
+@options.of_records
 def explain(
+    where: RecordOptions,
     source: str,
     models: tuple[str, ...],
     query: str | None,
     measure: str | None,
     dataset: str | None,
     replicate: str | None,
-    name: str | None,
     under: str | None,
     inputs: str | None,
     form: str | None,
-    runs_dir: str,
-    records: str | None,
     overrides: tuple[str, ...],
     date: str | None,
 ) -> None:
@@ -94,20 +68,24 @@ def explain(
     """
     from rankledger.pipeline.report.explanation import as_data, markdown, tables
 
-    model, against = _one_or_two(models)
+    if len(models) > 2:
+        raise click.UsageError(f"--model: found {len(models)} models; name one, or two to see side by side")
+    if query is None:
+        raise click.UsageError(
+            "Missing option '--query': name a query; `rankledger compare` and the page list those that changed most, "
+            "and the record's scores.parquet has the scores of all."
+        )
     explanation = rankledger.explain(
         source,
-        model=model,
-        against=against,
-        query=_required_query(query),
+        model=models[0],
+        against=models[1] if len(models) == 2 else None,
+        query=query,
         measure=measure,
         dataset=dataset,
         replicate=replicate,
         under=under,
-        name=name,
         inputs=inputs,
-        runs_dir=runs_dir,
-        records=records,
+        **where.arguments,
         overrides=overrides,
         date=date,
     )
@@ -144,12 +122,10 @@ class _Margin(click.types.FloatParamType):
 @click.option("--slices", is_flag=True, help="Plan for every slice, too.")
 @options.file("--csv", "csv_file", help="Write the power curves as CSV.")
 @options.file("--html", "html_file", help="Write the plan as a page, with charts of the power.")
-@options.name
 @options.form
-@options.runs_dir
-@options.records
-@options.quiet
+@options.of_records
 def plan(
+    where: RecordOptions,
     record: str,
     margin: float,
     measure: str | None,
@@ -159,10 +135,7 @@ def plan(
     slices: bool,
     csv_file: str | None,
     html_file: str | None,
-    name: str | None,
     form: str | None,
-    runs_dir: str,
-    records: str | None,
 ) -> None:
     """Show how many queries a gate needs to pass a model, by the paired differences of RECORD.
 
@@ -187,17 +160,14 @@ def plan(
         change=change,
         power=power,
         slices=slices,
-        name=name,
-        runs_dir=runs_dir,
-        records=records,
+        **where.arguments,
     )
     if csv_file is not None:
         write_curve(found, csv_file)
     if html_file is not None:
         write_text(Path(html_file), plan_html(found))
     terminal.print_result(found, form, json=plan_data, markdown=plan_markdown, table=plan_tables)
-    for line in found.warnings:
-        terminal.print_remark(line)
+    terminal.print_remark(*found.warnings)
 
 
 @click.command(short_help="Read all inputs of a config without evaluating.")
@@ -219,8 +189,7 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
 
     validation = rankledger.validate(config, overrides=overrides, date=date, jobs=jobs)
     terminal.print_text(matrix(validation, width=terminal.width()))
-    for warning in validation.warnings:
-        terminal.print_remark(warning)
+    terminal.print_remark(*validation.warnings)
     terminal.leave(terminal.INCOMPLETE if validation.failures else terminal.DONE)
 
 
@@ -235,7 +204,7 @@ def measures(name: str | None, own: bool, config: str | None) -> None:
     Example:
         rankledger measures ndcg
     """
-    from rankledger.pipeline.workflow.measures import measures
+    from rankledger.pipeline.workflow.listing import measures
 
     terminal.print_text(measures(name or None, own=own, config=config))
 

@@ -62,6 +62,17 @@ class Receipt:
         if not all(run.keys() >= {"dataset", "model", "run_id"} for run in self.runs):
             raise ValueError("a run lacks its dataset, model or run_id")
 
+    @property
+    def page(self) -> str:
+        """The page of the evaluation's own run, among those for model training; the store if it is no server.
+
+        MLflow opens on its pages for generative AI, unless the address or an earlier visit says otherwise.
+        """
+        if not self.server.startswith(("http://", "https://")):
+            return self.server
+        run = f"{self.server.rstrip('/')}/#/experiments/{self.experiment_id}/runs/{self.run_id}"
+        return f"{run}?workflowType=machine_learning"
+
 
 Settled: TypeAlias = Literal["promoted", "kept", "removed", "superseded"]
 

@@ -14,12 +14,13 @@ import re
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+
+from rankledger.pipeline.support.errors import shorten
 
 __all__ = [
     "CodePlace",
@@ -36,7 +37,6 @@ __all__ = [
 
 _REFERENCE = re.compile(r"(?P<module>[^:]+\.py|[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<name>[^\W\d]\w*)")
 _PRIVATE = "rankledger_own"
-_LONGEST = 200  # characters of an error of somebody's own code
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,12 @@ def load_code(place: CodePlace) -> object:
 def reason_of(error: BaseException, file: str = "") -> str:
     """An error of somebody's own code in one line; with the last line of the file that led to it."""
     text = " ".join(str(error).split())
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    said = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 1]}…"
+    said = shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"{said} ({Path(file).name}, line {lines[-1]})" if lines else said
 
 
-class _Output:
+class _Output(AbstractContextManager[None]):
     """Takes what own code prints to standard error, whose standard output is for results; by any number of threads."""
 
     def __init__(self) -> None:
@@ -179,7 +178,7 @@ class _Output:
         self._n_inside = 0
         self._diverted = redirect_stdout(sys.stderr)
 
-    def enter(self) -> None:
+    def __enter__(self) -> None:
         """The first that comes diverts."""
         with self._lock:
             self._n_inside += 1
@@ -187,7 +186,7 @@ class _Output:
                 self._diverted = redirect_stdout(sys.stderr)
                 self._diverted.__enter__()
 
-    def leave(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """The last that goes puts it back."""
         with self._lock:
             self._n_inside -= 1
@@ -198,14 +197,9 @@ class _Output:
 _OUTPUT = _Output()
 
 
-@contextmanager
-def divert_output() -> Iterator[None]:
+def divert_output() -> AbstractContextManager[None]:
     """Send to standard error what is printed meanwhile."""
-    _OUTPUT.enter()
-    try:
-        yield
-    finally:
-        _OUTPUT.leave()
+    return _OUTPUT
 
 
 def _of_file(path: Path, name: str) -> OwnCode:

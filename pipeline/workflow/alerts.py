@@ -11,7 +11,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from rankledger.pipeline.config.schema import Loaded, load
 from rankledger.pipeline.notify import Command, Delivery, NotSentError, OutputFile, Target, Webhook
 from rankledger.pipeline.record.alerts import change_log, new_nights, read_log
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.receipts import Receipt, one_at_a_time, read_receipt
+from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
 from rankledger.pipeline.record.store import Records, is_own
 from rankledger.pipeline.record.tables import read_file
 from rankledger.pipeline.report.alerts import AlertForm, Links, alert_message
@@ -41,9 +41,6 @@ __all__ = ["AlertResult", "send_due", "sync_alerts"]
 _PAGE = "report.html"
 _PAUSE = 2.0  # seconds before a webhook that may only have been busy is tried again
 _WAIT = 60.0  # seconds for another process of this machine that sends alerts of the same evaluation
-
-RunPage = Callable[[Receipt], str]
-"""Gives the page of an evaluation in MLflow."""
 
 
 @dataclass(frozen=True)
@@ -143,14 +140,13 @@ class _Night:
         return alert_message(target.form, alert, evaluation, manifest, links, repeat=repeat)
 
 
-def send_due(loaded: Loaded, records: Records, runs_dir: Path, run_page: RunPage) -> AlertResult:
+def send_due(loaded: Loaded, records: Records, runs_dir: Path) -> AlertResult:
     """Look at the nights that nobody looked at yet, and send what is due to each target of a config.
 
     Args:
         loaded: the config of the user.
         records: where its records are kept.
         runs_dir: the runs folder, in which relative paths of files start.
-        run_page: gives the page of an evaluation in MLflow.
     """
     name, targets = loaded.config.name, _targets_of(loaded, runs_dir)
     if not targets:
@@ -158,7 +154,7 @@ def send_due(loaded: Loaded, records: Records, runs_dir: Path, run_page: RunPage
     try:
         with stage("Sending alerts"), one_at_a_time(records, f"{name}.alerts", _WAIT):
             log = _looked_at(records, name, targets)
-            sender = _Sender(name, records, run_page)
+            sender = _Sender(name, records)
             due = [t for t in targets if t.is_on and (own := log.targets.get(t.key)) and own.pending]
             reasons = {target.label: sender.send(target, log.targets[target.key]) for target in due}
     except (InputError, LockedError, OSError) as error:
@@ -192,8 +188,6 @@ class _Sender:
 
     name: str
     records: Records
-    run_page: RunPage
-    _nights: dict[str, _Night | None] = field(default_factory=dict)
 
     def send(self, target: _PlannedTarget, log: TargetLog) -> str:
         """Send what a target is due; gives why it did not arrive, or nothing."""
@@ -236,19 +230,16 @@ class _Sender:
 
     def _night(self, evaluation_id: str) -> _Night | None:
         """The record that an alert tells of; None if there is none any more."""
-        if evaluation_id not in self._nights:
-            path = self.records.fetch(evaluation_id)
-            self._nights[evaluation_id] = None if path is None else self._opened(path)
-        return self._nights[evaluation_id]
-
-    def _opened(self, path: Path) -> _Night:
+        path = self.records.fetch(evaluation_id)
+        if path is None:
+            return None
         remote, receipt = self.records.remote, read_receipt(self.records, path.name)
         place = str(path.resolve()) if remote is None else f"{remote.url}/{path.name}"
-        return _Night(path, place, None if receipt is None else self.run_page(receipt))
+        return _Night(path, place, receipt.page if receipt else None)
 
 
 def sync_alerts(
-    workspace: Workspace, allow_env: Sequence[str], place_of: Callable[[Record], Records], run_page: RunPage
+    workspace: Workspace, allow_env: Sequence[str], place_of: Callable[[Record], Records]
 ) -> Iterator[AlertResult]:
     """Send what is due of each evaluation, where the last of its records that the user made here says.
 
@@ -256,7 +247,6 @@ def sync_alerts(
         workspace: where records are.
         allow_env: the environment variables that `notify` of a record's config may read.
         place_of: gives where the records of an evaluation are kept.
-        run_page: gives the page of an evaluation in MLflow.
     """
     for name, path in _last_own(workspace.records).items():
         try:
@@ -269,7 +259,7 @@ def sync_alerts(
             reason = workspace.records.describe_error(error) if isinstance(error, OSError) else str(error)
             yield AlertResult(path.name, unsent=(reason,))
             continue
-        result = send_due(loaded, records, workspace.runs_dir, run_page)
+        result = send_due(loaded, records, workspace.runs_dir)
         if result.sent or result.unsent:
             yield replace(result, evaluation_id=result.evaluation_id or path.name)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
@@ -37,30 +35,29 @@ from rankledger.pipeline.inference.summary import (
     variance_components,
 )
 from rankledger.pipeline.record.folder import Judged, RecordTables
-from rankledger.pipeline.record.folder import config_of as recorded_config
 from rankledger.pipeline.record.lookup import ACCEPTED
 from rankledger.pipeline.scoring import families, score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.memory import MemoryLimit, physical_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
-from rankledger.pipeline.types.gates import LookKey, night_of
-from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
+from rankledger.pipeline.types.gates import night_of
+from rankledger.pipeline.types.manifest import RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
 from rankledger.pipeline.types.views import CurvePoint, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs
-from rankledger.pipeline.workflow.outputs import source_of
-from rankledger.pipeline.workflow.replicates import absent_replicates
+from rankledger.pipeline.workflow.outputs import absent_replicates, source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalMetrics
-    from rankledger.pipeline.inference.gate_bounds import NightKey
     from rankledger.pipeline.record.lookup import RecordHistory
-    from rankledger.pipeline.workflow.baselines import ResolvedBaselines
+    from rankledger.pipeline.workflow.baselines import BaselineResolver
     from rankledger.pipeline.workflow.since import ChangesSince
 
-__all__ = ["Analysis", "analyze", "check_comparison", "config_of", "score_recall"]
+__all__ = ["Analysis", "analyze", "check_comparison", "score_recall"]
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +66,11 @@ class Analysis:
 
     Attributes:
         tables: what the record keeps of it.
-        baselines: by gate and model, what the model was compared with.
         external_metrics: the external metrics, by model.
         warnings: what slices were searched, and damaged records that gates skipped, a line each.
     """
 
     tables: RecordTables
-    baselines: Mapping[str, Mapping[str, RecordedBaseline]]
     external_metrics: Mapping[str, RecordedExternalMetrics]
     warnings: tuple[str, ...]
 
@@ -108,11 +103,17 @@ def analyze(
     earlier = past.scores if past else ()
     whole = [*recall, *(changes.scores if changes else ())]
     samples = _draw(config, [*results, *earlier], whole, inputs, workers)
-    found = [
-        _infer(sample, opened, results, recall, inputs, workers, changes, alone=len(samples) == 1)
-        for sample in each("Estimating", samples, len(samples), "datasets", nested=True)
-    ]
-    estimates = _with_pooled(config, [line for own in found for line in own.estimates], samples)
+    lines: list[Estimate] = []
+    comparisons: list[Comparison] = []
+    curves: list[CurvePoint] = []
+    for sample in each("Estimating", samples, len(samples), "datasets", nested=True):
+        inferred = _infer(sample, opened, results, recall, inputs, workers, changes, alone=len(samples) == 1)
+        lines += inferred[0]
+        comparisons += inferred[1]
+        curves += inferred[2]
+    if config.pooled and len(samples) > 1:
+        lines += estimate_pooled(samples, lines, _rule(config))
+    estimates = with_ranks(lines, samples, config.bootstrap.confidence)
     external_metrics = _external_metrics(planned)
     judged = None
     if past and planned.gates:
@@ -133,17 +134,16 @@ def analyze(
         components=tuple(
             line for sample in samples for line in variance_components(sample, _of(sample.dataset, results))
         ),
-        comparisons=tuple(line for own in found for line in own.comparisons) if planned.comparison else None,
+        comparisons=tuple(comparisons) if planned.comparison else None,
         slice_changes=slice_changes,
         judged=judged,
-        curves=tuple(point for own in found for point in own.curves),
+        curves=tuple(curves),
     )
     if changes:
         by_name = {sample.dataset: sample for sample in samples}
         tables = replace(tables, changes=changes.lines(by_name, tables.verdicts, search))
     return Analysis(
         tables=tables,
-        baselines=past.references if past else {},
         external_metrics={
             model: RecordedExternalMetrics(reason=extra)
             if isinstance(extra, str)
@@ -156,37 +156,24 @@ def analyze(
 
 def _look_back(
     opened: Opened, inputs: Inputs, results: Sequence[Scores], workspace: Workspace, workers: Workers, before: datetime
-) -> tuple[ResolvedBaselines | None, ChangesSince | None]:
+) -> tuple[BaselineResolver | None, ChangesSince | None]:
     """What the gates compare models with, and what changed since the evaluations before; None if there are none."""
     config, planned = opened.loaded.config, opened.planned
-    has_earlier = _has_records(workspace, config.name)
+    try:
+        has_earlier = bool(workspace.records.ids(config.name))
+    except OSError:  # there may be some where they cannot be reached
+        has_earlier = True
     if not (planned.gates or has_earlier):
         return None, None
     from rankledger.pipeline.record.lookup import RecordHistory
-    from rankledger.pipeline.workflow.baselines import BaselineResolver, CurrentEvaluation, resolve_baselines
+    from rankledger.pipeline.workflow.baselines import BaselineResolver, CurrentEvaluation
     from rankledger.pipeline.workflow.since import ChangesSince
 
     history = RecordHistory(workspace.records, config.name, before, planned.date)
     current = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace)
-    accepted = config_of(opened).parent / ACCEPTED
-    resolver = BaselineResolver(planned, config.tracking, history, accepted, current)
-    past = resolve_baselines(planned, history, resolver)
-    return past, ChangesSince(planned, results, resolver, history, current) if has_earlier else None
-
-
-def _has_records(workspace: Workspace, name: str) -> bool:
-    """Whether there are records of an evaluation, or may be, as their place cannot be reached."""
-    try:
-        return bool(workspace.records.ids(name))
-    except OSError:
-        return True
-
-
-def config_of(opened: Opened) -> Path:
-    """The config as people keep it, from the working directory where it is below that; a record's copy is not meant."""
-    record = opened.record if opened.record and opened.record.manifest.config else None
-    path = (recorded_config(record) if record else opened.config).absolute()
-    return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
+    accepted = opened.original_config.parent / ACCEPTED
+    past = BaselineResolver(planned, config.tracking, history, accepted, current)
+    return past, ChangesSince(results, past) if has_earlier else None
 
 
 _OF_SUMS = 1 / 8  # of memory: what is made of the sums takes several times their bytes
@@ -214,15 +201,6 @@ def _draw(
     )
 
 
-@dataclass(frozen=True)
-class _Inferred:
-    """What is read off the resamples of one dataset."""
-
-    estimates: tuple[Estimate, ...]
-    comparisons: tuple[Comparison, ...]
-    curves: tuple[CurvePoint, ...]
-
-
 def _infer(
     sample: Sample,
     opened: Opened,
@@ -233,7 +211,7 @@ def _infer(
     changes: ChangesSince | None,
     *,
     alone: bool,
-) -> _Inferred:
+) -> tuple[tuple[Estimate, ...], tuple[Comparison, ...], tuple[CurvePoint, ...]]:
     """All lines of one dataset: differences are taken of the same sums as figures. Pairs lack outputs that failed."""
     config, comparison = opened.loaded.config, opened.planned.comparison
     rule, conventions = _rule(config), config.conventions.resolved.conventions
@@ -259,17 +237,12 @@ def _infer(
         estimates = estimate(sample, own, conventions, rule, take)
         lead = lead_among(opened.planned.lead[sample.dataset], measures) if comparison.primary else None
         comparisons = compare(sample, pairs, measures, rule, test, lead, taken)
-    curves = tuple(_curves(sample, _of(sample.dataset, recall), rule, inputs))
+    recall = _of(sample.dataset, recall)
+    judged = (point for scores in recall for point in _judged(scores, inputs))
+    curves = (*precision_by_recall(sample, recall, rule), *judged)
     if not alone:
         sample.let_go()
-    return _Inferred(estimates, comparisons, curves)
-
-
-def _with_pooled(config: Config, lines: list[Estimate], samples: Sequence[Sample]) -> tuple[Estimate, ...]:
-    """The lines with those of all datasets together, if the config asks for them, and with ranks."""
-    rule = _rule(config)
-    pooled = estimate_pooled(samples, lines, rule) if config.pooled and len(samples) > 1 else ()
-    return with_ranks((*lines, *pooled), samples, rule.confidence)
+    return estimates, comparisons, curves
 
 
 def _rule(config: Config) -> IntervalRule:
@@ -280,15 +253,15 @@ def _of(dataset: str, results: Sequence[Scores]) -> list[Scores]:
     return [result for result in results if result.dataset == dataset]
 
 
-def score_recall(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
+def score_recall(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
     """The scores that curves of precision by recall are made of; none if no page is to show them.
 
     Args:
-        config: the config.
-        planned: what it comes to; curves are of rankings.
+        opened: the config and what it comes to; curves are of rankings.
         inputs: everything that was read.
         workers: run the scoring.
     """
+    config, planned = opened.loaded.config, opened.planned
     if not config.report:
         return ()
     profile = config.conventions.resolved
@@ -299,13 +272,6 @@ def score_recall(config: Config, planned: Plan, inputs: Inputs, workers: Workers
     joined = {task: own for task, own in inputs.joined.items() if task[0] in ranked}
     sharing = [name for name, model in planned.models.items() if model.shared_seeds]
     return families(score(joined, ranked, profile, workers), sharing)
-
-
-def _curves(sample: Sample, recall: Sequence[Scores], rule: IntervalRule, inputs: Inputs) -> Iterator[CurvePoint]:
-    """The points of a dataset's curves."""
-    yield from precision_by_recall(sample, recall, rule)
-    for scores in recall:
-        yield from _judged(scores, inputs)
 
 
 def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:
@@ -319,14 +285,14 @@ def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:
         yield CurvePoint(scores.dataset, scores.model, "judged", float(rank), share, None, None, n_queries)
 
 
-def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> None:
+def check_comparison(opened: Opened, inputs: Inputs, workers: Workers) -> None:
     """Refuse, before anything is scored, what no comparison could come of.
 
     Raises:
         InputError: the permutations are too few for the correction over that many tests, or clusters are too unlike
             for the test t.
     """
-    comparison = planned.comparison
+    config, comparison = opened.loaded.config, opened.planned.comparison
     if comparison is None:
         return
     test = _test_of(config, comparison, workers)
@@ -392,7 +358,7 @@ def _judge(
     inputs: Inputs,
     results: Sequence[Scores],
     samples: Sequence[Sample],
-    past: ResolvedBaselines,
+    past: BaselineResolver,
     external_metrics: Mapping[str, ExternalMetrics | str],
     night: date,
     search: SearchRule,
@@ -400,6 +366,7 @@ def _judge(
     from rankledger.pipeline.inference.gate_bounds import Evidence
     from rankledger.pipeline.inference.gate_errors import looks_after
     from rankledger.pipeline.inference.gates import judge
+    from rankledger.pipeline.record.lookup import failures_in_a_row, spent_looks
 
     evidence = Evidence(
         samples={sample.dataset: sample for sample in samples},
@@ -411,32 +378,20 @@ def _judge(
             name: extra if isinstance(extra, str) else extra.numbers for name, extra in external_metrics.items()
         },
         baselines=past.baselines,
-        nights=_nights(past.history),
+        nights=_known(failures_in_a_row, past.history),
         night=night,
         search=search,
-        looks=_looks(past.history),
+        looks=_known(spent_looks, past.history),
         absent=absent_replicates(inputs.failures, inputs.replicates),
     )
     gates = opened.planned.gates
     verdicts = judge(gates, evidence)
-    return Judged(verdicts, past.references, looks_after(gates, verdicts, evidence.looks, night))
+    return Judged(verdicts, past.references(), looks_after(gates, verdicts, evidence.looks, night))
 
 
-def _nights(history: RecordHistory) -> Mapping[NightKey, int] | str:
-    """How many evaluations in a row failed each line of the gates before; or why that is not known."""
-    from rankledger.pipeline.record.lookup import failures_in_a_row
-
+def _known(look_up: Callable[[RecordHistory], Found], history: RecordHistory) -> Found | str:
+    """What earlier evaluations say of the gates; or why that is not known."""
     try:
-        return failures_in_a_row(history)
-    except OSError as error:  # a remote store may be away
-        return history.records.describe_error(error)
-
-
-def _looks(history: RecordHistory) -> Mapping[LookKey, Mapping[str, str]] | str:
-    """The looks that gates have spent; or why that is not known."""
-    from rankledger.pipeline.record.lookup import spent_looks
-
-    try:
-        return spent_looks(history)
+        return look_up(history)
     except OSError as error:  # a remote store may be away
         return history.records.describe_error(error)

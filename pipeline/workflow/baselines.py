@@ -22,7 +22,7 @@ from rankledger.pipeline.config.paths import MLFLOW
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.data.cache import CacheError, OutputCache
-from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset
+from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset, read_dataset
 from rankledger.pipeline.data.join import assemble
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.inference.gate_bounds import Baseline
@@ -35,12 +35,12 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.types.gates import PlannedGate, Reference
-from rankledger.pipeline.types.inputs import InputFile, Rows
+from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined, OutputKey
 from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Record, RecordedModel, Scores
 from rankledger.pipeline.workflow.deliver import fetch_record
-from rankledger.pipeline.workflow.inputs import Inputs, read_planned
+from rankledger.pipeline.workflow.inputs import Inputs, dataset_source
 from rankledger.pipeline.workflow.manifest import exclusions_digest, judgments_digest
 from rankledger.pipeline.workflow.outputs import (
     OutputReader,
@@ -65,13 +65,11 @@ __all__ = [
     "BaselineScores",
     "CurrentEvaluation",
     "RecordedDataset",
-    "ResolvedBaselines",
     "baseline_scores",
     "can_rescore",
     "difference_of_meaning",
     "recorded_scores",
     "rescore",
-    "resolve_baselines",
     "retrieved_ranks",
 ]
 
@@ -122,8 +120,8 @@ def baseline_scores(
         reason = f"{model!r} was not evaluated on {dataset.name!r} {record.manifest.where}"
         return BaselineScores(None, dict.fromkeys(measures, reason))
     recorded, differing = recorded_scores(record, model, dataset, measures, current)
-    anew, reasons = _scored_anew(record, model, dataset, differing, current)
-    parts = [scores for scores in (recorded, anew) if scores is not None and scores.measures]
+    rescored_now, reasons = _rescored_on_current(record, model, dataset, differing, current)
+    parts = [scores for scores in (recorded, rescored_now) if scores is not None and scores.measures]
     return BaselineScores(_together(parts) if parts else None, reasons)
 
 
@@ -168,14 +166,10 @@ def difference_of_meaning(
         was = [file.digest for file in before.files(role)]
         if need in measure.metric.needs and was != [file.digest for file in files.get(role, ())]:
             return f"the {role} are others"
-    if "cluster" in measure.metric.needs and _planned(record, dataset.name).cluster != dataset.cluster:
-        return "the clusters are others"
-    return None
-
-
-def _planned(record: Record, dataset: str) -> PlannedDataset:
-    """The dataset as it was evaluated then."""
-    return next(old for old in open_record(record.path).planned.datasets if old.name == dataset)
+    if "cluster" not in measure.metric.needs:
+        return None
+    then = RecordedDataset.of(record.path, dataset.name).planned
+    return None if then.cluster == dataset.cluster else "the clusters are others"
 
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
@@ -193,7 +187,7 @@ def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
     )
 
 
-def _scored_anew(
+def _rescored_on_current(
     record: Record, model: str, dataset: PlannedDataset, differing: Mapping[Measure, str], current: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The scores of what the output cache has of the output; and, by measure, why there is none."""
@@ -217,19 +211,16 @@ def _rejoined(
     record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation
 ) -> dict[OutputKey, Joined]:
     """The outputs that were evaluated then, one or that of each replicate, joined with the current judgments."""
-    then = _planned(record, dataset.name)
-    tasks = [
-        task for task in open_record(record.path).planned.tasks if (task.dataset, task.model) == (dataset.name, model)
-    ]
+    then = RecordedDataset.of(record.path, dataset.name)
     files = record.manifest.datasets[dataset.name].files_by_role
     now = current.inputs.datasets[dataset.name]
     if not ("judgments" in files and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was not a dataset of rankings; give the current dataset another name")
-    store = output_store(then, files, current.profile.conventions, current.workspace.cache)
+    store = output_store(then.planned, files, current.profile.conventions, current.workspace.cache)
     store = store.leaving_out(exclusions_key(dataset, now.files))  # they are left out of the old output, too
     return {
         task.key: rescored(store, source_of(task.output), output, now)
-        for task in tasks
+        for task in then.tasks(model)
         if (output := recorded_output(record, task))
     }
 
@@ -246,52 +237,22 @@ def _together(parts: Sequence[Scores]) -> Scores:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ResolvedBaselines:
-    """What the gates look back on.
+class BaselineResolver:
+    """Resolves each reference once for each model, and scores each model of a record once for each dataset.
 
     Attributes:
+        planned: the gates, and what models were called before.
         history: the earlier evaluations of the same name.
-        scores: those of records.
-        baselines: by gate, dataset and model.
-        references: by gate and model, the record and the hash of its manifest, or why there is none.
-        warnings: later records that were skipped because they are damaged, a line for each reference and record used.
+        current: the evaluation that looks back.
+        datasets: its datasets, by name.
+        baselines: what gates compare models with, by gate, dataset and model.
+        warnings: damaged records that were skipped for gates, a line for each reference and record used instead.
     """
-
-    history: RecordHistory
-    scores: tuple[Scores, ...]
-    baselines: Mapping[tuple[str, str, str], Baseline]
-    references: Mapping[str, Mapping[str, RecordedBaseline]]
-    warnings: tuple[str, ...] = ()
-
-
-@stage("Looking back")
-def resolve_baselines(planned: Plan, history: RecordHistory, resolver: BaselineResolver) -> ResolvedBaselines:
-    """The baselines of all gates.
-
-    Args:
-        planned: the gates.
-        history: the earlier evaluations of the same name.
-        resolver: resolves their references.
-    """
-    baselines = {
-        (gate.name, dataset, model): resolver.baseline(gate, dataset, model)
-        for gate in planned.gates
-        if gate.against is not None
-        for dataset, model in gate.tasks
-    }
-    scores = [baseline.scores for baseline in resolver.scores.values() if baseline.scores is not None]
-    warnings = tuple(resolver.warnings())
-    return ResolvedBaselines(history, tuple(scores), baselines, resolver.references(), warnings)
-
-
-class BaselineResolver:
-    """Resolves each reference once for each model, and scores each model of a record once for each dataset."""
 
     def __init__(
         self, planned: Plan, tracking: Tracking, history: RecordHistory, accepted: Path, current: CurrentEvaluation
     ) -> None:
-        """Nothing is resolved yet.
+        """Resolve the references of all gates.
 
         Args:
             planned: the gates, and what models were called before.
@@ -300,29 +261,40 @@ class BaselineResolver:
             accepted: the file of what was accepted.
             current: the evaluation that looks back.
         """
-        self.scores: dict[tuple[str, RecordedModel], BaselineScores] = {}
-        self._resolved: dict[tuple[Reference, str], Resolved] = {}
-        self._planned = planned
+        self.planned = planned
+        self.history = history
+        self.current = current
+        self.datasets = {dataset.name: dataset for dataset in planned.datasets}
         self._tracking = tracking
-        self._history = history
         self._accepted = accepted
-        self._current = current
-        self._datasets = {dataset.name: dataset for dataset in planned.datasets}
+        self._scored: dict[tuple[str, RecordedModel], BaselineScores] = {}
+        self._resolved: dict[tuple[Reference, str], Resolved] = {}
+        with stage("Looking back"):
+            self.baselines = {
+                (gate.name, dataset, model): self._baseline(gate, gate.against, dataset, model)
+                for gate in planned.gates
+                if gate.against is not None
+                for dataset, model in gate.tasks
+            }
+        self.warnings = tuple(self._warnings())
 
-    def baseline(self, gate: PlannedGate, dataset: str, model: str) -> Baseline:
+    @property
+    def scores(self) -> tuple[Scores, ...]:
+        """The scores of records that gates compare models with."""
+        return tuple(found.scores for found in self._scored.values() if found.scores is not None)
+
+    def _baseline(self, gate: PlannedGate, against: Reference, dataset: str, model: str) -> Baseline:
         """What a gate compares the model with on the dataset."""
-        assert gate.against is not None, "only gates with a reference have a baseline"
-        if gate.against.record is None:
-            other = str(gate.against.model)
+        if against.record is None:
+            other = str(against.model)
             return Baseline(other, other)
-        resolved = self.resolve(gate.against, model)
+        resolved = self.resolve(against, model)
         if resolved.record is None:
-            reasons = dict.fromkeys(gate.measures, resolved.reason)
-            return Baseline("", gate.against.text, reasons, first=resolved.first)
+            return Baseline("", against.text, dict.fromkeys(gate.measures, resolved.reason), first=resolved.first)
         key = RecordedModel(resolved.model, digest_of(resolved.record.path))
-        scores = self._scores(resolved.record, self._datasets[dataset], key)
+        scores = self._scores(resolved.record, self.datasets[dataset], key)
         reasons = {measure: why for measure, why in scores.reasons.items() if measure in gate.measures}
-        first = dataset in _new_datasets(gate.against, resolved, [dataset])
+        first = dataset in _new_datasets(against, resolved, [dataset])
         manifest = resolved.record.manifest
         label = f"{resolved.model} in {manifest.evaluation_id}"
         night = manifest.label if resolved.model == model else f"{resolved.model} {manifest.where}"
@@ -336,14 +308,13 @@ class BaselineResolver:
                 for _, model in gate.tasks
                 if (gate.against, model) in self._resolved
             }
-            for gate in self._planned.gates
+            for gate in self.planned.gates
             if gate.against is not None and gate.against.record is not None
         }
 
-    def warnings(self) -> Iterator[str]:
-        """The damaged records that were skipped, a line for each reference and the record that was used instead."""
+    def _warnings(self) -> Iterator[str]:
         used: dict[tuple[str, Path], tuple[Record, list[str]]] = {}
-        asked = {gate.against for gate in self._planned.gates}
+        asked = {gate.against for gate in self.planned.gates}
         for (reference, _), resolved in self._resolved.items():
             if resolved.record is not None and reference in asked:
                 _, lost = used.setdefault((reference.text, resolved.record.path), (resolved.record, []))
@@ -354,42 +325,38 @@ class BaselineResolver:
     def is_accepted(self, model: str) -> bool:
         """Whether a record was accepted for the model; so it is, too, if that cannot be read."""
         try:
-            entries = read_accepted(self._accepted).get(self._history.name, {})
+            entries = read_accepted(self._accepted).get(self.history.name, {})
         except InputError:
             return True
-        return any(name in entries for name in (model, self._planned.models[model].was))
+        return any(name in entries for name in (model, self.planned.models[model].was))
 
     def resolve(self, reference: Reference, model: str) -> Resolved:
         """The record that a reference means for a model; or why there is none."""
         if (reference, model) not in self._resolved:
-            was = self._planned.models[model].was
+            was = self.planned.models[model].was
+            text, asked = str(reference.record), reference
             try:
-                resolved = resolve(self._fetched(reference), self._history, self._accepted, model=model, was=was)
+                if text.startswith(MLFLOW):  # a run is known by the path of its record
+                    path = fetch_record(text.removeprefix(MLFLOW), self._tracking, self.current.workspace)
+                    asked = replace(reference, record=str(path))
+                resolved = resolve(asked, self.history, self._accepted, model=model, was=was)
             except InputError as error:
                 resolved = Resolved(None, model, str(error))
             except OSError as error:  # a remote store may be away
-                resolved = Resolved(None, model, self._history.records.describe_error(error))
+                resolved = Resolved(None, model, self.history.records.describe_error(error))
             self._resolved[reference, model] = resolved
         return self._resolved[reference, model]
-
-    def _fetched(self, reference: Reference) -> Reference:
-        """The reference; one to a run of MLflow by the path of its record."""
-        text = str(reference.record)
-        if not text.startswith(MLFLOW):
-            return reference
-        path = fetch_record(text.removeprefix(MLFLOW), self._tracking, self._current.workspace)
-        return replace(reference, record=str(path))
 
     def _scores(self, record: Record, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
         """The model of a record by every measure that a gate asks for on the dataset."""
         key = dataset.name, model
-        if key not in self.scores:
-            gates = [gate for gate in self._planned.gates if gate.against and gate.against.record]
+        if key not in self._scored:
+            gates = [gate for gate in self.planned.gates if gate.against and gate.against.record]
             measures = [measure for measure in dataset.measures if any(measure in gate.measures for gate in gates)]
-            found = baseline_scores(record, model.model, dataset, measures, self._current)
+            found = baseline_scores(record, model.model, dataset, measures, self.current)
             scores = None if found.scores is None else replace(found.scores, record=model.manifest_sha256)
-            self.scores[key] = replace(found, scores=scores)
-        return self.scores[key]
+            self._scored[key] = replace(found, scores=scores)
+        return self._scored[key]
 
 
 def _new_datasets(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> list[str]:
@@ -423,6 +390,12 @@ class RecordedDataset:
 
     opened: Opened
     planned: PlannedDataset
+
+    @classmethod
+    def of(cls, record: Path, name: str) -> RecordedDataset:
+        """A dataset of the record in that folder."""
+        opened = open_record(record)
+        return cls(opened, next(dataset for dataset in opened.planned.datasets if dataset.name == name))
 
     @property
     def record(self) -> Record:
@@ -465,13 +438,17 @@ class RecordedDataset:
                 return kept
         refuse_foreign_inputs(self.opened)
         needed = replace(self.planned, queries=None, documents=None, suites={})
-        read = read_planned(needed, self.profile.conventions)
+        read = read_dataset(dataset_source(needed), self.profile.conventions)
         refuse_other_inputs(self.record, self.planned.name, read.files)
         return read
 
+    def tasks(self, model: str) -> list[Task]:
+        """A model's outputs on the dataset: one, or one for each replicate."""
+        return [task for task in self.opened.planned.tasks if (task.dataset, task.model) == (self.planned.name, model)]
+
     def output(self, model: str) -> tuple[Task, tuple[InputFile, ...]]:
         """A model's output on the dataset, and the files that were read of it."""
-        tasks = [task for task in self.opened.planned.tasks if (task.dataset, task.model) == (self.planned.name, model)]
+        tasks = self.tasks(model)
         if any(task.replicate for task in tasks):
             raise InputError(f"{self.record.path}: {model!r} has replicates, whose ranks are not put together")
         files = recorded_output(self.record, tasks[0]) if tasks else ()
@@ -532,7 +509,9 @@ def rescore(
     if only is None:
         joined = _rejoin(kept, model, judged, profile)
     else:
-        rows = _only(judged.dataset.judgments.rows, only)
+        rows, wanted = judged.dataset.judgments.rows, set(only)
+        named = np.array([query_id in wanted for query_id in rows.query_ids])
+        rows = rows.take(np.flatnonzero(named[rows.query_codes]))
         dataset = judged_dataset(rows, None, keep_first=judged.planned.duplicates == "keep_first")
         task, files = kept.output(model)
         store = kept.store(profile).leaving_out(judged.store().exclusions)
@@ -547,10 +526,3 @@ def can_rescore(measure: Measure) -> bool:
     needs = set(measure.metric.needs) - {"subtopics"}
     own = bool(measure.metric.code)  # whose code no record runs
     return measure.metric.input == "judged" and not needs and not measure.parameters.get("d") and not own
-
-
-def _only(rows: Rows, query_ids: Sequence[str]) -> Rows:
-    """The rows of these queries."""
-    wanted = set(query_ids)
-    named = np.array([query_id in wanted for query_id in rows.query_ids])
-    return rows.take(np.flatnonzero(named[rows.query_codes]))

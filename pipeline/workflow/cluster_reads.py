@@ -11,6 +11,7 @@ rows are scattered or anything is wrong, one worker reads the output as a whole,
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -35,7 +36,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Rows, Source
 from rankledger.pipeline.types.joined import OutputKey
 from rankledger.pipeline.types.results import Failure, Record
-from rankledger.pipeline.workflow.outputs import OutputReader, OutputStore, ReadElsewhere, source_of
+from rankledger.pipeline.workflow.outputs import OutputReader, OutputStore, ReadElsewhere, whole_source_of
 from rankledger.pipeline.workflow.workspace import recorded_output
 
 __all__ = ["read_on_cluster"]
@@ -74,7 +75,7 @@ def read_on_cluster(
     if not chosen:
         return {}, ()
     outputs = [
-        _Output(shared[task.dataset], _everywhere(task), files, task.output.allow_no_overlap or bool(files))
+        _Output(shared[task.dataset], whole_source_of(task), files, task.output.allow_no_overlap or bool(files))
         for task in chosen
         for files in [recorded_output(record, task) if record else ()]
     ]
@@ -119,7 +120,7 @@ class _Rounds:
             return iter(())
         unit = "ranges" if self._n_done else "outputs"
         try:
-            found = self._cluster.run("Reading on the cluster", _called, calls, unit=unit)
+            found = self._cluster.run("Reading on the cluster", operator.call, calls, unit=unit)
         except ClusterError as error:
             if not (error.begun or self._n_done):
                 raise
@@ -250,10 +251,6 @@ def _shared(reader: OutputReader) -> OutputReader:
     return replace(reader, kept=replace(reader.kept, store=OutputCache(place)))
 
 
-def _everywhere(task: Task) -> Source:
-    return replace(source_of(task.output), path=task.output.path)
-
-
 def _as_here(task: Task, found: ReadElsewhere | str) -> ReadElsewhere | Failure:
     """The same with paths as this process names them: from its working directory, if they are below that."""
     folder = str(Path.cwd()).rstrip(os.sep) + os.sep
@@ -291,10 +288,6 @@ class _RangeRead:
     digests: RangeDigests
     key: RangesKey | None = None
     remark: str = ""
-
-
-def _called(function: Callable[..., T], *arguments: Any) -> T:
-    return function(*arguments)
 
 
 def _begin(kept: OutputStore, output: Source, allow_no_overlap: bool, n_rows: int) -> ReadElsewhere | str | _Ranges:

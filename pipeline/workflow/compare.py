@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,20 +30,23 @@ from rankledger.pipeline.inference.resampling import Settings, contributions_of
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.record.lookup import RecordHistory
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, Comparison, Scores
+from rankledger.pipeline.types.results import ALL, Comparison, Record, Scores
 from rankledger.pipeline.types.views import PairedScores, QueryDetail, SliceChange
 from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
-from rankledger.pipeline.workflow.details import ShownDataset, query_details, recorded_output_of
 from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.workflow.references import Pair, References, Sides, open_sides
-from rankledger.pipeline.workflow.workspace import Workspace, refuse_foreign_inputs
+from rankledger.pipeline.workflow.workspace import Workspace, open_record, refuse_foreign_inputs
 
-__all__ = ["compare", "compare_by_ranks", "compare_sides"]
+if TYPE_CHECKING:
+    from rankledger.pipeline.workflow.evaluate import Computed
+
+__all__ = ["changes_since_last_night", "compare", "compare_sides"]
 
 RanksOf: TypeAlias = Callable[[RecordedDataset, str], RetrievedRanks]
 
@@ -166,48 +169,16 @@ def compare(
     Raises:
         InputError: there is no such record, or judgments, queries or definitions differ, a line for each.
     """
-    workspace = Workspace.open(runs_dir, records)
-    return compare_by_ranks(
-        str(base),
-        str(candidate),
-        workspace,
+    sides = open_sides(str(base), str(candidate), name=name, workspace=Workspace.open(runs_dir, records))
+    return compare_sides(
+        sides,
+        (str(base), str(candidate)),
         retrieved_ranks,
         measure=measure,
         top=top,
         force=force,
         details=details,
-        name=name,
         jobs=jobs,
-    )
-
-
-def compare_by_ranks(
-    base: str,
-    candidate: str,
-    workspace: Workspace,
-    ranks: RanksOf,
-    *,
-    measure: str | None,
-    top: int,
-    force: bool = False,
-    details: bool = False,
-    name: str | None = None,
-    jobs: int | None = None,
-) -> ComparisonReport:
-    """The same where the ranks of documents are known, whatever is left of inputs and the output cache.
-
-    Args:
-        base: as `compare` takes it, and so are the arguments after `ranks`.
-        candidate: likewise.
-        workspace: where records are.
-        ranks: gives the ranks of judged documents in a model's output on a recorded dataset.
-
-    Raises:
-        InputError: as `compare`.
-    """
-    references = open_sides(base, candidate, name=name, workspace=workspace)
-    return compare_sides(
-        references, (base, candidate), ranks, measure=measure, top=top, force=force, details=details, jobs=jobs
     )
 
 
@@ -228,7 +199,12 @@ def compare_sides(
     Args:
         references: the records and models.
         texts: what the base and the candidate were called.
-        ranks: as `compare_by_ranks`' are, and so are the arguments after it.
+        ranks: gives the ranks of judged documents in a model's output on a recorded dataset, whatever is left of inputs
+            and the output cache.
+        measure: as `compare` takes it, and so are the next three and `jobs`.
+        top: likewise.
+        force: likewise.
+        details: likewise.
         changed_only: whether to leave out the figures of unchanged pairs, and those of slices by all but the leading
             measure.
 
@@ -365,6 +341,8 @@ class _Comparer:
                 yield from self._details(match, [pair for pair in scores if pair.dataset == match.name])
 
     def _details(self, match: Match, scores: Sequence[PairedScores]) -> Iterator[QueryDetail]:
+        from rankledger.pipeline.workflow.page import ShownDataset, query_details, recorded_output_of
+
         after, is_ranked = match.after, match.after.planned.kind == "rankings"
         refuse_foreign_inputs(after.opened)
         query_ids = dict.fromkeys(query.query_id for pair in scores for query in pair.largest_changes)
@@ -448,3 +426,51 @@ def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
         alone = [measure for measure in asked if measure not in compared[match.name]]
         if alone:
             yield f"left out: {match.name} has {', '.join(alone)} on one side alone"
+
+
+def changes_since_last_night(computed: Computed, record: Record, workspace: Workspace) -> ComparisonReport | None:
+    """The comparison of an evaluation with the night before it, whose outputs have the same names or their old ones.
+
+    Args:
+        computed: what came of the evaluation.
+        record: its record, which may still have a temporary name.
+        workspace: where earlier records are.
+
+    Returns:
+        None if no earlier night has one of its models.
+
+    Raises:
+        InputError: the record of the night before cannot be read, or the two have nothing in common.
+        OSError: the place of records cannot be reached.
+    """
+    current = replace(computed.opened, record=record)
+    history = RecordHistory(workspace.records, record.manifest.name, computed.started)
+    before = next(history.nights_before(current.planned.date), None)
+    if before is None:
+        return None
+    base = open_record(before.path)
+    models = before.manifest.models
+    pairs = tuple(
+        (name, known)
+        for name, model in current.planned.models.items()
+        for known in [own for own in (name, model.was) if own in models][:1]
+    )
+    if not pairs:
+        return None
+
+    def ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
+        is_current = kept.record.manifest.evaluation_id == record.manifest.evaluation_id
+        known = computed.inputs.ranks(kept.planned.name, model) if is_current else None
+        return known or retrieved_ranks(kept, model)
+
+    known = {model for _, model in pairs}
+    gone = [model for model in models if model not in known]
+    remarks = tuple(f"left out: {model!r} is in {before.manifest.evaluation_id} alone" for model in gone)
+    return compare_sides(
+        References((Sides(base, current, pairs),), remarks),
+        ("previous", "last"),
+        ranks,
+        force=True,
+        details=True,
+        changed_only=True,
+    )

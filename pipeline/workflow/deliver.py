@@ -26,7 +26,7 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Evaluation, Record
 from rankledger.pipeline.workflow.evaluation import evaluation_of
-from rankledger.pipeline.workflow.promote import PromotionResult, pending_promotions, promote
+from rankledger.pipeline.workflow.promote import pending_promotions, promote
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ __all__ = [
     "open_for_logging",
     "open_for_reading",
     "open_store",
-    "run_page",
     "sync",
     "sync_command",
     "tracking_of",
@@ -101,24 +100,16 @@ def open_existing_store(tracking: Tracking, workspace: Workspace) -> TrackingSto
     return open_store(tracking, workspace)
 
 
-class Stores:
+class Stores(ExitStack):
     """The tracking stores of many records: each is opened once, and given up once it cannot be reached."""
 
     def __init__(self, opener: Callable[[Tracking, Workspace], TrackingStore], workspace: Workspace) -> None:
         """Know how a store is opened, and where the path of a local one starts."""
+        super().__init__()
         self._opener = opener
         self._workspace = workspace
-        self._opened = ExitStack()
         self._stores: dict[str | None, TrackingStore] = {}
         self._away: dict[str | None, str] = {}
-
-    def __enter__(self) -> Stores:
-        """Nothing is opened yet."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close what was opened."""
-        self._opened.close()
 
     @contextmanager
     def at(self, tracking: Tracking) -> Iterator[TrackingStore]:
@@ -131,7 +122,7 @@ class Stores:
         if tracking.uri in self._away:
             raise TrackingError(self._away[tracking.uri])
         if tracking.uri not in self._stores:
-            self._stores[tracking.uri] = self._opened.enter_context(self._opener(tracking, self._workspace))
+            self._stores[tracking.uri] = self.enter_context(self._opener(tracking, self._workspace))
         try:
             yield self._stores[tracking.uri]
         except TrackingError as error:
@@ -218,10 +209,10 @@ def with_own_targets(opened: Opened, workspace: Workspace, *, tracking: bool) ->
         allowed = _local(opened, workspace, advice)
     loaded = replace(opened.loaded, config=config.model_copy(update={"tracking": allowed}))
     planned = opened.planned
-    if planned.records is not None and not opened.is_typed(("records",)):
+    if planned.records is not None and not opened.is_overridden(("records",)):
         warning = _ignored(opened, "records", "--records")
         planned = replace(planned, records=None, warnings=(*planned.warnings, warning))
-    if planned.cache is not None and not opened.is_typed(("execution", "cache")):
+    if planned.cache is not None and not opened.is_overridden(("execution", "cache")):
         warning = _ignored(opened, "execution.cache", "--set")
         planned = replace(planned, cache=None, warnings=(*planned.warnings, warning))
     return replace(opened, loaded=loaded, planned=planned)
@@ -234,7 +225,7 @@ def _ignored(opened: Opened, key: str, option: str) -> str:
 def _local(opened: Opened, workspace: Workspace, advice: str, *, by_default: bool = True) -> Tracking:
     """The store of a record's config, which for somebody else's must be that of MLFLOW_TRACKING_URI or the default."""
     tracking = opened.loaded.config.tracking
-    if opened.is_own or (tracking.uri is not None and opened.is_typed(("tracking", "uri"))):
+    if opened.is_own or (tracking.uri is not None and opened.is_overridden(("tracking", "uri"))):
         return tracking
     is_chosen = bool(os.environ.get(_VARIABLE))
     theirs = None if tracking.uri is None else public_uri(_uri(tracking.uri, workspace)).rstrip("/")
@@ -304,8 +295,11 @@ def deliver(
             evaluation = replace(evaluation, unsaved=workspace.records.describe_error(error))
         if store is None:
             return evaluation
-        logged = replace(evaluation, store=run_page(_log(record, evaluation, workspace.records, store, tracking)))
-        return logged if logged.unsaved else _promoted(logged, promote(record, workspace.records, store))
+        evaluation = replace(evaluation, store=_log(record, evaluation, workspace.records, store, tracking).page)
+        if evaluation.unsaved:
+            return evaluation
+        result = promote(record, workspace.records, store)
+        return replace(evaluation, promotions=result.lines, unpromoted=result.reason or None)
     except TrackingError as error:
         return replace(evaluation, untracked=str(error))
     except OSError as error:
@@ -314,10 +308,6 @@ def deliver(
     except BaseException as error:
         error.add_note(f"the record is complete: {record.path}")  # for whoever says why it ended
         raise
-
-
-def _promoted(evaluation: _Evaluation, result: PromotionResult) -> _Evaluation:
-    return replace(evaluation, promotions=result.lines, unpromoted=result.reason or None)
 
 
 def _log(
@@ -362,17 +352,6 @@ def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, tracki
         ),
         delivered=datetime.now(UTC).isoformat(),
     )
-
-
-def run_page(receipt: Receipt) -> str:
-    """The page of the evaluation's own run, among those for model training; the store if it is no server.
-
-    MLflow opens on its pages for generative AI, unless the address or an earlier visit says otherwise.
-    """
-    if not receipt.server.startswith(("http://", "https://")):
-        return receipt.server
-    run = f"{receipt.server.rstrip('/')}/#/experiments/{receipt.experiment_id}/runs/{receipt.run_id}"
-    return f"{run}?workflowType=machine_learning"
 
 
 @dataclass(frozen=True)
@@ -433,7 +412,7 @@ def sync(
             result = syncer.deliver(evaluation_id)
             if result != SyncResult(evaluation_id):
                 yield result
-        for alerts in sync_alerts(workspace, allow_env, syncer.place_of, run_page):
+        for alerts in sync_alerts(workspace, allow_env, syncer.place_of):
             yield SyncResult(alerts.evaluation_id, alerted=alerts.sent, reason="; ".join(alerts.unsent))
 
 
@@ -464,7 +443,10 @@ class _Syncer:
             records = self.place_of(record)
             done = replace(done, uploaded=records.keep(path))
             if record.manifest.tracking.wanted and not self._is_delivered(records, evaluation_id):
-                done = replace(done, tracked=self._track(record, records))
+                tracking = tracking_of(path, self._workspace, allow_env=self._allow_env, by_default=False)
+                with self._stores.at(tracking) as store:
+                    receipt = _log(record, evaluation_of(record), records, store, tracking, again=self._again)
+                done = replace(done, tracked=receipt.page)
             return self._promote(done, record, records)
         except InputError as error:
             return replace(done, reason="; ".join(error.lines))
@@ -515,10 +497,3 @@ class _Syncer:
         except TrackingError as error:
             done = replace(done, unpromoted=str(error))
         return done
-
-    def _track(self, record: Record, records: Records) -> str:
-        """Log a record to MLflow; gives its page."""
-        tracking = tracking_of(record.path, self._workspace, allow_env=self._allow_env, by_default=False)
-        with self._stores.at(tracking) as store:
-            evaluation = evaluation_of(record)
-            return run_page(_log(record, evaluation, records, store, tracking, again=self._again))

@@ -11,17 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import yaml
 
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.config.paths import relocate
-from rankledger.pipeline.config.plan import plan, unlisted_replicates, unpaired_gates
+from rankledger.pipeline.config.plan import unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
-from rankledger.pipeline.config.schema import Config, Execution, Loaded, load
-from rankledger.pipeline.config.values import checked_jobs
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import CHANGES_PAGE, new_evaluation_id, write_record
@@ -36,7 +34,7 @@ from rankledger.pipeline.types.inputs import Given, GivenPairs
 from rankledger.pipeline.types.manifest import Description, TrackingWish
 from rankledger.pipeline.types.results import DataWarning, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange, QueryDetail
-from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
+from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, score_recall
 from rankledger.pipeline.workflow.deliver import (
     deliver,
     is_from_environment,
@@ -46,44 +44,70 @@ from rankledger.pipeline.workflow.deliver import (
 )
 from rankledger.pipeline.workflow.evaluation import Evaluation
 from rankledger.pipeline.workflow.inputs import Inputs, read_inputs
-from rankledger.pipeline.workflow.manifest import build_manifest
+from rankledger.pipeline.workflow.manifest import NOT_TRACKED, build_manifest
 from rankledger.pipeline.workflow.page import new_page
 from rankledger.pipeline.workflow.references import source_of_reference
-from rankledger.pipeline.workflow.workspace import Opened, Workspace, checked_date, open_source
+from rankledger.pipeline.workflow.workspace import (
+    Backend,
+    Opened,
+    Workspace,
+    open_config,
+    open_given,
+    open_source,
+    with_python_advice,
+    workers_of,
+)
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.support.cluster import Cluster
+    pass
 
-__all__ = ["Backend", "compute", "evaluate", "evaluate_opened", "validate", "workers_of"]
-
-Backend = Literal["threads", "processes", "dask"]
+__all__ = ["Computed", "compute", "evaluate", "evaluate_opened", "validate"]
 
 _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
 
 
 @dataclass(frozen=True, eq=False)
-class _Computed:
-    """What came of a config: what was read, the scores in the order of the plan, what is said of them, the seconds."""
+class Computed:
+    """What came of a config: what was read, the scores in the order of the plan, what is said of them, the seconds.
 
+    It is the `Session` of an evaluation that is not recorded, or is of data in memory.
+    """
+
+    opened: Opened
+    command: str
+    started: datetime
     inputs: Inputs
     results: tuple[Scores, ...]
     inferred: Analysis
     timings: dict[str, float]
 
+    def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
+        """The ranks of judged documents in a model's output on a dataset."""
+        return self.inputs.ranks(dataset, model)
 
-def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: datetime) -> _Computed:
+    @contextmanager
+    def written(self, evaluation: Evaluation) -> Iterator[Path]:
+        """A record of the evaluation in a temporary folder."""
+        with TemporaryDirectory(prefix="rankledger-") as folder:
+            workspace = Workspace.open(folder)
+            manifest = build_manifest(self, evaluation.evaluation_id, workspace)
+            rendered = _render_page(evaluation, self, manifest, workspace)
+            yield _write(self, rendered, manifest, workspace).path
+
+
+def compute(opened: Opened, workers: Workers, workspace: Workspace, command: str) -> Computed:
     """Read, score and resample everything; nothing is written but to the output cache.
 
     Args:
         opened: the config and what it comes to; of a record, inputs must be what they were.
         workers: share the work.
         workspace: where the output cache and earlier evaluations are.
-        started: when the evaluation began.
+        command: what asked for it.
 
     Raises:
         InputError: judgments, queries or documents are wrong.
     """
-    config, planned = opened.loaded.config, opened.planned
+    config, planned, started = opened.loaded.config, opened.planned, datetime.now(UTC)
     workspace = replace(workspace, cache_place=planned.cache)
     timings: dict[str, float] = {}
     with _timed("read", timings):
@@ -95,17 +119,20 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
             record=opened.record,
         )
     if opened.is_in_memory:
-        from rankledger.pipeline.workflow.in_memory import in_python
-
-        inputs = replace(inputs, failures=tuple(map(in_python, inputs.failures)))
-    check_comparison(config, planned, inputs, workers)
+        inputs = replace(inputs, failures=tuple(map(with_python_advice, inputs.failures)))
+    check_comparison(opened, inputs, workers)
     with _timed("score", timings):
         results = _score(opened, inputs, workers)
-        inputs = replace(inputs, warnings=(*inputs.warnings, *_failed_measures(results)))
-        recall = score_recall(config, planned, inputs, workers)
+        failed = [  # measures of the user's own have no figures if they fail, and all others have theirs
+            DataWarning(result.dataset, result.model, f"{measure} failed: {reason}", str(measure))
+            for result in results
+            for measure, reason in result.failed.items()
+        ]
+        inputs = replace(inputs, warnings=(*inputs.warnings, *failed))
+        recall = score_recall(opened, inputs, workers)
     with _timed("resample", timings):
         inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
-    return _Computed(inputs, results, inferred, timings)
+    return Computed(opened, command, started, inputs, results, inferred, timings)
 
 
 @contextmanager
@@ -113,39 +140,6 @@ def _timed(name: str, timings: dict[str, float]) -> Iterator[None]:
     begin = time.perf_counter()
     yield
     timings[name] = round(time.perf_counter() - begin, 3)
-
-
-def workers_of(
-    config: Config, jobs: int | None = None, backend: Backend | None = None, scheduler: str | None = None
-) -> Workers:
-    """The workers that a config asks for, or a command instead.
-
-    Raises:
-        InputError: the command asks for none, for too many, or for a backend that there is not; or a Dask cluster lacks
-            its scheduler, or the output cache.
-    """
-    try:
-        n_jobs = config.execution.jobs if jobs is None else checked_jobs(jobs)
-    except ValueError as error:
-        raise InputError(f"--jobs: {error}") from None
-    if backend not in (None, *get_args(Backend)):
-        raise InputError(f"--backend: found {backend!r}; write threads, processes or dask")
-    if scheduler is not None and backend not in (None, "dask"):
-        raise InputError(f"--backend: found {backend!r} with --scheduler, which is for dask; remove one of them")
-    chosen = "dask" if scheduler is not None else backend or config.execution.backend
-    cluster = _cluster(config.execution, scheduler) if chosen == "dask" else None
-    return Workers(n_jobs, "threads" if chosen == "dask" else chosen, cluster, config.execution.memory)
-
-
-def _cluster(execution: Execution, scheduler: str | None) -> Cluster:
-    address = scheduler or execution.scheduler
-    if not address:
-        raise InputError("the backend dask needs the address of a scheduler; add --scheduler, or execution.scheduler")
-    if not execution.cache:
-        raise InputError("the backend dask hands outputs over in the output cache; remove `execution: {cache: false}`")
-    from rankledger.pipeline.support.cluster import Cluster
-
-    return Cluster(address, execution.worker_timeout.total_seconds())
 
 
 def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
@@ -156,16 +150,9 @@ def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ..
     results = score(inputs.joined, measures, profile, workers, clusters=clusters)
     if "ties" in config.sensitivity:
         results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
-    scores = {**{result.output: result for result in results}, **inputs.given}
+    scores = {**{result.output: result for result in results}, **inputs.external_scores}
     sharing = [name for name, model in opened.planned.models.items() if model.shared_seeds]
     return families([scores[key] for key in inputs.quality], sharing)
-
-
-def _failed_measures(results: Sequence[Scores]) -> Iterator[DataWarning]:
-    """The measures of the user's own that failed: they have no figures, and all others have theirs."""
-    for result in results:
-        for measure, reason in result.failed.items():
-            yield DataWarning(result.dataset, result.model, f"{measure} failed: {reason}", str(measure))
 
 
 @dataclass(frozen=True)
@@ -180,15 +167,13 @@ class _RenderedPage:
 
 @stage("Writing the record")
 def _write(
-    evaluation: Evaluation,
-    opened: Opened,
-    computed: _Computed,
+    computed: Computed,
     rendered: _RenderedPage,
     manifest: Description,
     workspace: Workspace,
     compared: Callable[[Record], str | None] | None = None,
 ) -> Record:
-    config = relocate(opened.loaded.document, workspace.records.folder / evaluation.evaluation_id)
+    config = relocate(computed.opened.loaded.document, workspace.records.folder / manifest.evaluation_id)
     return write_record(
         workspace.records.folder,
         manifest=manifest,
@@ -200,7 +185,7 @@ def _write(
         query_details=rendered.query_details,
         page=rendered.page,
         compared=compared,
-        own=opened.is_own,  # else its config is still somebody else's
+        own=computed.opened.is_own,  # else its config is still somebody else's
     )
 
 
@@ -213,10 +198,8 @@ class _ChangesPage:
         error: the bug why there is none, which costs no figure.
     """
 
-    opened: Opened
-    computed: _Computed
+    computed: Computed
     workspace: Workspace
-    started: datetime
     warning: str = ""
     error: Exception | None = None
 
@@ -224,11 +207,10 @@ class _ChangesPage:
     def __call__(self, record: Record) -> str | None:
         """The page; None if there was no night before, or the two cannot be compared."""
         from rankledger.pipeline.report.html.comparisons import comparison_html
-        from rankledger.pipeline.workflow.nights import changes_since_last_night
+        from rankledger.pipeline.workflow.compare import changes_since_last_night
 
-        current = replace(self.opened, record=record)
         try:
-            found = changes_since_last_night(current, self.computed.inputs, self.workspace, self.started)
+            found = changes_since_last_night(self.computed, record, self.workspace)
             return None if found is None else comparison_html(found, in_record=True)
         except (InputError, OSError) as error:
             self.warning = f"not compared with the night before: {error}"
@@ -240,14 +222,12 @@ class _ChangesPage:
 
 @stage("Drawing the page")
 def _render_page(
-    evaluation: Evaluation, opened: Opened, computed: _Computed, manifest: Description, workspace: Workspace
+    evaluation: Evaluation, computed: Computed, manifest: Description, workspace: Workspace
 ) -> _RenderedPage:
     """The page, and the queries that changed most; an error is kept until the record is safe."""
     try:
         with _timed("report", computed.timings):
-            page, query_changes = new_page(
-                evaluation, manifest, opened, computed.inputs, computed.inferred.tables.curves, workspace
-            )
+            page, query_changes = new_page(evaluation, manifest, computed, workspace)
             return _RenderedPage(html(page), query_changes, page.details)
     except Exception as error:
         error.add_note(f"the record is complete but for its page: {evaluation.record}")
@@ -345,8 +325,6 @@ def evaluate(
     else:
         if date is not None:
             raise InputError("date: fills {date} in the paths of a config; remove it")
-        from rankledger.pipeline.workflow.in_memory import open_given
-
         tracked = bool(tracking)
         recorded = tracked if record is None else record
         opened = open_given(
@@ -395,7 +373,7 @@ def evaluate_opened(
     tracking: bool,
     command: str,
     evaluation_id: str | None = None,
-    even_of_nothing: bool = False,
+    allow_empty: bool = False,
     recorded: bool = True,
     alerts: bool = False,
 ) -> Evaluation:
@@ -408,7 +386,7 @@ def evaluate_opened(
         tracking: whether to log to MLflow, where the config does not rule it out.
         command: what asked for it.
         evaluation_id: what the record is to be called; by default a new id.
-        even_of_nothing: whether there is to be a record if no model output was evaluated.
+        allow_empty: whether there is to be a record if no model output was evaluated.
         recorded: whether there is to be one at all; without, nothing is written.
         alerts: whether a change of state is to be sent, which the record says.
 
@@ -416,106 +394,31 @@ def evaluate_opened(
         InputError: judgments, queries or documents are wrong.
         OSError: the record could not be written.
     """
-    config, records = opened.loaded.config, workspace.records
-    if not recorded:
-        started = datetime.now(UTC)
-        computed = compute(opened, workers, workspace, started=started)
-        evaluation = _evaluation(records.folder / new_evaluation_id(config.name, started), opened, computed)
-        return replace(evaluation, record=None, _session=_Session(opened, computed, started, command))
-    clear_left_behind(records, workspace.runs_dir)
-    tracked = config.tracking if tracking and config.tracking.enabled else None
+    config = opened.loaded.config
+    if recorded:
+        clear_left_behind(workspace.records, workspace.runs_dir)
+    tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
     with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
-        started = datetime.now(UTC)
-        computed = compute(opened, workers, workspace, started=started)
-        evaluation = _evaluation(
-            records.folder / (evaluation_id or new_evaluation_id(config.name, started)), opened, computed
-        )
-        if not (computed.results or even_of_nothing):
+        computed = compute(opened, workers, workspace, command)
+        evaluation_id = evaluation_id or new_evaluation_id(config.name, computed.started)
+        evaluation = _evaluation(workspace.records.folder / evaluation_id, computed)
+        if opened.is_in_memory or not recorded:
+            evaluation = replace(evaluation, _session=computed)
+        if not (recorded and (computed.results or allow_empty)):
             return replace(evaluation, record=None)
-        manifest = _manifest(
-            evaluation,
-            opened,
-            computed,
-            workspace,
-            started=started,
-            command=command,
-            alerts=alerts,
-            tracking=TrackingWish(
-                wanted=tracked is not None, from_environment=tracked is not None and is_from_environment(tracked)
-            ),
-        )
-        rendered = _render_page(evaluation, opened, computed, manifest, workspace) if config.report else _RenderedPage()
-        changes = _ChangesPage(opened, computed, workspace, started)
+        wish = tracked and TrackingWish(wanted=True, from_environment=is_from_environment(tracked))
+        manifest = build_manifest(computed, evaluation_id, workspace, tracking=wish or NOT_TRACKED, alerts=alerts)
+        rendered = _render_page(evaluation, computed, manifest, workspace) if config.report else _RenderedPage()
+        changes = _ChangesPage(computed, workspace)
         is_night = config.report and manifest.date is not None and opened.record is None
-        record = _write(evaluation, opened, computed, rendered, manifest, workspace, changes if is_night else None)
+        record = _write(computed, rendered, manifest, workspace, changes if is_night else None)
         if changes.warning:
             evaluation = replace(evaluation, warnings=(*evaluation.warnings, changes.warning))
-        if opened.is_in_memory:
-            evaluation = replace(evaluation, _session=_Session(opened, computed, started, command))
         delivered = deliver(evaluation, record, workspace, store=store, tracking=config.tracking)
         for error in (rendered.error, changes.error):
             if error is not None:
                 raise error
         return delivered
-
-
-def _manifest(
-    evaluation: Evaluation,
-    opened: Opened,
-    computed: _Computed,
-    workspace: Workspace,
-    *,
-    started: datetime,
-    command: str,
-    tracking: TrackingWish,
-    alerts: bool = False,
-) -> Description:
-    records = workspace.records
-    return build_manifest(
-        opened,
-        computed.inputs,
-        evaluation_id=evaluation.evaluation_id,
-        created=started,
-        command=command,
-        config="" if opened.is_in_memory else str(config_of(opened)),
-        records=records.remote.url if records.remote else None,
-        tracking=tracking,
-        alerts=alerts,
-        baselines=computed.inferred.baselines,
-        external_metrics=computed.inferred.external_metrics,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Session:
-    """What is known of an evaluation that was not recorded: see `Session`."""
-
-    opened: Opened
-    computed: _Computed
-    started: datetime
-    command: str
-
-    def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
-        """The ranks of judged documents in a model's output on a dataset."""
-        return self.computed.inputs.ranks(dataset, model)
-
-    @contextmanager
-    def written(self, evaluation: Evaluation) -> Iterator[Path]:
-        """A record of the evaluation in a temporary folder."""
-        untracked = TrackingWish(wanted=False, from_environment=False)
-        with TemporaryDirectory(prefix="rankledger-") as folder:
-            workspace = Workspace.open(folder)
-            manifest = _manifest(
-                evaluation,
-                self.opened,
-                self.computed,
-                workspace,
-                started=self.started,
-                command=self.command,
-                tracking=untracked,
-            )
-            rendered = _render_page(evaluation, self.opened, self.computed, manifest, workspace)
-            yield _write(evaluation, self.opened, self.computed, rendered, manifest, workspace).path
 
 
 def validate(
@@ -525,13 +428,20 @@ def validate(
 
     Arguments and errors are those of `evaluate`.
     """
-    loaded = load(config, overrides, will_plan=True)
-    planned = plan(loaded, checked_date(date))
+    opened = open_config(config, overrides=overrides, date=date)
+    loaded, planned = opened.loaded, opened.planned
     if planned.metrics:
         loaded.document.refuse([*_failing_metrics(planned)])
     workers = workers_of(loaded.config, jobs, None)
     inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
-    check_comparison(loaded.config, planned, inputs, workers)
+    check_comparison(opened, inputs, workers)
+    unlisted = unlisted_replicates(loaded) if ("nightly",) in loaded.document.origins else []
+    hints = (loaded.document.finding(*found) for found in (*unlisted, *unpaired_gates(loaded, planned)))
+    false_alarms = ""
+    if planned.gates:
+        from rankledger.pipeline.inference.gate_errors import false_alarm_rate
+
+        false_alarms = false_alarm_rate(planned.gates, loaded.config.bootstrap.confidence)
     return Validation(
         n_queries={name: len(dataset.query_ids) for name, dataset in inputs.datasets.items()},
         n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},
@@ -539,8 +449,8 @@ def validate(
         quality=inputs.model_quality,
         replicates=inputs.replicates,
         failures=inputs.failures,
-        warnings=(*planned.warnings, *inputs.remarks, *_hints(loaded, planned), *map(str, inputs.warnings)),
-        false_alarms=_false_alarms(loaded.config, planned),
+        warnings=(*planned.warnings, *inputs.remarks, *map(str, hints), *map(str, inputs.warnings)),
+        false_alarms=false_alarms,
     )
 
 
@@ -558,23 +468,9 @@ def _failing_metrics(planned: Plan) -> Iterator[tuple[KeyPath, str]]:
     yield from failing.items()
 
 
-def _hints(loaded: Loaded, planned: Plan) -> Iterator[str]:
-    """What an evaluation takes as it is, and is likely meant otherwise."""
-    unlisted = unlisted_replicates(loaded) if ("nightly",) in loaded.document.origins else []
-    for path, message in (*unlisted, *unpaired_gates(loaded, planned)):
-        yield str(loaded.document.finding(path, message))
-
-
-def _false_alarms(config: Config, planned: Plan) -> str:
-    if not planned.gates:
-        return ""
-    from rankledger.pipeline.inference.gate_errors import false_alarm_rate
-
-    return false_alarm_rate(planned.gates, config.bootstrap.confidence)
-
-
-def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
-    planned, inputs, tables = opened.planned, computed.inputs, computed.inferred.tables
+def _evaluation(path: Path, computed: Computed) -> Evaluation:
+    opened, inputs, tables = computed.opened, computed.inputs, computed.inferred.tables
+    planned = opened.planned
     return Evaluation(
         evaluation_id=path.name,
         name=opened.loaded.config.name,

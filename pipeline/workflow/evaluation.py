@@ -70,7 +70,8 @@ class Evaluation(results.Evaluation):
             InputError: there is no such model or measure.
         """
         from rankledger.pipeline.workflow.baselines import retrieved_ranks
-        from rankledger.pipeline.workflow.compare import compare_by_ranks
+        from rankledger.pipeline.workflow.compare import compare_sides
+        from rankledger.pipeline.workflow.references import open_sides
         from rankledger.pipeline.workflow.workspace import Workspace
 
         def ranks(kept: RecordedDataset, of: str) -> RetrievedRanks:
@@ -78,8 +79,9 @@ class Evaluation(results.Evaluation):
             return known or retrieved_ranks(kept, of)
 
         with self._record() as path:
-            sides, workspace = (f"{path}#{base}", f"{path}#{candidate}"), Workspace.open("runs")
-            return compare_by_ranks(*sides, workspace, ranks, measure=measure, top=top)
+            texts = f"{path}#{base}", f"{path}#{candidate}"
+            sides = open_sides(*texts, name=None, workspace=Workspace.open("runs"))
+            return compare_sides(sides, texts, ranks, measure=measure, top=top)
 
     def explain(
         self, model: str, query: str | int, measure: str | None = None, *, dataset: str | None = None

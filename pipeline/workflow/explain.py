@@ -18,7 +18,7 @@ from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.paths import WORDS
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, kind_of
 from rankledger.pipeline.config.values import suggestion
-from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery
+from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset
 from rankledger.pipeline.explain import PAIR_TERMS, compare
 from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.record.folder import refuse_changed
@@ -26,7 +26,7 @@ from rankledger.pipeline.record.scores import read_score
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.types.explanation import Explanation, RecordedScore
 from rankledger.pipeline.types.results import Record
-from rankledger.pipeline.workflow.inputs import read_planned
+from rankledger.pipeline.workflow.inputs import dataset_source
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.references import source_of_reference
 from rankledger.pipeline.workflow.reproduce import locate
@@ -112,7 +112,7 @@ def explain_opened(
     """The same of a config or record that was opened; arguments and errors are those of `explain`."""
     if against == model:
         raise InputError(f"--model: {model!r} is named twice; name another one to compare it with")
-    explained = partial(_explain_model, opened, query=query, under=under, inputs=inputs)
+    explained = partial(_explained, opened, query=query, under=under, inputs=inputs)
     found = explained(model, measure=measure, dataset=dataset, replicate=replicate)
     if against is None:
         return found
@@ -120,22 +120,6 @@ def explain_opened(
         replicate = None
     other = explained(against, measure=measure, dataset=found.dataset, replicate=replicate)
     return replace(found, against=other)
-
-
-def _explain_model(
-    opened: Opened,
-    model: str,
-    *,
-    query: str,
-    measure: str | None,
-    dataset: str | None,
-    replicate: str | None,
-    under: str | None,
-    inputs: str | Path | None,
-) -> Explanation:
-    opened = replace(opened, planned=_of_replicate(opened.planned, model, dataset, replicate))
-    with _located(opened, model, dataset, inputs) as planned:
-        return _explained(opened, planned, model=model, query=query, measure=measure, dataset=dataset, under=under)
 
 
 def _of_replicate(planned: Plan, model: str, dataset: str | None, replicate: str | None) -> Plan:
@@ -180,39 +164,42 @@ def _located(opened: Opened, model: str, dataset: str | None, inputs: str | Path
 
 def _explained(
     opened: Opened,
-    planned: Plan,
-    *,
     model: str,
+    *,
     query: str,
     measure: str | None,
     dataset: str | None,
+    replicate: str | None,
     under: str | None,
+    inputs: str | Path | None,
 ) -> Explanation:
-    """The same of what was opened, with its inputs where they are."""
-    record = opened.record
-    profile = opened.loaded.config.conventions.resolved
-    measure = measure or _lead(planned, dataset)
-    _refuse_external(planned, measure, dataset)
-    wanted = _choose_measure(measure, profile, planned.metrics)
-    other = None if under is None else _choose_profile(under, wanted)
-    tasks = _choose_tasks(planned, wanted, model, dataset)
-    single, task = _find(query, tasks, wanted, profile, record)
-    if record is not None:
-        before = recorded_output(record, task)
-        if not before:
-            refused = f"{task.model!r} was not evaluated on {task.dataset!r}, for its output was refused"
-            raise InputError(f"{record.path}: {refused}")
-        refuse_changed(before, single.files(profile.conventions))
-    relevant = next(found.relevant for found, _ in tasks if found.name == task.dataset)
-    wanted = wanted if relevant is None else wanted.with_default("rel", relevant)
-    listed = single.listed(profile.conventions)
-    found = take_apart(listed, wanted, profile, dataset=task.dataset, model=model)
-    return replace(
-        found,
-        replicate=task.replicate,
-        comparison=None if other is None else compare(single.listed, wanted, profile, other),
-        recorded=None if record is None else _recorded(record, found, task.replicate),
-    )
+    """The same of one model."""
+    opened = replace(opened, planned=_of_replicate(opened.planned, model, dataset, replicate))
+    with _located(opened, model, dataset, inputs) as planned:
+        record = opened.record
+        profile = opened.loaded.config.conventions.resolved
+        measure = measure or _lead(planned, dataset)
+        _refuse_external(planned, measure, dataset)
+        wanted = _choose_measure(measure, profile, planned.metrics)
+        other = None if under is None else _choose_profile(under, wanted)
+        tasks = _choose_tasks(planned, wanted, model, dataset)
+        single, task = _find(query, tasks, wanted, profile, record)
+        if record is not None:
+            before = recorded_output(record, task)
+            if not before:
+                refused = f"{task.model!r} was not evaluated on {task.dataset!r}, for its output was refused"
+                raise InputError(f"{record.path}: {refused}")
+            refuse_changed(before, single.files(profile.conventions))
+        relevant = next(found.relevant for found, _ in tasks if found.name == task.dataset)
+        wanted = wanted if relevant is None else wanted.with_default("rel", relevant)
+        listed = single.listed(profile.conventions)
+        found = take_apart(listed, wanted, profile, dataset=task.dataset, model=model)
+        return replace(
+            found,
+            replicate=task.replicate,
+            comparison=None if other is None else compare(single.listed, wanted, profile, other),
+            recorded=None if record is None else _recorded(record, found, task.replicate),
+        )
 
 
 def _lead(planned: Plan, dataset: str | None) -> str:
@@ -263,7 +250,7 @@ def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: R
     documents = dataset.documents if counting else None
     interactions = dataset.interactions if dataset.kind == "rankings" else None  # what was seen may be left out
     needed = replace(dataset, queries=None, interactions=interactions, documents=documents, suites={})
-    read = read_planned(needed, profile.conventions)
+    read = read_dataset(dataset_source(needed), profile.conventions)
     if record is not None:
         refuse_other_inputs(record, dataset.name, read.files)
     return read

@@ -61,11 +61,10 @@ class HistoryEntry:
         failures: why outputs were not evaluated, by dataset and model.
         verdicts: what the gates said.
         direction: of the measure; None where the record does not have it.
-        fingerprint: what the measure means there; None likewise.
+        fingerprints: by dataset, what the measure means there; None likewise.
         readings: by dataset, the digest of its judgments and how they are read; None where that is not known.
         version: of rankledger.
         commit: of the config's repository; None outside one.
-        own_fingerprints: by dataset, what the measure means there, where that is not what it means on others.
         exclusions: by dataset, the digest of what is left out of rankings; `none` where that is nothing.
         promoted: by model, the version that it promoted in MLflow, and the alias.
     """
@@ -79,11 +78,10 @@ class HistoryEntry:
     failures: Mapping[Task, str]
     verdicts: tuple[Verdict, ...]
     direction: str | None
-    fingerprint: str | None
+    fingerprints: Mapping[str, str | None]
     readings: Mapping[str, str | None]
     version: str | None
     commit: str | None
-    own_fingerprints: Mapping[str, str] = field(default_factory=dict)
     exclusions: Mapping[str, str] = field(default_factory=dict)
     promoted: Mapping[str, str] = field(default_factory=dict)
 
@@ -203,7 +201,12 @@ def known_history(
     histories = []
     for place, measure in enumerate(measures):
         tonight = _entry(evaluation.evaluation_id, manifest, measure, evaluation.estimates, evaluation.verdicts)
-        entries = [own[place] for own in scan.found if _is_before(own[place], tonight)]
+        when = tonight.created, night_of(tonight.date, tonight.created)
+        entries = [
+            own
+            for own in (entries[place] for entries in scan.found)
+            if own.created < when[0] and night_of(own.date, own.created) <= when[1]
+        ]
         tasks = tonight.lines.keys() | tonight.failures.keys()
         whole = history_of(evaluation.name, measure, [*entries, tonight])
         series = tuple(
@@ -216,12 +219,6 @@ def known_history(
         if series:
             histories.append(replace(whole, series=series, remarks=()))
     return tuple(histories), tuple(f"history: {line}" for line in scan.remarks)
-
-
-def _is_before(entry: HistoryEntry, tonight: HistoryEntry) -> bool:
-    """Whether an evaluation is of an earlier night, or of the same one and an earlier time."""
-    is_later = night_of(entry.date, entry.created) > night_of(tonight.date, tonight.created)
-    return entry.created < tonight.created and not is_later
 
 
 def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
@@ -243,12 +240,7 @@ def _entry(
         failures=manifest.not_evaluated,
         verdicts=verdicts,
         direction=definition.direction if definition else None,
-        fingerprint=definition.fingerprint if definition else None,
-        own_fingerprints={
-            name: dataset.definitions[measure].fingerprint
-            for name, dataset in manifest.datasets.items()
-            if measure in dataset.definitions
-        },
+        fingerprints={name: manifest.fingerprint(name, measure) for name in (*manifest.datasets, _POOLED)},
         readings={name: dataset.reading for name, dataset in manifest.datasets.items()},
         exclusions={name: dataset.exclusions_digest or "none" for name, dataset in manifest.datasets.items()},
         version=manifest.environment.packages.get("rankledger"),
@@ -360,15 +352,10 @@ def _breaks(dataset: str, before: HistoryEntry, after: HistoryEntry) -> Iterator
         yield SeriesBreak("judgments", old, new)
     if (old := _digest(dataset, before.exclusions)) != (new := _digest(dataset, after.exclusions)):
         yield SeriesBreak("excluded documents", old, new)
-    if (old := _meant(dataset, before)) != (new := _meant(dataset, after)):
+    if (old := before.fingerprints.get(dataset)) != (new := after.fingerprints.get(dataset)):
         yield SeriesBreak("definition", old, new)
     if before.version != after.version:
         yield SeriesBreak("rankledger", before.version, after.version)
-
-
-def _meant(dataset: str, evaluated: HistoryEntry) -> str | None:
-    """The fingerprint of the measure on the dataset."""
-    return evaluated.own_fingerprints.get(dataset, evaluated.fingerprint)
 
 
 def _digest(dataset: str, digests: Mapping[str, str | None]) -> str | None:

@@ -1,6 +1,7 @@
 """Everything that a plan names, read: datasets, and every model's output joined with them, or from the cache.
 
-The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself.
+The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself. As many
+outputs, and ranges of them, are read at a time as fit into memory.
 """
 
 from __future__ import annotations
@@ -30,33 +31,35 @@ from rankledger.pipeline.data.dataset import (
     small_overlap,
 )
 from rankledger.pipeline.data.judgments import rating_like_relevance
+from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_query_ids
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.memory import give_back_memory
+from rankledger.pipeline.support.memory import MemoryLimit, format_bytes, give_back_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores
-from rankledger.pipeline.workflow.memory import OutputToRead, plan_reading
 from rankledger.pipeline.workflow.outputs import (
     OutputReader,
     ReadElsewhere,
     ReadOutput,
     left_to_evaluation,
     output_store,
+    replicate_of,
+    replicate_warnings,
+    replicates_by_model,
     source_of,
+    whole_source_of,
 )
-from rankledger.pipeline.workflow.replicates import replicate_of, replicate_warnings, replicates_by_model
 from rankledger.pipeline.workflow.workspace import recorded_output, refuse_other_inputs
 
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalDataset, ExternalOutput
-    from rankledger.pipeline.support.cluster import Cluster
 
-__all__ = ["Inputs", "dataset_source", "is_kept", "read_inputs", "read_planned"]
+__all__ = ["Inputs", "OutputToRead", "dataset_source", "is_kept", "plan_reading", "read_inputs"]
 
 T = TypeVar("T")
 
@@ -201,7 +204,7 @@ class Inputs:
     Attributes:
         datasets: by name.
         joined: the joins, by output.
-        given: the external scores, likewise.
+        external_scores: likewise.
         files: the files of each output, likewise.
         quality: what was found in each output, likewise.
         failures: why the other outputs could not be read.
@@ -212,7 +215,7 @@ class Inputs:
 
     datasets: Mapping[str, DatasetInput | ExternalDataset]
     joined: Mapping[OutputKey, Joined]
-    given: Mapping[OutputKey, Scores]
+    external_scores: Mapping[OutputKey, Scores]
     files: Mapping[OutputKey, tuple[InputFile, ...]]
     quality: Mapping[OutputKey, Quality]
     failures: tuple[Failure, ...]
@@ -310,12 +313,14 @@ def read_inputs(
             tasks = [task for task in present if task.dataset == dataset.name]
             datasets[dataset.name], scores = _read_external(dataset, tasks, conventions, workers, record)
             read |= scores
-    elsewhere, noted = _read_elsewhere(workers.cluster, present, readers, record) if workers.cluster else ({}, ())
+    elsewhere: dict[OutputKey, ReadElsewhere | Failure] = {}
+    noted: tuple[str, ...] = ()
+    if workers.cluster:
+        from rankledger.pipeline.workflow.cluster_reads import read_on_cluster
+
+        elsewhere, noted = read_on_cluster(workers.cluster, present, readers, record)
     read |= _read_judged(present, readers, workers, record, elsewhere)
-    outputs = {  # by their whole paths: a worker's working directory may be an earlier one
-        task.key: replace(source_of(task.output), path=task.output.path) for task in present
-    }
-    read |= _refuse_unmatched(read, outputs, readers, workers)
+    read |= _refuse_unmatched(read, {task.key: whole_source_of(task) for task in present}, readers, workers)
     give_back_memory()
     inputs = {task.key: _as_recorded(task, read, record) for task in planned.tasks}
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
@@ -327,7 +332,9 @@ def read_inputs(
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
         joined={key: output.joined for key, output in joined.items()},
-        given={key: output.scores for key, output in evaluated.items() if isinstance(output, _ExternalScores)},
+        external_scores={
+            key: output.scores for key, output in evaluated.items() if isinstance(output, _ExternalScores)
+        },
         files={key: output.files for key, output in evaluated.items()},
         quality={key: output.quality for key, output in evaluated.items()},
         failures=tuple(output for output in inputs.values() if isinstance(output, Failure)),
@@ -411,14 +418,6 @@ def is_kept(dataset: PlannedDataset) -> bool:
     return dataset.kind == "rankings" and not _depth(dataset.measures, "catalogue", "rankings", "confidence")
 
 
-def _read_elsewhere(
-    cluster: Cluster, tasks: Sequence[Task], readers: Mapping[str, OutputReader], record: Record | None
-) -> tuple[dict[OutputKey, ReadElsewhere | Failure], tuple[str, ...]]:
-    from rankledger.pipeline.workflow.cluster_reads import read_on_cluster
-
-    return read_on_cluster(cluster, tasks, readers, record)
-
-
 def _read_judged(
     tasks: Sequence[Task],
     readers: Mapping[str, OutputReader],
@@ -443,11 +442,6 @@ def _read_judged(
     ]
     read: list[ReadOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
     return failed | {task.key: output for task, output in zip(tasks, read, strict=True)}
-
-
-def read_planned(dataset: PlannedDataset, conventions: Conventions) -> DatasetInput:
-    """The dataset's own files, as `read_dataset` gives them."""
-    return read_dataset(dataset_source(dataset), conventions)
 
 
 def dataset_source(dataset: PlannedDataset) -> DatasetSource:
@@ -486,3 +480,53 @@ def _depth(measures: Sequence[Measure], *inputs: Literal["catalogue", "rankings"
 def _is_allowed(task: Task, record: Record | None) -> bool:
     """Whether an output may have nothing in common with its dataset: what was evaluated before was not refused then."""
     return task.output.allow_no_overlap or (record is not None and bool(recorded_output(record, task)))
+
+
+_MOST_RANGES = 4  # of one output: what is done by one core is then a quarter of a range's time, and one core reads all
+
+
+@dataclass(frozen=True)
+class OutputToRead:
+    """An output that is to be read.
+
+    Attributes:
+        source: where it is.
+        in_ranges: whether it is read in ranges.
+        is_cached: tells whether the output cache has it, so that it is not parsed; asked only if it does not fit.
+    """
+
+    source: Source
+    in_ranges: bool
+    is_cached: Callable[[], bool] = lambda: False
+
+
+def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Workers, int]:
+    """The workers that read these outputs, and how many ranges of its output each of them has at a time.
+
+    Args:
+        workers: those that there are.
+        outputs: the outputs.
+
+    Raises:
+        InputError: one of them needs more memory than the config allows.
+    """
+    limit = MemoryLimit.of(workers.memory)
+    peaks = {output.source.path: peak for output in outputs if (peak := _peak_within(limit, output)) is not None}
+    path, peak = max(peaks.items(), key=lambda item: item[1], default=("", 0.0))
+    if peaks and limit.is_set and not limit.holds(peak):
+        needed = format_bytes(limit.base + peak)
+        found = f"{format_bytes(limit.limit)}, but reading {path} needs about {needed}"
+        raise InputError(f"execution.memory: {found}; set at least {needed}")
+    own = limit.base if workers.backend == "processes" else 0.0  # a process has the judgments, too
+    n_outputs = limit.count(peak + own, min(workers.n_jobs, max(1, len(outputs))))
+    n_ranges = min(_MOST_RANGES, workers.share(n_outputs), limit.count(peak, _MOST_RANGES * n_outputs) // n_outputs)
+    return replace(workers, jobs=n_outputs), max(1, n_ranges)
+
+
+def _peak_within(limit: MemoryLimit, output: OutputToRead) -> float | None:
+    """The bytes that reading it takes; None if it does not fit and is not parsed, as the output cache has it."""
+    try:
+        peak = peak_bytes(output.source, in_ranges=output.in_ranges)
+        return None if limit.is_set and not limit.holds(peak) and output.is_cached() else peak
+    except InputError:  # whoever reads it says so
+        return 0.0

@@ -7,8 +7,6 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,11 +31,9 @@ from rankledger.pipeline.types.manifest import (
     Environment,
     Model,
     Output,
-    RecordedBaseline,
     RecordedBootstrap,
     RecordedComparison,
     RecordedConventions,
-    RecordedExternalMetrics,
     RecordedFile,
     RecordedMetric,
     RecordedPromotion,
@@ -45,62 +41,51 @@ from rankledger.pipeline.types.manifest import (
 )
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import exclusions_key, source_of
-from rankledger.pipeline.workflow.workspace import Opened, repository_of
+from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.data.external_scores import ExternalDataset
+    from rankledger.pipeline.workflow.evaluate import Computed
 
-__all__ = ["build_manifest", "define_measures", "exclusions_digest", "judgments_digest"]
+__all__ = ["NOT_TRACKED", "build_manifest", "define_measures", "exclusions_digest", "judgments_digest"]
 
-_NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
+NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
 
 
 def build_manifest(
-    opened: Opened,
-    inputs: Inputs,
-    *,
+    computed: Computed,
     evaluation_id: str,
-    created: datetime,
-    command: str,
-    config: str = "",
-    records: str | None = None,
-    tracking: TrackingWish = _NOT_TRACKED,
+    workspace: Workspace,
+    *,
+    tracking: TrackingWish = NOT_TRACKED,
     alerts: bool = False,
-    baselines: Mapping[str, Mapping[str, RecordedBaseline]] = MappingProxyType({}),
-    external_metrics: Mapping[str, RecordedExternalMetrics] = MappingProxyType({}),
 ) -> Description:
     """The manifest of an evaluation, before its record is written.
 
     Args:
-        opened: the config and what it comes to.
-        inputs: everything that was read.
+        computed: what came of the config.
         evaluation_id: the evaluation's id.
-        created: when it began.
-        command: what asked for it.
-        config: the config's path.
-        records: the URL of the place where records are kept; None if that is a folder.
+        workspace: where the record is kept.
         tracking: whether it is to be logged to MLflow.
         alerts: whether a change of state is to be sent.
-        baselines: by gate and model, what the model is compared with.
-        external_metrics: the external metrics, by model.
     """
+    opened, judged, remote = computed.opened, computed.inferred.tables.judged, workspace.records.remote
     return Description(
         schema_version=SCHEMA_VERSION,
         evaluation_id=evaluation_id,
         **_settings(opened.loaded.config),
         **_plan(opened.planned),
-        **_results(opened, inputs) | at_work(),
+        **_results(opened, computed.inputs) | at_work(),
         expansions=dict(opened.loaded.document.expansions),
-        baselines={gate: dict(models) for gate, models in baselines.items()},
-        external_metrics=dict(external_metrics),
-        records=records,
+        baselines={gate: dict(models) for gate, models in judged.references.items()} if judged else {},
+        external_metrics=dict(computed.inferred.external_metrics),
+        records=remote.url if remote else None,
         tracking=tracking,
         alerts=alerts,
-        config=config,
-        command=command,
+        config="" if opened.is_in_memory else str(opened.original_config),
+        command=computed.command,
         repeats=opened.record.manifest.evaluation_id if opened.record else None,
-        environment=Environment.model_validate(environment(repository_of(opened))),
-        created=created.isoformat(),
+        environment=Environment.model_validate(environment(opened.repository)),
+        created=computed.started.isoformat(),
     )
 
 
@@ -185,7 +170,9 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
         relevant=dataset.relevant,
         definitions=define_measures(own, profile),
         n_queries=len(read.query_ids),
-        n_without_relevant=_n_without_relevant(read, dataset.relevant),
+        n_without_relevant=n_without_relevant(read.judgments, dataset.relevant)
+        if isinstance(read, DatasetInput) and read.kind == "rankings"
+        else None,
         suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
         inputs=[DatasetFile(role=role, **file.recorded) for role, files in read.files.items() for file in files],
         **exclusions,
@@ -261,13 +248,6 @@ def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition
         if measure != first:
             found[str(measure)] = measure.with_default("rel", None)
     return define_measures(found.values(), profile)
-
-
-def _n_without_relevant(dataset: DatasetInput | ExternalDataset, relevant: float | None) -> int | None:
-    """The queries without a relevant document, or without a grade above 0; None if none is graded."""
-    if not isinstance(dataset, DatasetInput) or dataset.kind != "rankings":
-        return None
-    return n_without_relevant(dataset.judgments, relevant)
 
 
 def _depth(joined: Joined | None) -> list[float] | None:

@@ -31,12 +31,12 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
 from rankledger.pipeline.support.progress import aside, say, stage
 from rankledger.pipeline.types.joined import OutputKey
-from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging, run_page, sync_command
-from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, workers_of
+from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging, sync_command
+from rankledger.pipeline.workflow.evaluate import evaluate_opened
 from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.promote import pending_promotions
-from rankledger.pipeline.workflow.workspace import Opened, Workspace
+from rankledger.pipeline.workflow.workspace import Backend, Opened, Workspace, workers_of
 
 __all__ = ["AwaitedInput", "Clock", "nightly", "wait_for"]
 
@@ -221,7 +221,7 @@ def nightly(
             tracking=tracking,
             command=shlex.join(map(without_credentials, command)) or f"rankledger.pipeline.nightly({str(config)!r})",
             evaluation_id=evaluation_id,
-            even_of_nothing=True,  # of a night in which everything failed history knows, and gates count it
+            allow_empty=True,  # of a night in which everything failed history knows, and gates count it
             alerts=bool(loaded.config.notify),
         )
         return _alerted(evaluation, loaded, workspace)
@@ -246,8 +246,7 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
         is_left = receipt is None or bool(pending_promotions(record, workspace.records))
     except OSError as error:  # whether MLflow has it cannot be known: what it has is not sent again
         return replace(evaluation, unsaved=workspace.records.describe_error(error))
-    store_page = None if receipt is None else run_page(receipt)
-    evaluation = replace(evaluation, store=store_page, delivery=sync_command(loaded))
+    evaluation = replace(evaluation, store=receipt.page if receipt else None, delivery=sync_command(loaded))
     config = loaded.config.tracking
     wanted = tracking and config.enabled and record.manifest.tracking.wanted and is_left
     lost = lost_store(record, config) if wanted else None
@@ -262,7 +261,7 @@ def _alerted(evaluation: Evaluation, loaded: Loaded, workspace: Workspace) -> Ev
         return evaluation
     from rankledger.pipeline.workflow.alerts import send_due  # here, because few configs have targets
 
-    result = send_due(loaded, workspace.records, workspace.runs_dir, run_page)
+    result = send_due(loaded, workspace.records, workspace.runs_dir)
     return replace(evaluation, unsent=result.unsent)
 
 

@@ -1,4 +1,4 @@
-"""One model's output, joined with a dataset's judgments: taken from the output cache, or read from its files.
+"""A model's output, joined with a dataset's judgments: taken from the output cache, or read from its files.
 
 The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.config.inputs import File, HeldFile, OutputFile
-from rankledger.pipeline.config.planned import PlannedDataset, Task
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import (
     DatasetInput,
@@ -27,18 +27,24 @@ from rankledger.pipeline.data.dataset import (
 from rankledger.pipeline.data.join import assemble, rejoin
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Source
-from rankledger.pipeline.types.joined import Hits, Joined, Quality
+from rankledger.pipeline.types.joined import Hits, Joined, OutputKey, Quality, Replicate, model_of
+from rankledger.pipeline.types.results import DataWarning, Failure
 
 __all__ = [
     "OutputReader",
     "OutputStore",
     "ReadElsewhere",
     "ReadOutput",
+    "absent_replicates",
     "exclusions_key",
     "left_to_evaluation",
     "output_store",
+    "replicate_of",
+    "replicate_warnings",
+    "replicates_by_model",
     "rescored",
     "source_of",
+    "whole_source_of",
 ]
 
 
@@ -342,3 +348,64 @@ def source_of(file: File) -> Source:
         math.inf if file.allow_large else Source.large,
         select=file.select if isinstance(file, OutputFile) else {},
     )
+
+
+def whole_source_of(task: Task) -> Source:
+    """A task's output by its whole path: other processes may have other working directories."""
+    return replace(source_of(task.output), path=task.output.path)
+
+
+def replicate_of(key: OutputKey) -> str:
+    """The name of the replicate; empty for a model of one output."""
+    return key[1].name if isinstance(key[1], Replicate) else ""
+
+
+def replicates_by_model(keys: Iterable[OutputKey]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The names of the replicates among outputs, by dataset and model; of models that are families."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for key in keys:
+        if name := replicate_of(key):
+            found[model_of(key)] = (*found.get(model_of(key), ()), name)
+    return found
+
+
+def absent_replicates(
+    failures: Iterable[Failure], replicates: Mapping[tuple[str, str], tuple[str, ...]]
+) -> dict[tuple[str, str], str]:
+    """By dataset and model, such as `replicate 4 of dense has no output (1 of 4)`; of families that are evaluated.
+
+    Args:
+        failures: the outputs that are missing or were refused.
+        replicates: the replicates that were read, by dataset and model.
+    """
+    failed = replicates_by_model(failure.output for failure in failures)
+    found = {}
+    for task, absent in failed.items():
+        if task in replicates:
+            share = f"({len(absent)} of {len(absent) + len(replicates[task])})"
+            one = f"replicate {absent[0]} of {task[1]} has no output {share}"
+            found[task] = one if len(absent) == 1 else f"replicates {', '.join(absent)} of {task[1]} have none {share}"
+    return found
+
+
+def replicate_warnings(planned: Plan, keys: Iterable[OutputKey]) -> Iterator[DataWarning]:
+    """Families of one replicate, and models that share seeds but have other replicates than the first of them.
+
+    Args:
+        planned: the models.
+        keys: the outputs on one dataset that were read.
+    """
+    found = replicates_by_model(keys)
+    yield from (
+        DataWarning(*task, "only one replicate; nothing is claimed of any other")
+        for task, names in found.items()
+        if len(names) == 1
+    )
+    sharing = {task: names for task, names in found.items() if planned.models[task[1]].shared_seeds}
+    first = next(iter(sharing), None)
+    for task, names in sharing.items():
+        if first is not None and {*names} != {*sharing[first]}:
+            both = f"{', '.join(names)} and {', '.join(sharing[first])}"
+            yield DataWarning(
+                *task, f"not paired with {first[1]} by seed, for their replicates are not the same: {both}"
+            )

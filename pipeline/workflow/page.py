@@ -5,10 +5,10 @@ A page reads the evaluation, the records that its manifest pins, and the figures
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,30 +16,38 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.config.planned import PlannedDataset
 from rankledger.pipeline.data.dataset import DatasetInput
-from rankledger.pipeline.inference.changes import changed_queries, counted_scores, oriented
+from rankledger.pipeline.data.details import document_titles, query_texts, top_documents
+from rankledger.pipeline.inference.changes import RetrievedRanks, changed_queries, counted_scores, oriented
 from rankledger.pipeline.record.folder import read_curves, read_query_changes, read_query_details, read_record
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.record.tables import damaged_files, fitting_details
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.inputs import InputFile, Source
+from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Record, Scores
-from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange, QueryDetail
-from rankledger.pipeline.workflow.details import ShownDataset, ShownOutput, query_details, recorded_output_of
+from rankledger.pipeline.types.views import CurvePoint, ListedDocument, Page, PairedScores, QueryChange, QueryDetail
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.history import known_history
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import source_of
-from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
+from rankledger.pipeline.workflow.workspace import Workspace, refuse_foreign_inputs
 
 if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import RecordedDataset
+    from rankledger.pipeline.workflow.evaluate import Computed
 
-__all__ = ["new_page", "page_of"]
+__all__ = ["ShownDataset", "ShownOutput", "new_page", "page_of", "query_details", "recorded_output_of"]
 
 Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
 """(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
+
+ShownPair: TypeAlias = tuple[PairedScores, Record | None]
+"""A pair with its scores, and the record of the baseline if that is another one."""
 
 _MOST_PAIRS = 8  # each with two charts and its queries: 65 kB of a page
 
@@ -53,15 +61,6 @@ class _Pair:
     baseline: str
     record: str = ""
     sha256: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class _ShownPair:
-    """A pair with its scores; the baseline by its own name, and its record if that is another one."""
-
-    scores: PairedScores
-    baseline: str
-    record: Record | None
 
 
 def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) -> Page:
@@ -80,29 +79,22 @@ def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) 
 
 
 def new_page(
-    evaluation: Evaluation,
-    manifest: Description,
-    opened: Opened,
-    inputs: Inputs,
-    curves: Sequence[CurvePoint],
-    workspace: Workspace,
+    evaluation: Evaluation, manifest: Description, computed: Computed, workspace: Workspace
 ) -> tuple[Page, tuple[QueryChange, ...]]:
     """The page of an evaluation that has no record yet; and the queries on it that changed most.
 
     Args:
         evaluation: its figures, and the scores of its queries.
         manifest: what the manifest says of it; what differs each time is not shown.
-        opened: says where the inputs are.
-        inputs: everything that was read.
-        curves: the points of its curves.
+        computed: what it was made of.
         workspace: where other records are.
     """
     scored = {(scores.dataset, scores.model): scores for scores in evaluation.results}
     pager = _Pager(evaluation, manifest, partial(_column, scored), workspace)
     shown = pager.chosen()
-    query_changes = tuple(_largest_changes(shown, inputs))
-    details = fitting_details(_details(shown, query_changes, opened, inputs))
-    return pager.page(shown, curves, query_changes, details), query_changes
+    query_changes = tuple(_largest_changes(shown, computed.inputs))
+    details = fitting_details(_details(shown, query_changes, computed))
+    return pager.page(shown, computed.inferred.tables.curves, query_changes, details), query_changes
 
 
 def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
@@ -133,7 +125,7 @@ class _Pager:
         self._known_history = partial(known_history, evaluation, manifest, workspace) if with_history else None
         self._pinned = cache(partial(_pinned, workspace))  # each is opened once: it may have as many lines as this one
 
-    def chosen(self) -> list[_ShownPair]:
+    def chosen(self) -> list[ShownPair]:
         """The pairs to show, by each dataset's leading difference.
 
         Against records come first, for what has dropped since yesterday is asked first; then the best models against
@@ -153,7 +145,7 @@ class _Pager:
 
     def page(
         self,
-        shown: Sequence[_ShownPair],
+        shown: Sequence[ShownPair],
         curves: Sequence[CurvePoint],
         query_changes: Sequence[QueryChange],
         details: Sequence[QueryDetail],
@@ -162,7 +154,7 @@ class _Pager:
         by_pair: dict[tuple[str, str, str], list[QueryChange]] = {}
         for query in query_changes:
             by_pair.setdefault((query.dataset, query.model, query.baseline), []).append(query)
-        pairs = [each.scores for each in shown]
+        pairs = [scores for scores, _ in shown]
         own = [tuple(by_pair.get((pair.dataset, pair.model, pair.baseline), ())) for pair in pairs]
         history, lost = self._known_history() if self._known_history else ((), ())
         return Page(
@@ -176,7 +168,7 @@ class _Pager:
             details=tuple(details),
         )
 
-    def _shown(self, pair: _Pair) -> _ShownPair | None:
+    def _shown(self, pair: _Pair) -> ShownPair | None:
         """A pair with its scores; None if no query has one, or they cannot be compared, which is remarked on."""
         measure = self._leading[pair.dataset]
         after = self._column(pair.dataset, pair.model, measure)
@@ -197,8 +189,7 @@ class _Pager:
         old, new = (counted_scores(scores, missing, rule) for _, scores, missing in (before, after))
         change = oriented(old, new, self._evaluation.directions[measure])
         scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], old, new, change)
-        scores = replace(scores, record=pair.record, baseline_model=pair.baseline)
-        return _ShownPair(scores, pair.baseline, record)
+        return replace(scores, record=pair.record, baseline_model=pair.baseline), record
 
     def _leave_out(self, pair: _Pair, reason: str) -> None:
         self.remarks.append(f"{pair.model} against {_label(pair)} is not shown on {pair.dataset}: {reason}")
@@ -258,29 +249,29 @@ _MOST_QUERIES = 10
 _MOST_DOCUMENTS = 20  # of one query: a pooled collection has hundreds of relevant ones
 
 
-def _largest_changes(shown: Sequence[_ShownPair], inputs: Inputs) -> Iterator[QueryChange]:
+def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[QueryChange]:
     """The queries of each pair, the greatest change first; without documents where their ranks are not known."""
     recorded = cache(_recorded_dataset)  # pairs share the judgments that their baselines had
-    for each in shown:
-        scores = each.scores
+    for scores, record in shown:
         if not np.nan_to_num(scores.change).any():
             continue
         before, after = None, inputs.ranks(scores.dataset, scores.model)
-        if each.record is None:
-            before = inputs.ranks(scores.dataset, each.baseline)
+        if record is None:
+            before = inputs.ranks(scores.dataset, scores.baseline_model)
         else:
             from rankledger.pipeline.workflow.baselines import retrieved_ranks
 
             with suppress(InputError, OSError):  # neither the output cache nor the output itself has it any more
-                before = retrieved_ranks(recorded(each.record.path, scores.dataset), each.baseline)
+                before = retrieved_ranks(recorded(record.path, scores.dataset), scores.baseline_model)
         ranked = None if before is None or after is None else (before, after)
         yield from changed_queries(scores, _MOST_QUERIES, ranked, _MOST_DOCUMENTS)
 
 
 def _details(
-    shown: Sequence[_ShownPair], query_changes: Sequence[QueryChange], opened: Opened, inputs: Inputs
+    shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], computed: Computed
 ) -> Iterator[QueryDetail]:
     """What is known of the queries that changed most, dataset by dataset."""
+    opened, inputs = computed.opened, computed.inputs
     conventions = opened.loaded.config.conventions.resolved.conventions
     recorded = cache(_recorded_dataset)
     for planned in opened.planned.datasets:
@@ -294,36 +285,36 @@ def _details(
             conventions,
         )
         wanted = []
-        for pair in (own for own in shown if own.scores.dataset == planned.name):
-            names = pair.scores.model, pair.scores.baseline
+        for scores, record in (own for own in shown if own[0].dataset == planned.name):
+            names = scores.model, scores.baseline
             moved = [own.query_id for own in changes if (own.model, own.baseline) == names]
             if moved and dataset.read is not None:
                 outputs = (
-                    _current_output(planned.name, names[0], opened, inputs),
-                    _baseline_output(pair, opened, inputs, recorded),
+                    _current_output(planned.name, names[0], computed),
+                    _baseline_output(scores, record, computed, recorded),
                 )
                 wanted += [(output, moved) for output in outputs if output is not None]
         query_ids = dict.fromkeys(own.query_id for own in changes)
         yield from query_details(dataset, [*query_ids], wanted)
 
 
-def _current_output(dataset: str, model: str, opened: Opened, inputs: Inputs) -> ShownOutput | None:
+def _current_output(dataset: str, model: str, computed: Computed) -> ShownOutput | None:
     """A model's output; None if it has several, or none that was read."""
-    task = next((own for own in opened.planned.tasks if own.key == (dataset, model)), None)
+    inputs = computed.inputs
+    task = next((own for own in computed.opened.planned.tasks if own.key == (dataset, model)), None)
     if task is None or task.key not in inputs.joined:
         return None
     return ShownOutput(model, source_of(task.output), inputs.files[task.key], partial(inputs.ranks, dataset, model))
 
 
 def _baseline_output(
-    pair: _ShownPair, opened: Opened, inputs: Inputs, recorded: Callable[[Path, str], RecordedDataset]
+    scores: PairedScores, record: Record | None, computed: Computed, recorded: Callable[[Path, str], RecordedDataset]
 ) -> ShownOutput | None:
     """The output that a model was compared with, of this evaluation or of another record."""
-    dataset = pair.scores.dataset
-    if pair.record is None:
-        return _current_output(dataset, pair.baseline, opened, inputs)
+    if record is None:
+        return _current_output(scores.dataset, scores.baseline_model, computed)
     with suppress(InputError, OSError):
-        return recorded_output_of(recorded(pair.record.path, dataset), pair.baseline, pair.scores.baseline)
+        return recorded_output_of(recorded(record.path, scores.dataset), scores.baseline_model, scores.baseline)
     return None
 
 
@@ -331,5 +322,141 @@ def _recorded_dataset(path: Path, name: str) -> RecordedDataset:
     """A dataset of the record in that folder."""
     from rankledger.pipeline.workflow.baselines import RecordedDataset
 
-    opened = open_record(path)
-    return RecordedDataset(opened, next(dataset for dataset in opened.planned.datasets if dataset.name == name))
+    return RecordedDataset.of(path, name)
+
+
+DEPTH = 10
+_TITLE = 160  # characters
+_TEXT = 500
+
+
+@dataclass(frozen=True, eq=False)
+class ShownDataset:
+    """A dataset, some of whose queries are shown.
+
+    Attributes:
+        planned: the dataset.
+        query_ids: (Q,) its queries.
+        groups: the slices of these.
+        files: its files by role.
+        read: its judgments, and the documents that are left out of rankings; None if it is not of rankings.
+        conventions: say what orders the documents of a ranking.
+    """
+
+    planned: PlannedDataset
+    query_ids: npt.NDArray[np.object_]
+    groups: Groups
+    files: Mapping[str, Sequence[InputFile]]
+    read: DatasetInput | None
+    conventions: Conventions
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each query."""
+        return {query_id: place for place, query_id in enumerate(self.query_ids.tolist())}
+
+    def slices(self, query_id: str) -> tuple[str, ...]:
+        """The slices that a query is in."""
+        place = self.places[query_id]
+        return tuple(name for name, members in self.groups.slices.items() if members[place])
+
+
+@dataclass(frozen=True, eq=False)
+class ShownOutput:
+    """A model's rankings, whose first documents are shown.
+
+    Attributes:
+        name: the model; `bm25 in ID` for a model of another record.
+        source: the rankings.
+        files: those that were evaluated.
+        ranks: gives the ranks of judged documents, None if they are not known; asked if the rankings cannot be read.
+    """
+
+    name: str
+    source: Source
+    files: tuple[InputFile, ...]
+    ranks: Callable[[], RetrievedRanks | None]
+
+
+def recorded_output_of(kept: RecordedDataset, model: str, name: str) -> ShownOutput:
+    """A model's output in a record, under a name.
+
+    Raises:
+        InputError: it has several, or none that was evaluated; or the record is somebody else's, and names a server.
+    """
+    from rankledger.pipeline.workflow.baselines import retrieved_ranks
+
+    task, files = kept.output(model)
+    refuse_foreign_inputs(kept.opened)
+
+    def ranks() -> RetrievedRanks | None:
+        with suppress(InputError, OSError):
+            return retrieved_ranks(kept, model)
+        return None
+
+    return ShownOutput(name, source_of(task.output), files, ranks)
+
+
+def query_details(
+    dataset: ShownDataset, query_ids: Sequence[str], wanted: Iterable[tuple[ShownOutput, Collection[str]]]
+) -> list[QueryDetail]:
+    """What is known of queries.
+
+    Args:
+        dataset: the dataset.
+        query_ids: the queries.
+        wanted: outputs, and those of the queries whose first documents are shown; an output may occur several times.
+    """
+    asked: dict[str, tuple[ShownOutput, dict[str, None]]] = {}
+    for output, own in wanted:
+        asked.setdefault(output.name, (output, {}))[1].update(dict.fromkeys(own))
+    lists: dict[str, dict[str, tuple[ListedDocument, ...]]] = {}
+    for output, own in asked.values():
+        for query_id, listed in _lists(dataset, output, own):
+            lists.setdefault(query_id, {})[output.name] = listed
+    documents, queries, titles, texts = dataset.planned.documents, dataset.planned.queries, {}, {}
+    if documents is not None:
+        names = {each.doc_id for own in lists.values() for listed in own.values() for each in listed if each.doc_id}
+        titles = document_titles(source_of(documents), dataset.files.get("documents", ()), names)
+    if queries is not None:
+        texts = query_texts(source_of(queries), dataset.files.get("queries", ()), query_ids)
+
+    def titled(document: ListedDocument) -> ListedDocument:
+        return replace(document, title=shorten(titles.get(document.doc_id or "", ""), _TITLE))
+
+    return [
+        QueryDetail(
+            dataset.planned.name,
+            query_id,
+            shorten(texts.get(query_id, ""), _TEXT),
+            dataset.slices(query_id),
+            {name: tuple(map(titled, listed)) for name, listed in lists.get(query_id, {}).items()},
+        )
+        for query_id in query_ids
+    ]
+
+
+def _lists(
+    dataset: ShownDataset, output: ShownOutput, query_ids: Collection[str]
+) -> Iterator[tuple[str, tuple[ListedDocument, ...]]]:
+    """The first documents of each query; of an output that cannot be read again, those that are judged."""
+    if dataset.read is None:
+        return
+    judgments = dataset.read.judgments
+    found = top_documents(dataset.read, output.source, output.files, query_ids, dataset.conventions, DEPTH)
+    ranks = output.ranks() if found is None else None
+    for query_id in query_ids:
+        grades = judgments.grades_of(int(judgments.find([query_id])[0]))
+        if found is not None:
+            documents = enumerate(found.get(query_id, ()), start=1)
+            yield query_id, tuple(ListedDocument(rank, name, grades.get(name)) for rank, name in documents)
+        elif ranks is not None:
+            yield query_id, tuple(_judged(ranks.ranks(query_id), grades))
+
+
+def _judged(ranks: Mapping[str, int], grades: Mapping[str, float]) -> Iterator[ListedDocument]:
+    """The judged documents of the first ranks, and empty places for the others down to the last of them."""
+    known = {rank: name for name, rank in ranks.items() if rank <= DEPTH}
+    for rank in range(1, max(known, default=0) + 1):
+        name = known.get(rank)
+        yield ListedDocument(rank, name, None if name is None else grades.get(name))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import parse_reference
@@ -26,6 +27,9 @@ from rankledger.pipeline.workflow.references import References, Sides, open_side
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 
 __all__ = ["plan", "write_curve"]
+
+Planned: TypeAlias = tuple[PowerLine, Variation | None]
+"""A line with the variation that it is planned by; None if nothing can be planned."""
 
 _MOST_POINTS = 8  # of a power curve: as many as fit into 80 columns beside a short name
 _UNSAMPLED = Settings(0, 0, Workers(jobs=1))  # variances come from the scores themselves
@@ -107,7 +111,7 @@ def plan(
     asked = [each for match in chosen for each in _asked(match, slices=slices)]
     n_judged = sum(each.difference.n_clusters >= LEAST_CLUSTERS for each in asked)  # smaller slices are not judged
     planned = [_planned(each, goal, confidence, max(1, n_judged)) for each in asked]
-    lines = tuple(each.line for each in planned)
+    lines = tuple(line for line, _ in planned)
     if all(line.reason for line in lines):
         raise InputError(*dict.fromkeys(line.reason for line in lines if line.slice == ALL))
     return PowerPlan(
@@ -226,16 +230,8 @@ def _asked(match: Match, *, slices: bool) -> Iterator[_Asked]:
         yield _Asked(match, pair.slice, pairs[pair.model, str(pair.baseline)], difference)
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """A line with the variation that it is planned by, None if nothing can be planned."""
-
-    line: PowerLine
-    variation: Variation | None
-
-
-def _planned(asked: _Asked, goal: _Goal, confidence: float, n_lines: int) -> _Planned:
-    """The line of a difference.
+def _planned(asked: _Asked, goal: _Goal, confidence: float, n_lines: int) -> Planned:
+    """The line of a difference, and the variation that it is planned by.
 
     Args:
         asked: what is planned.
@@ -267,9 +263,9 @@ def _planned(asked: _Asked, goal: _Goal, confidence: float, n_lines: int) -> _Pl
         mark=_mark(difference),
     )
     if line.mark:
-        return _Planned(replace(line, reason=f"{asked.what}: {_reason(asked, line.mark)}"), None)
+        return replace(line, reason=f"{asked.what}: {_reason(asked, line.mark)}"), None
     variation = Variation.of(difference)
-    return _Planned(_with_figures(line, variation, goal, confidence), variation)
+    return _with_figures(line, variation, goal, confidence), variation
 
 
 def _level(asked: _Asked, margin: float) -> tuple[float, str] | None:
@@ -335,12 +331,12 @@ def _queries(line: PowerLine, n_clusters: int) -> int:
     return -(-n_clusters * line.n_queries // line.n_clusters)
 
 
-def _points(planned: Sequence[_Planned], goal: _Goal, confidence: float) -> Iterator[PowerPoint]:
+def _points(planned: Sequence[Planned], goal: _Goal, confidence: float) -> Iterator[PowerPoint]:
     """The power curves, at the same numbers of queries for all models of a dataset and slice."""
     curves: dict[tuple[str, str], list[tuple[PowerLine, Variation]]] = {}
-    for each in planned:
-        if each.variation is not None:
-            curves.setdefault((each.line.dataset, each.line.slice), []).append((each.line, each.variation))
+    for line, variation in planned:
+        if variation is not None:
+            curves.setdefault((line.dataset, line.slice), []).append((line, variation))
     for own in curves.values():
         sizes = _sizes([line for line, _ in own])
         for line, variation in own:

@@ -21,7 +21,6 @@ from rankledger.pipeline.support.errors import InputError, LockedError, Tracking
 from rankledger.pipeline.tracking.promotion import Outcome, Promotion
 from rankledger.pipeline.types.gates import night_of, overall_effect, overall_outcome
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import Record
 
 if TYPE_CHECKING:
@@ -154,11 +153,12 @@ def _promotion_of(record: Record, model: str) -> Promotion:
     assert described.promote is not None, "it is pending"
     assert described.version is not None, "a manifest with `promote` names a version"
     night = night_of(manifest.date, created_at(record))
+    outputs = {output.dataset: output.input_files for output in manifest.outputs if output.model == model}
     return Promotion(
         registered=described.promote.registered,
         version=described.version,
         alias=described.promote.alias,
-        outputs_sha256=outputs_digest(_recorded_outputs(manifest, model)),
+        outputs_sha256=outputs_digest(outputs),
         by=f"{night} {manifest.evaluation_id}",
     )
 
@@ -194,11 +194,6 @@ def _line(settled: SettledPromotion) -> str:
         "removed": f"not promoted: {version} was {alias} before ({settled.by}), and somebody moved it to {at}",
         "superseded": f"not promoted: {version}: a later night was evaluated",
     }[settled.outcome]
-
-
-def _recorded_outputs(manifest: Description, model: str) -> dict[str, tuple[InputFile, ...]]:
-    """The files of a model's outputs, by dataset."""
-    return {output.dataset: output.input_files for output in manifest.outputs if output.model == model}
 
 
 def outputs_digest(outputs: Mapping[str, Sequence[InputFile]]) -> str:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
@@ -30,7 +29,7 @@ from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, short_digest
 from rankledger.pipeline.types.manifest import Description, Environment
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import ChangedInput, MovedFigure, Reproduction
-from rankledger.pipeline.workflow.evaluate import compute, workers_of
+from rankledger.pipeline.workflow.evaluate import compute
 from rankledger.pipeline.workflow.manifest import build_manifest
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.references import record_of
@@ -40,7 +39,7 @@ from rankledger.pipeline.workflow.workspace import (
     open_record,
     recorded_output,
     refuse_foreign_inputs,
-    repository_of,
+    workers_of,
 )
 
 __all__ = ["locate", "reproduce"]
@@ -164,15 +163,6 @@ _SETTINGS = {"seed", "conventions", "bootstrap", "comparison", "sensitivity"}  #
 _KEPT = 1_000  # figures that moved; nobody reads more
 
 
-@dataclass(frozen=True)
-class _Rerun:
-    """The figures of evaluating again, if there are any, their manifest or the record's, and what fails only now."""
-
-    path: Path | None
-    manifest: Description
-    failures: tuple[str, ...] = ()
-
-
 def reproduce(
     record: str,
     *,
@@ -207,8 +197,8 @@ def reproduce(
         folder = None if inputs is None else Path(inputs)
         planned, located = locate(opened.planned, recorded, folder=folder, scratch=Path(scratch, "inputs"))
         moved = replace(opened, planned=planned, record=None if located.changed else recorded)
-        again = _evaluated(moved, recorded.manifest, workers, Path(scratch, "runs"))
-        return _compared(recorded, located, again, repository_of(replace(opened, config=config_of(recorded))))
+        again, failures = _evaluated(moved, recorded.manifest, workers, Path(scratch, "runs"))
+        return _compared(recorded, located, again, failures, replace(opened, config=config_of(recorded)).repository)
 
 
 def _settings(manifest: Description) -> Iterator[str]:
@@ -219,31 +209,31 @@ def _settings(manifest: Description) -> Iterator[str]:
             yield f"{key}={json.dumps(value, ensure_ascii=False).replace('$', '$$')}"
 
 
-def _evaluated(opened: Opened, recorded: Description, workers: Workers, runs_dir: Path) -> _Rerun:
-    """Evaluate, and write what came of it to the runs folder."""
-    started = datetime.now(UTC)
+def _evaluated(
+    opened: Opened, recorded: Description, workers: Workers, runs_dir: Path
+) -> tuple[Record | None, tuple[str, ...]]:
+    """What comes of evaluating again, written to the runs folder, None if nothing does; and what fails only now."""
+    workspace = Workspace.open(runs_dir)
     try:
-        computed = compute(opened, workers, Workspace.open(runs_dir), started=started)
+        computed = compute(opened, workers, workspace, "rankledger reproduce")
     except InputError as error:
-        return _Rerun(None, recorded, error.lines)
-    manifest = build_manifest(
-        opened, computed.inputs, evaluation_id=recorded.evaluation_id, created=started, command="rankledger reproduce"
-    )
+        return None, error.lines
+    manifest = build_manifest(computed, recorded.evaluation_id, workspace)
     written = write_record(
         runs_dir / "records", manifest=manifest, config="", results=computed.results, tables=computed.inferred.tables
     )
     known = {failure.output for failure in recorded.failures}
-    reasons = tuple(
-        f"{failure.subject}: {failure.reason}" for failure in computed.inputs.failures if failure.output not in known
-    )
-    return _Rerun(written.path, written.manifest, reasons)
+    failures = [failure for failure in computed.inputs.failures if failure.output not in known]
+    return written, tuple(f"{failure.subject}: {failure.reason}" for failure in failures)
 
 
-def _compared(recorded: Record, located: _Locator, again: _Rerun, repository: Path) -> Reproduction:
-    before, after = recorded.manifest, again.manifest
+def _compared(
+    recorded: Record, located: _Locator, again: Record | None, failures: tuple[str, ...], repository: Path
+) -> Reproduction:
+    before, after = recorded.manifest, (again or recorded).manifest
     files = tuple(name for name in FIGURES if name in before.files)
-    unlike = [name for name in files if again.path and not _same_bytes(recorded.path / name, again.path / name)]
-    moved = [*_moved(recorded.path, again.path, unlike)] if again.path else []
+    unlike = [name for name in files if again and not _same_bytes(recorded.path / name, again.path / name)]
+    moved = [*_moved(recorded.path, again.path, unlike)] if again else []
     n_figures = sum(read_figures(recorded.path / name).n_figures for name in unlike)
     config = config_of(recorded)
     now = Environment.model_validate(environment(repository))
@@ -252,7 +242,7 @@ def _compared(recorded: Record, located: _Locator, again: _Rerun, repository: Pa
     redefined = (
         line for dataset in before.datasets for line in definition_differences(before, after, measures, dataset)
     )
-    different = located.changed or again.failures or moved
+    different = located.changed or failures or moved
     return Reproduction(
         record=recorded.path,
         verdict="different" if different else "equal" if unlike else "identical",
@@ -265,7 +255,7 @@ def _compared(recorded: Record, located: _Locator, again: _Rerun, repository: Pa
         versions=tuple(other_versions(before.environment, now)),
         definitions=tuple(dict.fromkeys(redefined)),
         code=tuple(other_code(before.environment, now)),
-        failures=again.failures,
+        failures=failures,
     )
 
 

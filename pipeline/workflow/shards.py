@@ -10,17 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.planned import Plan, Task
-from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.data.cache import CacheError, OutputCache
+from rankledger.pipeline.data.cache import CacheError
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import work
 from rankledger.pipeline.types.results import Failure
-from rankledger.pipeline.workflow.evaluate import Backend, workers_of
 from rankledger.pipeline.workflow.inputs import is_kept, read_inputs
 from rankledger.pipeline.workflow.outputs import left_to_evaluation
-from rankledger.pipeline.workflow.workspace import Workspace, checked_date
+from rankledger.pipeline.workflow.workspace import Backend, Workspace, open_config, workers_of
 
 __all__ = ["ShardResult", "read_shard"]
 
@@ -82,15 +78,21 @@ def read_shard(
         InputError: the config, the shard, judgments or documents are wrong, or the cache is off or not writable.
     """
     place, n_shards = _parsed(shard)
-    loaded = load(config, overrides, will_plan=True)
+    opened = open_config(config, overrides=overrides, date=date)
+    loaded, planned = opened.loaded, opened.planned
     if not loaded.config.execution.cache:
         raise InputError(f"{config}: execution.cache is off, and a shard only fills the cache; remove it or --shard")
-    planned = plan(loaded, checked_date(date))
-    store = _writable(replace(Workspace.open(runs_dir), cache_place=planned.cache).cache)
+    store = replace(Workspace.open(runs_dir), cache_place=planned.cache).cache
+    try:
+        store.refuse_unwritable()
+    except CacheError as error:
+        raise InputError(str(error)) from None
     keeps = {dataset.name: is_kept(dataset) for dataset in planned.datasets}
     kept = [task for task in planned.tasks if keeps[task.dataset]]
+    tasks = tuple(kept[place - 1 :: n_shards])
+    datasets = tuple(dataset for dataset in planned.datasets if any(task.dataset == dataset.name for task in tasks))
     inputs = read_inputs(
-        _narrowed(planned, kept[place - 1 :: n_shards]),
+        replace(planned, tasks=tasks, datasets=datasets),
         loaded.config.conventions.resolved.conventions,
         workers_of(loaded.config, jobs, backend, scheduler),
         store=store,
@@ -108,14 +110,6 @@ def read_shard(
     )
 
 
-def _writable(store: OutputCache) -> OutputCache:
-    try:
-        store.refuse_unwritable()
-    except CacheError as error:
-        raise InputError(str(error)) from None
-    return store
-
-
 def _parsed(shard: str) -> tuple[int, int]:
     """The place, from 1 on, and the number of shards."""
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", shard, re.ASCII)
@@ -123,10 +117,3 @@ def _parsed(shard: str) -> tuple[int, int]:
     if not 1 <= place <= n_shards:
         raise InputError(f"--shard: found {shard!r}; write it as 3/16, from 1/16 to 16/16")
     return place, n_shards
-
-
-def _narrowed(planned: Plan, tasks: Sequence[Task]) -> Plan:
-    """The plan of these outputs alone, with their datasets."""
-    names = {task.dataset for task in tasks}
-    datasets = tuple(dataset for dataset in planned.datasets if dataset.name in names)
-    return replace(planned, tasks=tuple(tasks), datasets=datasets)

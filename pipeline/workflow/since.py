@@ -12,12 +12,11 @@ from functools import cache
 from itertools import accumulate, islice
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.record.lookup import RecordEntry, RecordHistory, Resolved
+from rankledger.pipeline.record.lookup import RecordEntry, Resolved
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.support.environment import packages
 from rankledger.pipeline.support.errors import InputError
@@ -25,12 +24,7 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import Reference, Verdict
 from rankledger.pipeline.types.results import ALL, Record, RecordedModel, Scores
 from rankledger.pipeline.types.views import ChangeSince, Since, SliceChange
-from rankledger.pipeline.workflow.baselines import (
-    BaselineResolver,
-    CurrentEvaluation,
-    difference_of_meaning,
-    recorded_scores,
-)
+from rankledger.pipeline.workflow.baselines import BaselineResolver, difference_of_meaning, recorded_scores
 
 __all__ = ["ChangesSince"]
 
@@ -68,28 +62,16 @@ class ChangesSince:
             did.
     """
 
-    def __init__(
-        self,
-        planned: Plan,
-        results: Sequence[Scores],
-        resolver: BaselineResolver,
-        history: RecordHistory,
-        current: CurrentEvaluation,
-    ) -> None:
+    def __init__(self, results: Sequence[Scores], resolver: BaselineResolver) -> None:
         """Find the records and read their scores.
 
         Args:
-            planned: the models and gates.
             results: the current scores.
-            resolver: resolves references.
-            history: the earlier evaluations of the same name.
-            current: the evaluation that looks back.
+            resolver: resolves references for the evaluation that looks back.
         """
-        self._planned = planned
-        self._datasets = {dataset.name: dataset for dataset in planned.datasets}
         self._resolver = resolver
-        self._history = history
-        self._current = current
+        self._planned = resolver.planned
+        self._history = resolver.history
         self._version = packages().get("rankledger")
         self._figures = cache(self._figures_of)
         self._scores: dict[tuple[str, RecordedModel], Scores] = {}
@@ -153,9 +135,9 @@ class ChangesSince:
             return None, dict.fromkeys(measures, reason)
         if (version := manifest.environment.packages.get("rankledger")) != self._version:
             return None, dict.fromkeys(measures, f"rankledger was {version} {where} and is {self._version}")
-        dataset = self._datasets[scores.dataset]
+        dataset, current = self._resolver.datasets[scores.dataset], self._resolver.current
         try:
-            then, differing = recorded_scores(resolved.record, resolved.model, dataset, measures, self._current)
+            then, differing = recorded_scores(resolved.record, resolved.model, dataset, measures, current)
         except InputError as error:
             return None, dict.fromkeys(measures, str(error))
         reasons = {measure: f"{what} {where}" for measure, what in differing.items()}
@@ -163,7 +145,7 @@ class ChangesSince:
 
     def _plan(self, scores: Scores, then: Scores, change: _Change) -> None:
         """Take the change with the figures of its measure; one of scores that are the same is 0 without drawing."""
-        if _is_same(scores, then, change.measure):
+        if _columns(scores, change.measure) == _columns(then, change.measure):  # every query scores as it did
             change = replace(change, line=replace(change.line, difference=0.0, ci_low=0.0, ci_high=0.0))
         else:
             self._scores[scores.dataset, change.key] = then
@@ -276,9 +258,9 @@ class ChangesSince:
             figure = self._figures(record.path.name, line.measure).get((line.dataset, line.model))
             if figure is None or line.before is None or line.after is None:
                 return False
-            dataset = self._datasets[line.dataset]
+            dataset, current = self._resolver.datasets[line.dataset], self._resolver.current
             is_near = abs(figure - line.after) < abs(figure - line.before)
-            return is_near and difference_of_meaning(record, dataset, measure, self._current) is None
+            return is_near and difference_of_meaning(record, dataset, measure, current) is None
 
         return has_level
 
@@ -293,11 +275,6 @@ class ChangesSince:
 
 def _key(line: ChangeSince) -> tuple[str, ...]:
     return line.dataset, line.model, line.measure, line.since
-
-
-def _is_same(now: Scores, then: Scores, measure: Measure) -> bool:
-    """Whether every query scores as it did."""
-    return _columns(now, measure) == _columns(then, measure)
 
 
 def _columns(scores: Scores, measure: Measure) -> list[object]:

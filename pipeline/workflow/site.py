@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
@@ -45,6 +46,7 @@ __all__ = ["SiteResult", "site"]
 _STATE = "site-state.json"
 _LAYOUT = 2  # of the state file
 _POOLED = "*"  # what the summary calls all datasets together
+_OF_FIGURES = ("dataset", "model", "estimate", "ci_low", "ci_high", "std_error", "n_queries", "mark")
 _SLUG = re.compile(r"[a-z0-9-]*[0-9a-f]{16}")
 _FOLDERS: Mapping[str, Callable[[str], object]] = {
     "records": is_evaluation_id,
@@ -122,9 +124,12 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
             raise InputError(f"{place}: no record can be read, such as {scan.unreadable[0]}; restore it")
         known = {found.record.evaluation_id: found for found in scan.found}
         remote = workspace.records.remote
-        made = _site([found.record for found in scan.found], base, base or (remote.url if remote else ""))
+        evaluations = tuple(_evaluations(found.record for found in scan.found))
+        made = Site(evaluations, base or (remote.url if remote else ""), base)
         _write(folder, made)
-        _write_state(folder, _State(_writer(), known))
+        state = _State(_writer(), {name: known[name] for name in sorted(known)})
+        text = json.dumps(asdict(state), default=datetime.isoformat, separators=(",", ":"))
+        _write_changed(folder / _STATE, text.encode())
     return SiteResult(
         index=folder / "index.html",
         n_evaluations=len(made.evaluations),
@@ -194,12 +199,6 @@ def _read_state(folder: Path) -> _State:
     except (OSError, ValidationError, ValueError):
         return _State(_writer())
     return state if state.writer == _writer() else _State(_writer())
-
-
-def _write_state(folder: Path, state: _State) -> None:
-    records = {name: state.records[name] for name in sorted(state.records)}
-    text = json.dumps(asdict(replace(state, records=records)), default=datetime.isoformat, separators=(",", ":"))
-    _write_changed(folder / _STATE, text.encode())
 
 
 def _write(folder: Path, made: Site) -> None:
@@ -272,7 +271,8 @@ def _read(entry: RecordEntry) -> SiteRecord:
         has_gates=bool(evaluation.verdicts),
         headline=evaluation.headline,
         failing=tuple(
-            dict.fromkeys(_owned(verdict.model, manifest.owners) for verdict in evaluation.verdicts if verdict.blocks)
+            f"{model} ({manifest.owners[model]})" if model in manifest.owners else model
+            for model in dict.fromkeys(verdict.model for verdict in evaluation.verdicts if verdict.blocks)
         ),
         version=manifest.environment.packages.get("rankledger"),
         commit=git.commit if git else None,
@@ -296,18 +296,13 @@ def _evaluation_in(record: Record) -> Evaluation:
     )
 
 
-def _owned(model: str, owners: Mapping[str, str]) -> str:
-    """A model with who answers for it."""
-    return f"{model} ({owners[model]})" if model in owners else model
-
-
 def _figures(evaluation: Evaluation) -> Iterator[SiteFigure]:
     """The figures by the lead measure of each dataset, and the outputs that were not evaluated."""
     evaluated = set()
     for line in evaluation.estimates:
         if line.slice == ALL and evaluation.leading[line.dataset] == line.measure:
             evaluated.add((line.dataset, line.model))
-            yield _figure(line)
+            yield SiteFigure(**{name: getattr(line, name) for name in _OF_FIGURES})
     failed = {(failure.dataset, failure.model): failure.reason for failure in evaluation.failures}
     for (dataset, model), reason in failed.items():
         if dataset in evaluation.leading and (dataset, model) not in evaluated:
@@ -326,33 +321,16 @@ def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:
     )
 
 
-def _figure(line: Estimate) -> SiteFigure:
-    return SiteFigure(
-        dataset=line.dataset,
-        model=line.model,
-        estimate=line.estimate,
-        ci_low=line.ci_low,
-        ci_high=line.ci_high,
-        std_error=line.std_error,
-        n_queries=line.n_queries,
-        mark=line.mark,
-    )
-
-
 # ---- what they come to
 
 
-def _site(records: Iterable[SiteRecord], url: str, identity: str) -> Site:
-    """The site of these records, the most recent first."""
-    named = sorted(records, key=lambda record: record.name)  # stable: of each name, the most recent is first
-    evaluations = [_evaluation(tuple(own)) for _, own in groupby(named, key=lambda record: record.name)]
-    return Site(tuple(evaluations), identity, url)
-
-
-def _evaluation(records: tuple[SiteRecord, ...]) -> SiteEvaluation:
-    nights, _ = nights_of(records)
-    found = SiteEvaluation(records, tuple(nights))
-    return replace(found, histories=tuple(_histories(found)))
+def _evaluations(records: Iterable[SiteRecord]) -> Iterator[SiteEvaluation]:
+    """The evaluations by name, the most recent record of each first."""
+    for _, own in groupby(sorted(records, key=lambda record: record.name), key=lambda record: record.name):
+        known = tuple(own)
+        nights, _ = nights_of(known)
+        found = SiteEvaluation(known, tuple(nights))
+        yield replace(found, histories=tuple(_histories(found)))
 
 
 def _histories(evaluation: SiteEvaluation) -> Iterator[History]:
@@ -380,27 +358,14 @@ def _history_entry(night: SiteRecord, measure: str) -> HistoryEntry:
         failures={(line.dataset, line.model): line.failure for line in figures if line.failure},
         verdicts=(),
         direction=next((dataset.direction for dataset in datasets.values()), None),
-        fingerprint=None,
+        fingerprints={name: dataset.fingerprint for name, dataset in datasets.items()},
         readings={name: dataset.reading for name, dataset in datasets.items()},
         version=night.version,
         commit=night.commit,
-        own_fingerprints={name: dataset.fingerprint or "" for name, dataset in datasets.items()},
         exclusions={name: dataset.exclusions for name, dataset in datasets.items()},
     )
 
 
 def _line(figure: SiteFigure, measure: str) -> Estimate:
-    return Estimate(
-        dataset=figure.dataset,
-        model=figure.model,
-        slice=ALL,
-        measure=measure,
-        estimate=figure.estimate,
-        ci_low=figure.ci_low,
-        ci_high=figure.ci_high,
-        std_error=figure.std_error,
-        n_queries=figure.n_queries,
-        n_missing=0,
-        n_undefined=0,
-        mark=figure.mark,
-    )
+    own: dict[str, Any] = {name: getattr(figure, name) for name in _OF_FIGURES}
+    return Estimate(slice=ALL, measure=measure, n_missing=0, n_undefined=0, **own)

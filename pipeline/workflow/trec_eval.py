@@ -122,7 +122,9 @@ def _scored(
     """The scores of what the lines need, by judgments in that format."""
     if form.endswith("prefs"):
         joined, preferences, tag = join_preferences(qrels, ranking, rules.conventions, subgroups=form == "prefs")
-        return _Scored(joined, _with_rows(_empty(joined), _preferences(qrels, joined, preferences)), tag)
+        none = np.zeros((0, len(joined.query_ids)))
+        empty = Scores("", "", joined.query_ids, (), none, none, {}, joined.missing)
+        return _Scored(joined, _with_rows(empty, _preferences(qrels, joined, preferences)), tag)
     if form == "qrels":
         joined, tag = join_qrels(qrels, ranking, rules.conventions, n_documents=n_documents)
         groups = [joined]
@@ -145,11 +147,6 @@ def _mean(groups: Sequence[Scores]) -> Scores:
         total[:, places] += np.nan_to_num(scores.values)
         n_groups[places] += 1
     return replace(first, values=total / n_groups)
-
-
-def _empty(joined: Joined) -> Scores:
-    none = np.zeros((0, len(joined.query_ids)))
-    return Scores("", "", joined.query_ids, (), none, none, {}, joined.missing)
 
 
 def _with_rows(scores: Scores, rows: Mapping[Measure, Floats]) -> Scores:

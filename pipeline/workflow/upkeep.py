@@ -1,4 +1,4 @@
-"""Upkeep of records: accepting, verifying and pruning them.
+"""Upkeep: accepting, verifying and pruning records, and tagging model versions in MLflow with their outputs.
 
 A record goes in steps that can be cut short anywhere: its runs, then the record whole, then its receipt. Whatever was
 not reached is found again the next time.
@@ -29,10 +29,11 @@ from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import PrunedRecord, PruneResult
 from rankledger.pipeline.workflow.deliver import Stores, open_existing_store, open_for_reading, tracking_of
+from rankledger.pipeline.workflow.promote import outputs_digest
 from rankledger.pipeline.workflow.references import record_of
-from rankledger.pipeline.workflow.workspace import Workspace
+from rankledger.pipeline.workflow.workspace import Workspace, open_config
 
-__all__ = ["Verification", "accept", "prune", "verify"]
+__all__ = ["TaggedOutputs", "Verification", "accept", "prune", "tag_outputs", "verify"]
 
 
 def accept(
@@ -236,16 +237,11 @@ def prune(
         with suppress(FileNotFoundError):  # another process may delete it, too
             sizes.append(path.stat().st_size)
         if delete:
-            _delete_cached(path)
+            path.unlink(missing_ok=True)
+            for folder in path.parents[:2]:  # nothing may be left in them
+                with suppress(OSError):
+                    folder.rmdir()
     return PruneResult(before, delete, tuple(going), len(sizes), sum(sizes), stays, tuple(failures))
-
-
-def _delete_cached(path: Path) -> None:
-    """Delete a file of the output cache, and its folders if nothing is left in them."""
-    path.unlink(missing_ok=True)
-    for folder in path.parents[:2]:
-        with suppress(OSError):
-            folder.rmdir()
 
 
 def _sorted_out(
@@ -298,3 +294,69 @@ def _tracking(evaluation_id: str, workspace: Workspace) -> Tracking:
     if path is None:
         raise InputError("it is not there any more")
     return tracking_of(path, workspace)
+
+
+@dataclass(frozen=True)
+class TaggedOutputs:
+    """The outputs that a version of a registered model was tagged with.
+
+    Attributes:
+        version: the version, such as `models:/ranker/3`.
+        sha256: the digest of its outputs, as the tag has it.
+        n_files: files that it is of.
+        n_bytes: their bytes.
+        replaced: the digest that the tag had before; None if it had none, or the same.
+    """
+
+    version: str
+    sha256: str
+    n_files: int
+    n_bytes: int
+    replaced: str | None
+
+    def __str__(self) -> str:
+        """A line such as `models:/ranker/3: outputs 1f0c9a2b7d55… (2 files)`."""
+        files = "1 file" if self.n_files == 1 else f"{self.n_files:,} files"
+        instead = f", instead of {self.replaced[:12]}…" if self.replaced else ""
+        return f"{self.version}: outputs {self.sha256[:12]}… ({files}){instead}"
+
+
+def tag_outputs(
+    config: str | Path,
+    *,
+    model: str,
+    overrides: Sequence[str] = (),
+    date: str | None = None,
+    runs_dir: str | Path = "runs",
+) -> TaggedOutputs:
+    """Tag the version of a registered model that a model's `model_uri` names with the digest of its outputs.
+
+    Args:
+        config: the YAML file.
+        model: the model, which has `promote`.
+        overrides: `key.path=value` texts that win over the file.
+        date: what `{date}` in paths stands for.
+        runs_dir: the runs folder, which has the default MLflow store.
+
+    Raises:
+        InputError: the config is wrong, it has no such model or does not promote it, an output is missing, or MLflow
+            cannot be reached or has no such version.
+    """
+    from rankledger.pipeline.data.dataset import describe
+    from rankledger.pipeline.workflow.outputs import source_of
+
+    opened = open_config(config, overrides=overrides, date=date)
+    planned = opened.planned
+    described = planned.models.get(model)
+    if described is None:
+        raise InputError(f"{config}: no model {model!r}{likely(model, planned.models)}")
+    if described.promote is None:
+        raise InputError(f"{config}: models.{model}: has no `promote`, so its outputs need no tag; add it")
+    outputs = {task.dataset: describe(source_of(task.output)) for task in planned.tasks if task.model == model}
+    files = [file for found in outputs.values() for file in found]
+    version, sha256 = str(described.model_uri), outputs_digest(outputs)
+    registered, number = version.removeprefix("models:/").rsplit("/", 1)
+    with open_for_reading(opened.loaded.config.tracking, Workspace.open(runs_dir)) as store:
+        before = store.ask("tag_outputs", registered=registered, version=int(number), outputs_sha256=sha256)
+    replaced = None if before == sha256 else before
+    return TaggedOutputs(version, sha256, len(files), sum(file.size for file in files), replaced)

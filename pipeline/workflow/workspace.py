@@ -1,44 +1,57 @@
-"""Where evaluations are, and what a command is given: a config or a record, whose inputs must be what they were."""
+"""Where evaluations are, and what is to be evaluated: a config, a record whose inputs must be unchanged, or data."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date as calendar_date
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
 
+from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
-from rankledger.pipeline.config.loader import allowed_variables
+from rankledger.pipeline.config.inputs import HeldFile
+from rankledger.pipeline.config.loader import allowed_variables, given
 from rankledger.pipeline.config.paths import is_url, paths_of
 from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.planned import Plan, Task
-from rankledger.pipeline.config.schema import Loaded, load
-from rankledger.pipeline.config.values import is_printable
-from rankledger.pipeline.config.yaml import KeyPath, dotted
+from rankledger.pipeline.config.planned import Plan, Task, kind_of
+from rankledger.pipeline.config.schema import Config, Execution, Loaded, checked, load
+from rankledger.pipeline.config.values import checked_jobs, is_printable
+from rankledger.pipeline.config.yaml import KeyPath, Value, dotted
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.formats import format_of
-from rankledger.pipeline.record.folder import read_record, refuse_changed
+from rankledger.pipeline.record.folder import config_of, read_record, refuse_changed
 from rankledger.pipeline.record.store import Records, is_own, open_records
 from rankledger.pipeline.record.tables import read_file
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import FORMATS, InputFile
-from rankledger.pipeline.types.results import Record
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.inputs import FORMATS, IN_MEMORY, Given, GivenPairs, InMemory, InputFile
+from rankledger.pipeline.types.results import Failure, Record
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.support.cluster import Cluster
 
 __all__ = [
+    "Backend",
     "Opened",
     "Workspace",
-    "checked_date",
+    "open_config",
+    "open_given",
     "open_record",
     "open_source",
     "recorded_output",
     "refuse_foreign_inputs",
     "refuse_other_inputs",
-    "repository_of",
+    "with_python_advice",
+    "workers_of",
 ]
+
+Backend = Literal["threads", "processes", "dask"]
 
 
 @dataclass(frozen=True)
@@ -105,7 +118,22 @@ class Opened:
         """Whether judgments and outputs were given to a function, so that there is no config."""
         return not self.config.name
 
-    def is_typed(self, key: KeyPath) -> bool:
+    @property
+    def original_config(self) -> Path:
+        """The config as people keep it, from the working directory if it is below that; not a record's copy of it."""
+        record = self.record if self.record and self.record.manifest.config else None
+        path = (config_of(record) if record else self.config).absolute()
+        return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
+
+    @property
+    def repository(self) -> Path:
+        """The folder of the repository whose commit counts: the config's; the user's for somebody else's record.
+
+        What git runs there, such as a monitor or a filter, the repository itself chooses.
+        """
+        return self.config.parent if self.is_own else Path()
+
+    def is_overridden(self, key: KeyPath) -> bool:
         """Whether the user set the value of a key for this command, with `--set`."""
         return self.loaded.document.origin(key).line is None
 
@@ -138,8 +166,7 @@ def open_source(
         if isinstance(source, str | Path) and not Path(source).exists():
             place = workspace.records.place
             raise InputError(f"{source}: there is no such config, and no record of that id in {place}")
-        loaded = load(source, overrides, will_plan=True)
-        return Opened(Path(source), loaded, plan(loaded, checked_date(date)), None)
+        return open_config(source, overrides=overrides, date=date)
     if date is not None:
         raise InputError(f"{path}: a record has its own date; remove --date")
     opened = open_record(path, overrides=overrides, tracking=tracking, allow_env=allow_env, runs_code=True)
@@ -147,7 +174,13 @@ def open_source(
     return opened
 
 
-def checked_date(date: str | None) -> str | None:
+def open_config(config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None) -> Opened:
+    """A config, and what it comes to; arguments and errors are those of `open_source`."""
+    loaded = load(config, overrides, will_plan=True)
+    return Opened(Path(config), loaded, plan(loaded, _checked(date)), None)
+
+
+def _checked(date: str | None) -> str | None:
     """The same date, which fills `{date}`: a day as 2026-11-20 or 20261120, or a label such as `release-7`.
 
     Raises:
@@ -225,24 +258,19 @@ def refuse_foreign_inputs(opened: Opened) -> None:
     if opened.is_own:
         return
     for key, path in paths_of(opened.loaded.document.data):
-        name = _format_of(opened, key, path)
-        if name not in FORMATS and not opened.is_typed(key):
+        named = opened.loaded.document.value((*key[:-1], "format")) if key[-1:] == ("path",) else None
+        name = str(named) if named else format_of(suffixes(path)[0])  # no package is imported for it
+        if name not in FORMATS and not opened.is_overridden(key):
             raise InputError(
                 f"{opened.config}: {dotted(key)}: {without_credentials(path)} has the format {name!r} of an installed "
                 "package, and the record was not made by you on this machine; if you trust it, evaluate its "
                 "config.yaml instead"
             )
-        if is_url(path) and not opened.is_typed(key) and (urlsplit(path).scheme not in _PUBLIC or "?" in path):
+        if is_url(path) and not opened.is_overridden(key) and (urlsplit(path).scheme not in _PUBLIC or "?" in path):
             raise InputError(
                 f"{opened.config}: {dotted(key)}: {without_credentials(path)} names a server, and the record was "
                 "not made by you on this machine; if you trust it, evaluate its config.yaml instead"
             )
-
-
-def _format_of(opened: Opened, key: KeyPath, path: str) -> str:
-    """The format that a record gives to an input, itself or by the ending of the path; no package is imported."""
-    named = opened.loaded.document.value((*key[:-1], "format")) if key[-1:] == ("path",) else None
-    return str(named) if named else format_of(suffixes(path)[0])
 
 
 def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequence[InputFile]]) -> None:
@@ -264,15 +292,186 @@ def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequen
             refuse_changed(before, found)
 
 
-def repository_of(opened: Opened) -> Path:
-    """The folder of the repository whose commit counts: the config's; that of the user for somebody else's record.
-
-    What git runs there, such as a monitor or a filter, the repository itself chooses.
-    """
-    return opened.config.parent if opened.is_own else Path()
-
-
 def recorded_output(record: Record, task: Task) -> tuple[InputFile, ...]:
     """The files of the output that was evaluated; none where it was not."""
     outputs = record.manifest.tasks.get((task.dataset, task.model), ())
     return next((output.input_files for output in outputs if output.replicate == task.replicate), ())
+
+
+_VALUES = {"judgments": "relevance", "ratings": "rating", "rankings": "score", "predictions": "prediction"}
+_TABLES = {
+    "queries": ("query_id",),
+    "documents": ("doc_id",),
+    "interactions": ("query_id", "doc_id"),
+    "exclude": ("query_id", "doc_id"),
+}
+
+
+def open_given(
+    judgments: Given,
+    outputs: Mapping[str, Given],
+    measures: str | Sequence[str | Measure],
+    *,
+    baseline: str | None,
+    tables: Mapping[str, Given | GivenPairs | None],
+    settings: Mapping[str, bool | str | None],
+    name: str,
+    dataset: str,
+    overrides: Sequence[str],
+    recorded: bool,
+) -> Opened:
+    """What the arguments of `evaluate` come to.
+
+    Args:
+        judgments: judgments, or ratings if the first measure is for ratings.
+        outputs: the models' outputs, by model.
+        measures: the measures.
+        baseline: the model that the others are compared with.
+        tables: the queries, documents, interactions and excluded documents of the dataset, by those names.
+        settings: its other keys; those that are None are left out.
+        name: the evaluation's name.
+        dataset: the dataset's name.
+        overrides: `key.path=value` texts that win over everything.
+        recorded: whether a record will be written.
+
+    Raises:
+        InputError: an argument is of the wrong type, or what it says is wrong.
+    """
+    from rankledger.pipeline.data.formats.memory import hold
+
+    lines = _lines(measures)
+    _check(outputs)
+    of_ratings = _is_of_ratings(lines[0])
+    role, kind = ("ratings", "predictions") if of_ratings else ("judgments", "rankings")
+    roles = {role: ("judgments", judgments)} | {key: (key, data) for key, data in tables.items() if data is not None}
+    arguments: dict[KeyPath, str] = {
+        ("suites", "measures"): "measures",
+        ("comparison", "baseline"): "baseline",
+        ("name",): "name",
+        **{("datasets", dataset, key): key for key in settings},
+    }
+    held: dict[str, InMemory] = {}
+
+    def file(key: KeyPath, argument: str, url: str, data: object, columns: Sequence[str]) -> dict[str, Value]:
+        arguments.update({key: argument, (*key, "path"): argument})
+        if isinstance(data, str | os.PathLike):
+            return {"path": os.fspath(data).replace("{", "{{").replace("}", "}}")}
+        held[url] = hold(argument, data, columns, recorded=recorded)
+        return {"path": url.replace("{", "{{").replace("}", "}}")}
+
+    config: dict[str, Any] = {
+        "name": name,
+        "datasets": {
+            dataset: {
+                key: file(("datasets", dataset, key), argument, f"{IN_MEMORY}{argument}", data, _columns_of(key))
+                for key, (argument, data) in roles.items()
+            }
+            | {key: value for key, value in settings.items() if value is not None}
+        },
+        "models": {
+            model: {
+                "outputs": file(
+                    ("models", model, "outputs"),
+                    f"outputs[{model!r}]",
+                    f"{IN_MEMORY}outputs/{model}",
+                    data,
+                    _columns_of(kind),
+                )
+            }
+            for model, data in outputs.items()
+        },
+        "suites": {"measures": lines},
+        "execution": {"cache": False},
+    }
+    if baseline is not None:
+        config["comparison"] = {"baseline": baseline}
+    loaded = checked(given(config, arguments, overrides), will_plan=True)
+    return Opened(Path(), loaded, _with(plan(loaded), held), None)
+
+
+def with_python_advice(failure: Failure) -> Failure:
+    """The failure with the advice that a call can follow, in the place of that for a config."""
+    from rankledger.pipeline.data.dataset import ALLOW_NO_OVERLAP
+
+    key = dotted(("models", failure.model, "outputs", "allow_no_overlap"))
+    advice = f"or accept it with overrides=[{f'{key}=true'!r}]"
+    return replace(failure, reason=failure.reason.replace(ALLOW_NO_OVERLAP, advice))
+
+
+def _lines(measures: str | Sequence[str | Measure]) -> list[str]:
+    lines = [measures] if isinstance(measures, str | Measure) else measures
+    if not isinstance(lines, Sequence) or not lines or not all(isinstance(line, str | Measure) for line in lines):
+        raise InputError(f"measures: found {shorten(repr(measures))}; give names, such as ['ndcg@10', 'ap']")
+    return [str(line) for line in lines]
+
+
+def _check(outputs: object) -> None:
+    """Refuse what is not outputs by model: a run by itself is a mapping, too."""
+    if not isinstance(outputs, Mapping) or not outputs:
+        found = "none" if isinstance(outputs, Mapping) else f"a {type(outputs).__name__}"
+        raise InputError(f"outputs: found {found}; give the models' outputs by name, such as {{'bm25': run}}")
+    for model in outputs:
+        if not isinstance(model, str):
+            raise InputError(f"outputs: found the key {shorten(repr(model))}; give the models' names as keys")
+
+
+def _is_of_ratings(line: str) -> bool:
+    """Whether the first measure is for ratings; one that is unknown is refused later, with its line."""
+    try:
+        return kind_of(Measure.expand(line)[0]) == "ratings"
+    except ValueError:
+        return False
+
+
+def _columns_of(role: str) -> tuple[str, ...]:
+    return _TABLES.get(role) or ("query_id", "doc_id", _VALUES[role])
+
+
+def _with(planned: Plan, held: Mapping[str, InMemory]) -> Plan:
+    """The plan with what was given in memory in the place of its files."""
+
+    def filled(file: Any) -> Any:
+        found = None if file is None else held.get(file.path)
+        if found is None:
+            return file
+        return HeldFile(**{name: getattr(file, name) for name in type(file).model_fields}, held=found)
+
+    datasets = [
+        replace(dataset, **{role: filled(getattr(dataset, role)) for role in ("judgments", "ratings", *_TABLES)})
+        for dataset in planned.datasets
+    ]
+    tasks = [replace(task, output=filled(task.output)) for task in planned.tasks]
+    return replace(planned, datasets=tuple(datasets), tasks=tuple(tasks))
+
+
+def workers_of(
+    config: Config, jobs: int | None = None, backend: Backend | None = None, scheduler: str | None = None
+) -> Workers:
+    """The workers that a config asks for, or a command instead.
+
+    Raises:
+        InputError: the command asks for none, for too many, or for a backend that there is not; or a Dask cluster lacks
+            its scheduler, or the output cache.
+    """
+    try:
+        n_jobs = config.execution.jobs if jobs is None else checked_jobs(jobs)
+    except ValueError as error:
+        raise InputError(f"--jobs: {error}") from None
+    if backend not in (None, *get_args(Backend)):
+        raise InputError(f"--backend: found {backend!r}; write threads, processes or dask")
+    if scheduler is not None and backend not in (None, "dask"):
+        raise InputError(f"--backend: found {backend!r} with --scheduler, which is for dask; remove one of them")
+    chosen = "dask" if scheduler is not None else backend or config.execution.backend
+    cluster = _cluster(config.execution, scheduler) if chosen == "dask" else None
+    return Workers(n_jobs, "threads" if chosen == "dask" else chosen, cluster, config.execution.memory)
+
+
+def _cluster(execution: Execution, scheduler: str | None) -> Cluster:
+    address = scheduler or execution.scheduler
+    if not address:
+        raise InputError("the backend dask needs the address of a scheduler; add --scheduler, or execution.scheduler")
+    if not execution.cache:
+        raise InputError("the backend dask hands outputs over in the output cache; remove `execution: {cache: false}`")
+    from rankledger.pipeline.support.cluster import Cluster
+
+    return Cluster(address, execution.worker_timeout.total_seconds())

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from rankledger.pipeline.cli.commands import GROUPS, cli
-from rankledger.pipeline.cli.options import EvaluationOptions
+from rankledger.pipeline.cli.options import EvaluationOptions, RecordOptions
 
 ROOT = Path(__file__).parents[3]
 NUMBERS = (("integer", "int"), ("float", "float"))  # words in the names of click's types, and our annotation
@@ -59,9 +59,10 @@ def test_options_are_typed(name):
     function = COMMANDS[name].callback
     assert function is not None
     annotations = {key: parameter.annotation for key, parameter in inspect.signature(function).parameters.items()}
-    if annotations.get("run") == "EvaluationOptions":
-        annotations |= {key: ref.__forward_arg__ for key, ref in EvaluationOptions.__annotations__.items()}
-        del annotations["run"]
+    for argument, shared in {"run": EvaluationOptions, "where": RecordOptions}.items():
+        if annotations.get(argument) == shared.__name__:
+            annotations |= {key: ref.__forward_arg__ for key, ref in shared.__annotations__.items()}
+            del annotations[argument]
     options = {str(option.name): option for option in COMMANDS[name].params if option.expose_value}
 
     assert set(annotations) == set(options)
@@ -115,7 +116,7 @@ def test_shells_complete(run_cli, monkeypatch, shell, words, place, completed):
 def test_backend_and_form_are_words_of_the_pipeline():
     """The choices of an option are those of the type that the function takes."""
     from rankledger.pipeline.report.forms import Fit, Form
-    from rankledger.pipeline.workflow.evaluate import Backend
+    from rankledger.pipeline.workflow.workspace import Backend
 
     choices = {
         option.name: tuple(option.type.choices)

@@ -11,7 +11,7 @@ import yaml
 import rankledger
 from rankledger.pipeline.record.folder import CHANGES_PAGE, read_record
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow import nights as nights_module
+from rankledger.pipeline.workflow import compare as compare_module
 from tests.support.page_reader import read_page
 
 MODELS = ("bm25", "dense", "rrf")
@@ -142,7 +142,7 @@ def test_a_damaged_night_before_costs_no_record():
 def test_a_bug_costs_no_record(monkeypatch):
     """It is raised once the record is written, and names what is missing."""
     evaluated("2026-11-19")
-    monkeypatch.setattr(nights_module, "compare_sides", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(compare_module, "compare_sides", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError) as raised:
         evaluated("2026-11-20")
 

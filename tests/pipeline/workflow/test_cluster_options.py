@@ -12,8 +12,7 @@ from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.cluster import Cluster
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.workflow.evaluate import workers_of
-from rankledger.pipeline.workflow.workspace import open_record
+from rankledger.pipeline.workflow.workspace import open_record, workers_of
 from tests.support.generated_data import search_collection, write_config
 
 ADDRESS = "tcp://10.0.0.5:8786"

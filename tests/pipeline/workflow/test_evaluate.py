@@ -395,10 +395,10 @@ def test_judgments_that_are_wrong_stop_everything(tmp_path):
 
 def test_options_win_over_the_config(tmp_path, monkeypatch):
     """Jobs and backend are the arguments' where they are given, and the config's otherwise."""
-    workflow = importlib.import_module("rankledger.pipeline.workflow.evaluate")
+    workspace = importlib.import_module("rankledger.pipeline.workflow.workspace")
     seen = []
-    workers = workflow.Workers
-    monkeypatch.setattr(workflow, "Workers", lambda *given: seen.append(given[:2]) or workers(1))
+    workers = workspace.Workers
+    monkeypatch.setattr(workspace, "Workers", lambda *given: seen.append(given[:2]) or workers(1))
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, execution={"jobs": 3, "backend": "processes"})
     for options in ({}, {"jobs": 2}, {"backend": "threads"}):
         rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", **options)

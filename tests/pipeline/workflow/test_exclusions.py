@@ -13,11 +13,12 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.data.cache import OutputCache
+from rankledger.pipeline.data.dataset import read_dataset
 from rankledger.pipeline.report.explanation import as_data, markdown
 from rankledger.pipeline.report.messages import notes
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.inputs import read_planned
+from rankledger.pipeline.workflow.inputs import dataset_source
 from rankledger.pipeline.workflow.outputs import OutputReader, output_store
 from tests.support.data_files import contents, refusal, write
 from tests.support.generated_data import Collection, write_config
@@ -240,7 +241,7 @@ def test_workers_find_the_pairs_beside_the_judgments(config):
     keys = [with_pairs(config), "exclude_self=true", *trained(config, "count")]
     overrides = [f"datasets.web.{key}" for key in keys]
     (planned,) = plan(load(config, overrides)).datasets
-    dataset, cache = read_planned(planned, TREC_EVAL), OutputCache(config.parent / "cache")
+    dataset, cache = read_dataset(dataset_source(planned), TREC_EVAL), OutputCache(config.parent / "cache")
     kept = output_store(planned, dataset.files, TREC_EVAL, cache)
     assert OutputReader(dataset, TREC_EVAL, depth=0, compared=0, kept=kept).keep_judgments() == ()
 

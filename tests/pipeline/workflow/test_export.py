@@ -17,7 +17,7 @@ from rankledger.pipeline.data.external_scores import read_external_scores
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.export import export
+from rankledger.pipeline.workflow.report import export
 
 pytestmark = pytest.mark.usefixtures("folder")
 

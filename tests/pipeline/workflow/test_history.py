@@ -44,7 +44,7 @@ def evaluated(night: int, estimate: float | None = 0.4, std_error: float | None 
             failures={},
             verdicts=(),
             direction="higher",
-            fingerprint="f0",
+            fingerprints={"web": "f0"},
             readings={"web": "j0"},
             exclusions={"web": "none"},
             version="0.2.0",
@@ -162,7 +162,7 @@ def test_a_model_that_was_not_there_has_no_night():
     [
         ({"readings": {"web": "j1"}}, "judgments", "j0", "j1"),
         ({"exclusions": {"web": "e1"}}, "excluded documents", "none", "e1"),
-        ({"fingerprint": "f1"}, "definition", "f0", "f1"),
+        ({"fingerprints": {"web": "f1"}}, "definition", "f0", "f1"),
         ({"version": "0.3.0"}, "rankledger", "0.2.0", "0.3.0"),
     ],
 )

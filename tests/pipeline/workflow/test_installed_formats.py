@@ -17,8 +17,8 @@ from rankledger.pipeline.data.dataset import content_of
 from rankledger.pipeline.data.readers import read_judgments, read_queries, read_ranking
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
-from rankledger.pipeline.workflow.formats import formats
 from rankledger.pipeline.workflow.init import init
+from rankledger.pipeline.workflow.listing import formats
 from tests.support.data_files import contents, refusal, write
 from tests.support.generated_data import search_collection, write_config
 

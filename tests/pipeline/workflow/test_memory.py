@@ -12,8 +12,9 @@ from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.memory import MemoryLimit
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import Source
-from rankledger.pipeline.workflow.evaluate import evaluate, validate, workers_of
-from rankledger.pipeline.workflow.memory import OutputToRead, plan_reading
+from rankledger.pipeline.workflow.evaluate import evaluate, validate
+from rankledger.pipeline.workflow.inputs import OutputToRead, plan_reading
+from rankledger.pipeline.workflow.workspace import workers_of
 from tests.support.data_files import refusal
 from tests.support.generated_data import Collection, write_config
 

@@ -20,7 +20,7 @@ from rankledger.pipeline.cli import app
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.own_code import find_code
 from rankledger.pipeline.types.own_metrics import own_metric, record_metric, recorded_metric, try_metric
-from rankledger.pipeline.workflow.measures import measures
+from rankledger.pipeline.workflow.listing import measures
 from tests.support.blocks import judged_block
 from tests.support.each import each
 from tests.support.generated_data import rating_collection, search_collection, write_config

@@ -15,7 +15,6 @@ from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow import page as page_module
-from rankledger.pipeline.workflow import page as paging
 from rankledger.pipeline.workflow.page import page_of
 from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
@@ -117,8 +116,8 @@ def test_a_record_that_many_are_compared_with_is_read_once(monkeypatch):
         opened.append(path)
         return read_record(path)
 
-    monkeypatch.setattr(paging, "read_record", counted)
-    monkeypatch.setattr(page_module, "open_record", counted)
+    monkeypatch.setattr(page_module, "read_record", counted)
+    monkeypatch.setattr("rankledger.pipeline.workflow.baselines.open_record", counted)
     evaluated(gates=[NO_DROP])
 
     assert len(opened) == 1

@@ -12,11 +12,12 @@ import rankledger
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.data.cache import OutputCache
+from rankledger.pipeline.data.dataset import read_dataset
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.inputs import read_inputs, read_planned
+from rankledger.pipeline.workflow.inputs import dataset_source, read_inputs
 from rankledger.pipeline.workflow.outputs import output_store, rescored, source_of
 from tests.support.generated_data import rating_collection, search_collection, write_config
 
@@ -202,7 +203,7 @@ def on_new_judgments(config: Path, runs: Path, first: Evaluation) -> Any:
     judged = [InputFile(file["path"], file["size"], file["sha256"]) for file in found["datasets"]["web"]["inputs"]]
     files = [InputFile(**file) for file in found["outputs"][0]["files"]]
     kept = output_store(then.datasets[0], {"judgments": judged}, conventions, OutputCache(runs / "cache"))
-    now = read_planned(plan(load(config)).datasets[0], conventions)
+    now = read_dataset(dataset_source(plan(load(config)).datasets[0]), conventions)
     return rescored(kept, source_of(then.tasks[0].output), files, now)
 
 

@@ -12,7 +12,7 @@ from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.record.receipts import Receipt
 from rankledger.pipeline.support.errors import InputError, TrackingError
 from rankledger.pipeline.tracking.client import TrackingStore
-from rankledger.pipeline.workflow.deliver import Stores, open_store, run_page
+from rankledger.pipeline.workflow.deliver import Stores, open_store
 from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 
@@ -121,7 +121,7 @@ def test_the_page_of_a_run_is_one_for_model_training(server, page):
     """The setting stands behind the path of MLflow's pages, where they read it; a store without pages has its name."""
     receipt = Receipt("20261120T020000Z-nightly-1f0c9a2b", "a" * 64, server, "7", "0a1b", (), "2026-11-20T02:00:00Z")
 
-    assert run_page(receipt) == page
+    assert receipt.page == page
 
 
 def test_an_evaluation_and_its_last_lines_name_the_store_of_the_environment(tmp_path, monkeypatch, capfd):
