@@ -1,4 +1,4 @@
-"""Input files: found by path, glob or URL, opened, hashed, awaited, and found again after a move.
+"""Input files: found by path, glob or URL, opened, hashed and awaited.
 
 What is hashed is what is parsed: a file is read once, from the beginning, and refused if it changed meanwhile. It is
 not mapped: a mapped file that is cut short ends the process, and its pages count as memory.
@@ -17,14 +17,13 @@ import posixpath
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
-from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, NoReturn, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -38,19 +37,17 @@ from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, Source
 __all__ = [
     "Contents",
     "InputState",
-    "MovedFiles",
     "StoredFile",
     "each_file",
     "files_there",
     "find_files",
     "first_line",
     "input_state",
-    "link_files",
     "marker_beside",
-    "most_alike",
     "open_filesystem",
     "refusing_unreadable",
     "suffixes",
+    "without_options",
 ]
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
@@ -124,15 +121,6 @@ class StoredFile:
     def limit(self, size: int) -> float:
         """Bytes that may come of it if it has so many."""
         return max(self.large, float(_RATIO * size))
-
-    def read(self) -> tuple[pa.Buffer, InputFile]:
-        """Its whole contents, all of one moment, and what it is as it is stored.
-
-        Raises:
-            InputError: as of `contents`; or it is not compressed as its name says, or larger than it may be.
-        """
-        with self.contents() as contents:
-            return contents.read(), contents.describe()
 
     def describe(self) -> InputFile:
         """Its size and digest as it is stored; it is read in pieces and not kept, ranges of a large one at once.
@@ -321,15 +309,10 @@ class Contents:
         """
         return self._stored.end(n_bytes)
 
-    def skip(self, n_bytes: int) -> None:
-        """Read so many bytes of a file that is not compressed, as its digest needs them, and keep none."""
-        while n_bytes > 0:
-            n_bytes -= len(self._stored.read(min(n_bytes, _PIECE)))
-
-    @property
-    def n_read(self) -> int:
-        """How many bytes of the file were read, as they are stored."""
-        return self.size - self._stored.left
+    def skip_to(self, place: int) -> None:
+        """Read a file that is not compressed up to a place, as its digest needs all bytes, and keep none."""
+        while (n_bytes := place - (self.size - self._stored.left)) > 0:
+            self._stored.read(min(n_bytes, _PIECE))
 
     def describe(self) -> InputFile:
         """The size and digest of the file as it is stored, of the bytes that were read."""
@@ -351,7 +334,7 @@ def refusing_unreadable(path: str) -> Iterator[None]:
 
 def suffixes(name: str) -> tuple[str, str]:
     """What tells the format and what the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
-    path = PurePosixPath(_without_options(name).lower())
+    path = PurePosixPath(without_options(name).lower())
     return (PurePosixPath(path.stem).suffix, path.suffix) if path.suffix in _COMPRESSIONS else (path.suffix, "")
 
 
@@ -563,79 +546,6 @@ def marker_beside(path: str, sight: InputState, marker: str) -> str:
     return f"{scheme}{separator}{posixpath.normpath(posixpath.join(folder, marker))}{query}"
 
 
-PathLike = TypeVar("PathLike", str, Path)
-
-
-class MovedFiles:
-    """The files below a folder, at any depth and of any name. A file is read only where its size is asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        """Know the folder.
-
-        Raises:
-            InputError: there is none.
-        """
-        if not folder.is_dir():
-            raise InputError(f"{folder}: folder not found; name the folder of the inputs with --inputs")
-        self.folder = folder
-        self._described: dict[Path, InputFile] = {}
-
-    def find(self, file: InputFile) -> Path | None:
-        """A file of the same bytes; None if there is none. Of several the first by its path."""
-        same = (path for path in self._by_size.get(file.size, ()) if self.describe(path).digest == file.digest)
-        return next(same, None)
-
-    def namesake(self, file: InputFile) -> Path | None:
-        """The one file of the same name whose path ends most alike; None if there is none, or several."""
-        return most_alike((path for paths in self._by_size.values() for path in paths), file.path)
-
-    def describe(self, path: Path) -> InputFile:
-        """The size and digest of a file, which is read once."""
-        if path not in self._described:
-            self._described[path] = StoredFile(str(path), pa.fs.LocalFileSystem(), str(path)).describe()
-        return self._described[path]
-
-    @cached_property
-    def _by_size(self) -> dict[int, list[Path]]:
-        found: dict[int, list[Path]] = {}
-        for folder, folders, names in os.walk(self.folder):
-            folders.sort()
-            for path in (Path(folder, name) for name in sorted(names)):
-                if path.is_file():
-                    found.setdefault(path.stat().st_size, []).append(path)
-        return found
-
-
-def most_alike(paths: Iterable[PathLike], other: str) -> PathLike | None:
-    """The one path of the same name whose end is most alike; None if there is none, or several."""
-    alike = {path: _in_common(PurePath(path), PurePath(other)) for path in paths}
-    best = [path for path, n_common in alike.items() if n_common and n_common == max(alike.values())]
-    return best[0] if len(best) == 1 else None
-
-
-def link_files(files: Sequence[Path], recorded: Sequence[InputFile], folder: Path) -> Path:
-    """The path under which files are read in the place of those recorded: a link, or a folder of links.
-
-    Args:
-        files: where they are now.
-        recorded: what they were, in the order in which they were read. The ending of a name, which tells the format,
-            stays; in a folder the names begin with numbers, which keep the order.
-        folder: where the links are made; it must not exist yet.
-    """
-    folder.mkdir(parents=True)
-    links = [folder / f"{place:06}-{PurePath(_without_options(file.path)).name}" for place, file in enumerate(recorded)]
-    for link, file in zip(links, files, strict=True):
-        link.symlink_to(file.absolute())
-    return links[0] if len(links) == 1 else folder
-
-
-def _in_common(path: PurePath, other: PurePath) -> int:
-    """How many names the ends of two paths have in common."""
-    parts = zip(reversed(path.parts), reversed(other.parts), strict=False)
-    unlike = (place for place, (one, two) in enumerate(parts) if one != two)
-    return next(unlike, min(len(path.parts), len(other.parts)))
-
-
-def _without_options(path: str) -> str:
+def without_options(path: str) -> str:
     """A path, or a URL without the options of the filesystem that may stand at its end."""
     return path.partition("?")[0] if "://" in path else path

@@ -63,17 +63,16 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
         return 0.0  # it is there already, and what its join takes beside it is little
     if "://" in source.path:
         return _TIMES * _LARGEST + _BESIDE
-    return max((_peak_of(file, source, in_ranges=in_ranges) for file in files_there(source)), default=0.0)
-
-
-def _peak_of(file: StoredFile, source: Source, *, in_ranges: bool) -> float:
-    layout = find_format(source.format or format_of(file.suffix), file.path)
-    is_packed = layout.cut is not None or bool(suffixes(file.name)[1])
-    text = file.size * (_UNPACKED if is_packed else 1)
-    if in_ranges and (layout.count_lines or layout.cut):
-        text = min(text, _LARGEST)
-    is_kept = layout.cut is not None and (not in_ranges or bool(suffixes(file.name)[1]))
-    return _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if is_kept else 0)
+    most = 0.0
+    for file in files_there(source):
+        layout = find_format(source.format or format_of(file.suffix), file.path)
+        is_compressed = bool(suffixes(file.name)[1])
+        text = file.size * (_UNPACKED if layout.cut is not None or is_compressed else 1)
+        if in_ranges and (layout.count_lines or layout.cut):
+            text = min(text, _LARGEST)
+        is_kept = layout.cut is not None and (not in_ranges or is_compressed)
+        most = max(most, _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if is_kept else 0))
+    return most
 
 
 def file_parts(
@@ -187,10 +186,15 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
     if blank.spans and not _in_order(cuts, blank.spans.size):
         blank = replace(blank, stored=contents.read(), spans=None)
     for cut in cuts:
-        spans = blank.spans and replace(blank.spans, views=[*blank.spans.views, *_views(contents, cut)])
+        views = [*blank.spans.views] if blank.spans else []
+        for begin, end in cut.spans:
+            contents.skip_to(begin)
+            views.append((begin, np.empty(end - begin, np.uint8).data))
+            contents.readinto(views[-1][1])
+        spans = blank.spans and replace(blank.spans, views=views)
         whole = len(cuts) == 1
         yield replace(blank, groups=cut.groups, before=partial(int, cut.n_before), whole=whole, spans=spans)
-        del spans  # before the next are read
+        del spans, views  # before the next are read
 
 
 def _with_end(blank: FilePart, size: int, last: Callable[[int], memoryview]) -> FilePart:
@@ -207,27 +211,18 @@ def _in_order(cuts: Sequence[Cut], size: int) -> bool:
     return all(one <= other for one, other in pairwise([0, *places, size]))
 
 
-def _views(contents: Contents, cut: Cut) -> Iterator[tuple[int, memoryview]]:
-    """The bytes of the spans with their places, read in order."""
-    for begin, end in cut.spans:
-        contents.skip(begin - contents.n_read)
-        view = np.empty(end - begin, np.uint8).data
-        contents.readinto(view)
-        yield begin, view
-
-
 def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
     """The contents, cut at line ends, and whether nothing is known to follow; at least once, whatever is in them.
 
     The first cut has a row or a header.
     """
-    size = lines.bytes_of(n_rows)
+    size = _bytes_of(memoryview(lines.sample), n_rows)
     taken = lines.take(size)
     while not _holds_row(taken.data) and not lines.ended:
         taken = np.concatenate([taken, lines.take(1)])
     begin = 0
     while n_bytes := len(taken):
-        yield taken, lines.at_end
+        yield taken, lines.ended and not lines.n_left
         del taken  # before the next is read
         begin += n_bytes
         taken = lines.take(size - begin % size)
@@ -240,6 +235,7 @@ class _Lines:
 
     Attributes:
         ended: whether nothing is left to be read.
+        n_left: bytes that were read and not taken.
         sample: the first bytes, as many whatever is taken.
     """
 
@@ -248,15 +244,7 @@ class _Lines:
         self._contents = contents
         self._rest = self._filled(np.empty(0, np.uint8), PAGE)
         self.sample = self._rest.tobytes()
-
-    def bytes_of(self, n_rows: int) -> int:
-        """The bytes of so many lines, if all are as long as the first ones; no more than a part may have."""
-        return _bytes_of(self._rest.data, n_rows)
-
-    @property
-    def at_end(self) -> bool:
-        """Whether nothing is known to be left to take."""
-        return self.ended and not len(self._rest)
+        self.n_left = len(self._rest)
 
     def take(self, least: int) -> _Bytes:
         """The next lines, of at least so many bytes together; fewer at the end."""
@@ -265,6 +253,7 @@ class _Lines:
             read = self._filled(read, 2 * len(read))
         taken, rest = np.split(read, [len(read) if end < least else end])
         self._rest = rest.copy()  # the lines are not kept for it
+        self.n_left = len(rest)
         return taken
 
     def _filled(self, read: _Bytes, size: int) -> _Bytes:
@@ -279,6 +268,7 @@ class _Lines:
 
 
 def _bytes_of(page: memoryview, n_rows: int) -> int:
+    """The bytes of so many lines, if all are as long as the first ones; no more than a part may have."""
     n_lines = max(1, bytes(page).count(_LINE_FEED))
     largest = _LARGEST if len(page) < n_lines * _LONG else _LARGEST_OF_LONG
     return max(1, min(len(page) * n_rows // n_lines, largest))
@@ -339,18 +329,14 @@ def part_places(file: StoredFile, kind: Kind, source: Source, n_rows: int) -> tu
         places: list[PartPlace] = []
         if not suffixes(file.name)[1] and blank.format.count_lines is not None:
             page = read(0, min(PAGE, size))
-            if not _has_lists(blank, page, size):
+            first = replace(blank, stored=pa.py_buffer(page))
+            has_line = _LINE_FEED in bytes(page)
+            # That a query has one list is known only of a file that is read from its beginning.
+            if not (has_line and recognised(first, page, ended=size < PAGE).lists):
                 places = _line_places(read, page, size, n_rows)
         elif not suffixes(file.name)[1] and blank.format.cut is not None:
             places = _group_places(read, size, blank, n_rows)
         return size, places if len(places) > 1 else []
-
-
-def _has_lists(blank: FilePart, page: memoryview, size: int) -> bool:
-    """Whether rows are lists: that a query has one is known only of a file that is read from its beginning."""
-    if _LINE_FEED not in bytes(page):
-        return False
-    return recognised(replace(blank, stored=pa.py_buffer(page)), page, ended=size < PAGE).lists is not None
 
 
 def _line_places(read: Callable[[int, int], memoryview], page: memoryview, size: int, n_rows: int) -> list[PartPlace]:

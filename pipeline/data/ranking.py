@@ -146,14 +146,9 @@ def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "f
     Args:
         ranking: the rows.
         ties: the order of equal scores; `doc_id_desc` stands for what no file can order, such as `optimistic`.
-        score_precision: what scores are rounded to before they are compared.
-
-    Raises:
-        InputError: a score is beyond the range of float32, if that is the precision.
+        score_precision: what scores are rounded to before they are compared; `beyond_single` finds none if it is
+            float32.
     """
-    odd = beyond_single(ranking) if score_precision == "float32" else None
-    if odd is not None:
-        refuse_score(ranking.path, odd, ranking.place)
     starts = np.cumsum(ranking.counts) - ranking.counts
     if score_precision == "float64":
         return Ordering(ranking, ties, *_rank_doubles(ranking, starts), starts)

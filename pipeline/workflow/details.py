@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.config.planned import PlannedDataset
 from rankledger.pipeline.data.dataset import DatasetInput
-from rankledger.pipeline.data.details import document_titles, query_texts, top_documents
+from rankledger.pipeline.data.details import read_titles, top_documents
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InputFile, Source
@@ -161,13 +161,13 @@ def _titles(dataset: ShownDataset, lists: Iterable[Iterable[ListedDocument]]) ->
     if dataset.planned.documents is None:
         return {}
     names = {document.doc_id for listed in lists for document in listed if document.doc_id is not None}
-    return document_titles(source_of(dataset.planned.documents), dataset.files.get("documents", ()), names)
+    return read_titles(source_of(dataset.planned.documents), dataset.files.get("documents", ()), "doc_id", names)
 
 
 def _query_texts(dataset: ShownDataset, query_ids: Collection[str]) -> dict[str, str]:
     if dataset.planned.queries is None:
         return {}
-    return query_texts(source_of(dataset.planned.queries), dataset.files.get("queries", ()), query_ids)
+    return read_titles(source_of(dataset.planned.queries), dataset.files.get("queries", ()), "query_id", query_ids)
 
 
 def _titled(listed: Iterable[ListedDocument], titles: Mapping[str, str]) -> tuple[ListedDocument, ...]:

@@ -15,8 +15,8 @@ from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan, kind_of
 from rankledger.pipeline.config.schema import checked
 from rankledger.pipeline.config.yaml import KeyPath, Value, dotted
-from rankledger.pipeline.data.dataset import ALLOW_NO_OVERLAP
 from rankledger.pipeline.data.formats.memory import hold
+from rankledger.pipeline.data.overlap import ALLOW_NO_OVERLAP
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import IN_MEMORY, Given, GivenPairs, InMemory
 from rankledger.pipeline.types.results import Failure

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.data.ranking import order_rows
+from rankledger.pipeline.data.ranking import beyond_single, order_rows, refuse_score
 from tests.support.data_files import refusal, rows_of
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -118,7 +118,9 @@ def test_a_score_beyond_single_precision_is_refused_with_its_row(score, chunk):
     """Whichever chunk it is in; rounding to infinity is what makes it too great."""
     rows = [*[("q", f"d{n}", 0.0) for n in range(5)], ("q", "x", score), ("q", "y", 0.0)]
 
-    message = refusal(order_rows, rows_of(rows, path="a.tsv", chunk=chunk), "doc_id_desc", "float32")
+    ranking = rows_of(rows, path="a.tsv", chunk=chunk)
+
+    message = refusal(refuse_score, ranking.path, beyond_single(ranking), ranking.place)
 
     assert message == f"a.tsv: score {score} (line 6) is beyond single precision; rescale the scores"
 
