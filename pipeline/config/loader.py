@@ -136,7 +136,7 @@ class Document:
         return value
 
     def refuse(self, findings: Iterable[tuple[KeyPath, str]], *, n_further: int = 0) -> None:
-        """Raise what was found at which key paths, in the order of lines; what is wrong in a default is said once.
+        """Raise all findings in the order of their lines; a finding in a default is raised once.
 
         Args:
             findings: key paths, and what is wrong there.

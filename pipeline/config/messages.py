@@ -1,4 +1,4 @@
-"""What is said of values that a config cannot have: what was found, and what was likely meant."""
+"""Messages on wrong values and keys of a config: what was found, and what was likely meant."""
 
 from __future__ import annotations
 

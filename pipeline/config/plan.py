@@ -13,6 +13,7 @@ from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
+from rankledger.pipeline.config.loader import FILES
 from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.nightly import EXISTS, STABLE
 from rankledger.pipeline.config.paths import absolute, fill, has_placeholder, search
@@ -37,7 +38,6 @@ from rankledger.pipeline.types.joined import OutputKey, Replicate, model_of
 __all__ = ["markers", "plan", "unlisted_replicates", "unmatched_searches", "unpaired_gates"]
 
 _MOST_MEASURES = 1000  # of a suite
-_FILES = ("judgments", "ratings", "queries", "documents", "interactions", "exclude")
 _ADD = {  # what is said to a measure whose input is not there
     "documents": "the whole catalogue is needed; add `documents:`, the file of all documents, or remove the measure",
     "features": "features of documents are needed; add `documents:`, a file with them, or remove the measure",
@@ -86,7 +86,7 @@ def _dataset(
     planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
 ) -> PlannedDataset:
     files = {}
-    for key in _FILES:
+    for key in FILES[:-2]:  # those of datasets
         file = getattr(dataset, key)
         path = ("datasets", name, key)
         files[key] = file and planning.filled(path, file, planning.words(name), dataset.columns)
@@ -230,7 +230,6 @@ def _plan_models(
     )
     _check_doubles(planning, tasks)
     _check_compared(planning, datasets, outputs)
-    _check_averaged(planning, datasets, tasks)
     return models, tasks
 
 
@@ -281,30 +280,27 @@ def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
 
 
 def _check_compared(planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, _Outputs]) -> None:
-    """Find measures that compare with a model that has no output on the dataset, or one for each replicate."""
+    """Find measures that do not go with the models on the dataset.
+
+    Some compare with a model that has no output there, or one for each replicate; others have no score per query, which
+    is what replicates are averaged by.
+    """
     for dataset in datasets:
         here = {model: files[dataset.name] for model, files in outputs.items() if dataset.name in files}
+        families = [model for model, files in here.items() if any(files)]
         for measure in dataset.measures:
-            if measure.metric.input not in ("rankings", "outputs"):
-                continue
-            named = str(measure.parameters["model"])
-            found = [model for model in {named.replace("{model}", own): "" for own in here} if model in here]
-            if not found:
-                message = f"{measure} compares with {named!r}, but no model here has that name{suggestion(named, here)}"
-                planning.find(("datasets", dataset.name), message)
-            elif any(any(here[model]) for model in found):
-                message = f"{measure} compares with {named!r}, which has replicates; name a model with one output"
-                planning.find(("datasets", dataset.name), message)
-
-
-def _check_averaged(planning: Planning, datasets: Sequence[PlannedDataset], tasks: Sequence[Task]) -> None:
-    """Find measures that have no score per query, which is what replicates are averaged by."""
-    for dataset in datasets:
-        families = dict.fromkeys(task.model for task in tasks if task.dataset == dataset.name and task.replicate)
-        for measure in dataset.measures if families else ():
-            if measure.moments is not None:
-                model = next(iter(families))
-                message = f"{measure} cannot be averaged over the replicates of {model!r}; remove one of them"
+            message = ""
+            if measure.metric.input in ("rankings", "outputs"):
+                named = str(measure.parameters["model"])
+                found = [model for model in {named.replace("{model}", own): "" for own in here} if model in here]
+                compares = f"{measure} compares with {named!r}"
+                if not found:
+                    message = f"{compares}, but no model here has that name{suggestion(named, here)}"
+                elif any(model in families for model in found):
+                    message = f"{compares}, which has replicates; name a model with one output"
+            if not message and families and measure.moments is not None:
+                message = f"{measure} cannot be averaged over the replicates of {families[0]!r}; remove one of them"
+            if message:
                 planning.find(("datasets", dataset.name), message)
 
 

@@ -100,7 +100,7 @@ def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[st
 def _overview_clashes(
     planning: Planning, datasets: Sequence[PlannedDataset], models: Iterable[str], lead: Mapping[str, Measure]
 ) -> list[str]:
-    """What is wrong with names in the evaluation's own run: of its figures; if nothing is, of what is said of them."""
+    """What is wrong with the names of figures in the evaluation's own run; if nothing is, of their intervals' names."""
     firsts = [
         (overview(model, dataset, measure.key), f"{model} on {dataset}")
         for model in models

@@ -159,7 +159,7 @@ class Plan:
     """Where records are kept: a folder or the URL of one; None for the runs folder."""
 
     cache: str | None = None
-    """Where the output cache is, likewise."""
+    """Where the output cache is: a folder or the URL of one; None for the runs folder, or for no cache."""
 
     warnings: tuple[str, ...] = ()
     """Settings that are valid but probably not intended, a line each."""
@@ -324,7 +324,7 @@ class Planning:
         return place and absolute(place, self._document.origin(("records",)).directory)
 
     def cache(self) -> str | None:
-        """Where the output cache is, likewise."""
+        """Where the output cache is, a folder by its absolute path; None if the config names no place."""
         place = self.config.execution.cache
         directory = self._document.origin(("execution", "cache")).directory
         return absolute(place, directory) if isinstance(place, str) else None

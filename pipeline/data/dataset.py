@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.exclusions import index_pairs, own_documents, seen_pairs, sort_out
+from rankledger.pipeline.data.exclusions import index_pairs, match_exclusions, own_documents, seen_pairs
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_key, format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
@@ -410,7 +410,7 @@ class SingleQuery:
         excluded = None if self.dataset.excluded is None else index_pairs(judged, [self.dataset.excluded.rows])
         joined = join_ranking(judged, rows, conventions, n_documents=self.dataset.n_documents, excluded=excluded)
         if excluded is not None:
-            out, *_ = sort_out(excluded, rows, hash_pairs(rows, judged.find(rows.query_ids)))
+            out, *_ = match_exclusions(excluded, rows, hash_pairs(rows, judged.find(rows.query_ids)))
             rows = rows.without(out)
         retrieved, ties = self._ranked(rows, conventions) if rows.chunks else ((), ())
         return QueryList(

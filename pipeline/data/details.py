@@ -14,7 +14,7 @@ import numpy as np
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, row_order, size_of
-from rankledger.pipeline.data.exclusions import sort_out
+from rankledger.pipeline.data.exclusions import match_exclusions
 from rankledger.pipeline.data.judgments import hash_pairs
 from rankledger.pipeline.data.ranking import order_rows
 from rankledger.pipeline.support.errors import InputError
@@ -87,7 +87,7 @@ def _first(
     rows = rows.take(own)
     if dataset.excluded is not None:
         hashes = hash_pairs(rows, dataset.judgments.find(rows.query_ids))
-        rows = rows.without(sort_out(dataset.excluded, rows, hashes)[0])
+        rows = rows.without(match_exclusions(dataset.excluded, rows, hashes)[0])
     if not rows.chunks:
         return
     ordering = order_rows(rows, conventions.ties, conventions.score_precision)

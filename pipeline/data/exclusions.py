@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,20 +27,19 @@ from rankledger.pipeline.data.judgments import (
     repeat_of,
 )
 from rankledger.pipeline.support.arrow import bools, strings
-from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.support.errors import shorten
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
 __all__ = [
-    "Left",
+    "RemainingRows",
     "Seen",
     "Totals",
     "counts",
+    "exclude_rows",
     "index_pairs",
-    "leave_out",
+    "match_exclusions",
     "own_documents",
-    "refuse_seen",
     "seen_pairs",
-    "sort_out",
 ]
 
 Ints = npt.NDArray[np.int64]
@@ -81,7 +80,7 @@ def own_documents(query_ids: Sequence[str]) -> Rows:
 
 
 def seen_pairs(interactions: Rows, seen: str) -> Rows:
-    """What users consumed, with what becomes of it where it is recommended: `refuse`, `remove` or `count`."""
+    """What users consumed, and what to do with recommendations of it: `refuse`, `remove` or `count` them."""
     value = _SEEN[seen]
     chunks = (replace(chunk, values=np.full(len(chunk.values), value)) for chunk in interactions.chunks)
     return replace(interactions, chunks=tuple(chunks))
@@ -121,7 +120,7 @@ class Totals(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Left:
+class RemainingRows:
     """What is left of some rows.
 
     Attributes:
@@ -145,23 +144,13 @@ class Seen:
     query_id: str
     doc_id: str
 
-
-def refuse_seen(path: str, seen: Seen, place: Callable[[int], str]) -> NoReturn:
-    """Refuse such a row.
-
-    Args:
-        path: the output as it was named.
-        seen: the row.
-        place: says where a row stands, such as `line 3`.
-
-    Raises:
-        InputError: always.
-    """
-    found = f"user '{shorten(seen.query_id)}' is recommended '{shorten(seen.doc_id)}' ({place(seen.row)})"
-    raise InputError(f"{path}: {found}, which is in the user's interactions; leave it out, or set seen: remove")
+    def message(self, place: Callable[[int], str]) -> str:
+        """What is wrong; `place` says where a row stands, such as `line 3`."""
+        found = f"user '{shorten(self.query_id)}' is recommended '{shorten(self.doc_id)}' ({place(self.row)})"
+        return f"{found}, which is in the user's interactions; leave it out, or set seen: remove"
 
 
-def sort_out(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
+def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
     """The rows, ascending, that are left out, that are counted as seen, and that are refused as seen.
 
     Args:
@@ -174,7 +163,7 @@ def sort_out(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Int
     return found[values == _LEAVE_OUT], found[values == _COUNT], found[values == _REFUSE]
 
 
-def leave_out(excluded: PairIndex, found: Left) -> Left | Repeat | Seen:
+def exclude_rows(excluded: PairIndex, found: RemainingRows) -> RemainingRows | Repeat | Seen:
     """The rows that are not left out; or one that is, if it stands there twice, or that recommends what is refused.
 
     Args:
@@ -182,7 +171,7 @@ def leave_out(excluded: PairIndex, found: Left) -> Left | Repeat | Seen:
         found: at least one row, of which nothing was left out yet.
     """
     rows, numbers, hashes, totals = found.rows, found.numbers, found.hashes, found.totals
-    out, seen, refused = sort_out(excluded, rows, hashes)
+    out, seen, refused = match_exclusions(excluded, rows, hashes)
     if refused.size:
         row = rows.take(refused[:1])
         return Seen(int(numbers[refused[0]]), row.query_ids[0], row.doc_ids[0].as_py())
@@ -195,4 +184,4 @@ def leave_out(excluded: PairIndex, found: Left) -> Left | Repeat | Seen:
     if repeats.size:
         return repeat_of(taken, repeats[0], numbers[out])
     left = rows.without(out), np.delete(numbers, out), np.delete(hashes, out)
-    return Left(*left, totals._replace(n_excluded=len(out), n_excluded_queries=len(taken.query_ids)))
+    return RemainingRows(*left, totals._replace(n_excluded=len(out), n_excluded_queries=len(taken.query_ids)))

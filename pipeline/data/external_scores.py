@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from rankledger.pipeline.data.formats.common import (
     refuse_id,
     refuse_surrogates,
 )
-from rankledger.pipeline.data.formats.json import double
+from rankledger.pipeline.data.formats.json import JsonObject, double, json_object
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import read_queries
 from rankledger.pipeline.support.errors import InputError, likely, shorten
@@ -78,10 +78,12 @@ def read_external_metrics(path: str) -> ExternalMetrics:
     with file.contents() as contents:
         text, description = contents.read().to_pybytes(), contents.describe()
     try:
-        found = json.loads(text, parse_int=float, object_pairs_hook=_once)
+        found = json.loads(text, parse_int=float, object_pairs_hook=json_object)
         "".join(found if isinstance(found, dict) else ()).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); write an object of numbers") from None
+    for name in found.doubled if isinstance(found, JsonObject) else ():  # either number could be meant
+        raise InputError(f"{path}: is not JSON ('{shorten(name)}' occurs twice); write an object of numbers")
     if not isinstance(found, dict):
         raise InputError(f'{path}: found {type(found).__name__}; write an object of numbers, as {{"cost": 1.5}}')
     for name, number in found.items():
@@ -92,16 +94,6 @@ def read_external_metrics(path: str) -> ExternalMetrics:
     for problem in clashes((EXTRA + name, name) for name in found):
         raise InputError(f"{path}: {problem}")
     return ExternalMetrics(found, description)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of a key that occurs twice, which is refused, either number could be meant."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"'{shorten(name)}' occurs twice")
-        found[name] = value
-    return found
 
 
 _SCORES = Kind(("query_id", "measure"), "value", ("measure", "query_id", "value"), totals="all")  # as trec_eval prints

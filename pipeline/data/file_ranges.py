@@ -25,7 +25,7 @@ import pyarrow as pa
 from rankledger.pipeline.data.digests import Digest, described, has_ranges, hashed_alone
 from rankledger.pipeline.data.files import StoredFile, find_files, refusing_unreadable
 from rankledger.pipeline.data.formats.common import FilePart
-from rankledger.pipeline.data.formats.lists import OneList
+from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.parts import PartPlace, Span, file_parts, open_part, part_places
 from rankledger.pipeline.data.readers import ranking_kind, take_ranking
 from rankledger.pipeline.support.errors import InputError
@@ -154,7 +154,7 @@ class RangeReader:
             InputError: the file is missing or malformed, or changed while it was read.
         """
         file = self._file(wanted)
-        found, remark, lists = [], "", OneList()
+        found, remark, lists = [], "", ListedQueries()
         with refusing_unreadable(file.path), file.contents() as contents:
             for part in file_parts(file, contents, ranking_kind(self.by), self.source, self.n_rows):
                 remark = part.remark

@@ -96,7 +96,7 @@ class StoredFile:
 
     @contextmanager
     def contents(self) -> Iterator[Contents]:
-        """Its contents, to be read from the beginning.
+        """Open it, to be read from the beginning.
 
         Raises:
             InputError: it cannot be read, or changed while it was read, which also explains what else is refused.
@@ -106,7 +106,7 @@ class StoredFile:
 
     @contextmanager
     def positioned(self) -> Iterator[tuple[Callable[[int, int], memoryview], int]]:
-        """What reads its bytes as they are stored from one place up to another, and its size. As `contents`."""
+        """A function that reads its stored bytes from one position up to another, and its size. As `contents`."""
         with self._opened() as (file, size):
 
             def read(begin: int, end: int) -> memoryview:
@@ -119,7 +119,7 @@ class StoredFile:
             yield read, size
 
     def limit(self, size: int) -> float:
-        """Bytes that may come of it if it has so many."""
+        """The most bytes that it may expand to, given its size."""
         return max(self.large, float(_RATIO * size))
 
     def describe(self) -> InputFile:
@@ -138,7 +138,7 @@ class StoredFile:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, int]]:
-        """It and its size; refused in the end if it is not what it was in the beginning."""
+        """The open file and its size; if it has changed when it is closed, it is refused."""
         if self.filesystem is None:
             stored = _stream(self.name)
             yield pa.BufferReader(stored), stored.size
@@ -164,7 +164,7 @@ class StoredFile:
         return open(self.name, "rb", buffering=0, opener=_open_at_once)
 
     def _state(self) -> tuple[int, ...]:
-        """Its size, and what changes with its bytes."""
+        """Its size, and what else changes if its bytes do."""
         if self._is_local:
             found = os.stat(self.name)  # noqa: PTH116
             _refuse_special(self.path, found.st_mode)
@@ -180,7 +180,7 @@ class StoredFile:
 
 
 def _fill(file: Any, view: memoryview) -> int:
-    """How much of the view could be filled from where the file is now."""
+    """Fill the view from the file's current position; return how many bytes there were."""
     n_read = 0
     while n_read < len(view) and (n_more := file.readinto(view[n_read : n_read + _PIECE])):
         n_read += n_more
@@ -192,7 +192,7 @@ def _refuse_short(path: str, n_missing: int) -> NoReturn:
 
 
 class _Stored:
-    """A file's bytes as they are stored, one after the other; each is hashed, by a thread beside, once it is read."""
+    """A file's stored bytes, read in order; a second thread hashes what was read."""
 
     closed = False  # as Arrow asks of files
 
@@ -233,7 +233,7 @@ class _Stored:
         return end
 
     def read(self, size: int) -> memoryview:
-        """So many bytes, or as many as there are left."""
+        """The next bytes, at most this many."""
         view = np.empty(min(size, self.left), np.uint8).data  # in huge pages: a third of the time of Arrow's own memory
         self.readinto(view)
         return view
@@ -242,7 +242,7 @@ class _Stored:
         """Nothing, though Arrow asks for it: who opened the file closes it."""
 
     def describe(self) -> InputFile:
-        """The size and digest of all bytes; those that nobody asked for are read."""
+        """The size and digest of all bytes; those that were not read yet are read."""
         while self.left:
             self.read(_PIECE)
         self._hashing.result()
@@ -321,7 +321,7 @@ class Contents:
 
 @contextmanager
 def refusing_unreadable(path: str) -> Iterator[None]:
-    """Whatever a library or the system cannot read of an input, refused.
+    """Turn errors of libraries and of the system into one line on the input.
 
     Raises:
         InputError: instead of what was raised; it names the input and the reason.
@@ -333,7 +333,7 @@ def refusing_unreadable(path: str) -> Iterator[None]:
 
 
 def suffixes(name: str) -> tuple[str, str]:
-    """What tells the format and what the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
+    """The endings for the format and the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
     path = PurePosixPath(without_options(name).lower())
     return (PurePosixPath(path.stem).suffix, path.suffix) if path.suffix in _COMPRESSIONS else (path.suffix, "")
 
@@ -371,7 +371,7 @@ def find_files(source: Source | str) -> list[StoredFile]:
 
 
 def files_there(source: Source | str) -> list[StoredFile]:
-    """The same, none if nothing is there.
+    """The files of an input, in the order of their names; none if nothing is there.
 
     Raises:
         InputError: it cannot be reached, or is neither a file nor a folder.
@@ -395,7 +395,7 @@ def _source(source: Source | str) -> Source:
 
 
 def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
-    """The files, by their paths on the filesystem; of one file, its own."""
+    """The paths of the files on the filesystem."""
     kind = filesystem.get_file_info(name).type
     if kind == pa.fs.FileType.File:
         return [name]
@@ -410,7 +410,7 @@ def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
 
 
 def _is_file(name: str) -> bool:
-    """Whether it is a file and not a folder; what is neither is refused, and a link to nowhere, too."""
+    """Whether it is a file and not a folder; anything else is refused, as is a broken link."""
     with refusing_unreadable(name):
         mode = os.stat(name).st_mode  # noqa: PTH116
     _refuse_special(name, mode)
@@ -506,7 +506,7 @@ _WILD = re.compile(r"[*?[]")
 
 @dataclass(frozen=True)
 class InputState:
-    """What is there at one moment.
+    """The files of an input at one moment.
 
     Attributes:
         sizes: bytes of each file, by its path; none where nothing is there.
@@ -518,7 +518,7 @@ class InputState:
 
 
 def input_state(path: str) -> InputState:
-    """What is there of a file, a glob, a folder of parts or a URL of these; what is not there may still come."""
+    """Which files of an input exist now: of a file, a glob, a folder of parts, or a URL of one of these."""
     try:
         return InputState(tuple((file.path, file.size) for file in files_there(path)))
     except InputError as error:  # also of a server that is away now, or a file that was just replaced

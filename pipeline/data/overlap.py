@@ -114,7 +114,7 @@ def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, 
     theirs = [text for text in theirs[:_THEIRS] if len(text) <= _LONGEST]
     plain = {text: text for text in theirs}
     most, cause = 0, None
-    for remedy, rule, of_both in _ways(ours, theirs):
+    for remedy, rule, of_both in _spellings(ours, theirs):
         known = {rule(text): text for text in reversed(theirs)} if of_both else plain
         pairs = [(text, known[written]) for text in ours if (written := rule(text)) in known]
         if len(pairs) > most:
@@ -185,7 +185,7 @@ def none_of(n: int, things: str) -> str:
     return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
 
 
-def _ways(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, _Rule, bool]]:
+def _spellings(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, _Rule, bool]]:
     """What would be done, how an id of the output is written then, and whether one of the dataset is, too."""
     yield "remove the whitespace around ids", str.strip, True
     yield "write ids as text (pandas made floats of them)", _without("", ".0"), False
@@ -210,7 +210,7 @@ def _beginnings(ids: Sequence[str]) -> Iterator[str]:
 
 
 def _endings(ids: Sequence[str]) -> Iterator[str]:
-    """How all of them end, likewise."""
+    """How all of them end, the shortest first; digits alone are left out."""
     yield from (end[::-1] for end in _beginnings([text[::-1] for text in ids]))
 
 

@@ -1,4 +1,4 @@
-"""Files as the parts that are parsed one after the other: text cut at line ends, Parquet between row groups.
+"""Files in parts, which are parsed one after the other: text is cut at line ends, Parquet between row groups.
 
 Of Parquet only the columns that are wanted stay in memory, those of one part at a time, while all of the file is read
 in its order: a file's digest is that of all its bytes. Its end, which says where the columns are, is read before.
@@ -32,7 +32,7 @@ from rankledger.pipeline.types.inputs import Source
 __all__ = ["PART_ROWS", "PartPlace", "Span", "file_parts", "open_part", "part_places", "peak_bytes", "recognised"]
 
 PART_ROWS = 1_000_000
-"""Rows of a part, about: enough that its own cost does not count, few enough for any memory."""
+"""Rows of a part, about: enough to make its overhead negligible, few enough for any memory."""
 
 _LARGEST = 1 << 26  # bytes of text in a part, however long its lines are
 _LONG = 256  # bytes of a line that may be a list: the rows that come of its bytes take four times as many
@@ -44,11 +44,11 @@ _LINE_FEED = b"\n"
 _Bytes = npt.NDArray[np.uint8]
 
 Span: TypeAlias = tuple[int, int]
-"""The places of a file from one up to another."""
+"""The bytes of a file from one position up to another."""
 
 
 def peak_bytes(source: Source, *, in_ranges: bool) -> float:
-    """The bytes of memory that parsing and joining take at a time, about, as was measured; 0 if nothing is there.
+    """The memory that parsing and joining take at their peak, in bytes, estimated from measurements; 0 without files.
 
     At a URL nothing is asked, as a store that is away takes seconds to say so: it counts as a range of full size.
 
@@ -78,7 +78,7 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
 def file_parts(
     file: StoredFile, contents: Contents, kind: Kind, source: Source, n_rows: int | None = None
 ) -> Iterator[FilePart]:
-    """The parts of a file, at least one, in order, with its format: the source's own, or as the file's name tells.
+    """The parts of a file, at least one, in order, in the format that the source or the file's name gives.
 
     Args:
         file: where it is.
@@ -103,7 +103,7 @@ def file_parts(
 
 
 def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
-    """The file as the names of its columns tell, or its first lines where it has none: the same of all its parts.
+    """The part with the layout that the names of its columns give, or its first lines if it has no header.
 
     Args:
         part: the beginning of the file, at least its first row.
@@ -142,14 +142,14 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
 
 
 def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
-    """The text with a tab in the place of a separator of several characters; lines stay where they are."""
+    """The text with tabs in place of a separator of several characters."""
     if not part.separator:
         return stored
     return pa.py_buffer(stored.to_pybytes().replace(part.separator.encode(), b"\t"))
 
 
 def _blank(file: StoredFile, size: int, kind: Kind, source: Source) -> FilePart:
-    """The file, of so many bytes, without them."""
+    """The file without its bytes; `size` is their number."""
     layout = find_format(source.format or format_of(file.suffix), file.path)
     return FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, file.limit(size))
 
@@ -174,7 +174,7 @@ def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -
 
 
 def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
-    """The parts of Parquet; what is compressed as a whole or not in the order of the file is read as a whole."""
+    """The parts of Parquet; a file that is compressed as a whole, or whose columns are out of order, is one part."""
     layout = blank.format
     assert layout.cut, "what is cut between row groups"
     if contents.is_packed:
@@ -198,7 +198,7 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
 
 
 def _with_end(blank: FilePart, size: int, last: Callable[[int], memoryview]) -> FilePart:
-    """A Parquet file of so many bytes whose end is there; `last` gives the last bytes."""
+    """A Parquet file with its end loaded; `last` reads the last bytes."""
     end_size = blank.format.end_size
     assert end_size, "which its end tells"
     end = last(max(PAGE, end_size(last(PAGE))))
@@ -206,13 +206,13 @@ def _with_end(blank: FilePart, size: int, last: Callable[[int], memoryview]) -> 
 
 
 def _in_order(cuts: Sequence[Cut], size: int) -> bool:
-    """Whether all of them lie in the file, each behind the ones before."""
+    """Whether all cuts lie in the file and in order."""
     places = [place for cut in cuts for span in cut.spans for place in span]
     return all(one <= other for one, other in pairwise([0, *places, size]))
 
 
 def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
-    """The contents, cut at line ends, and whether nothing is known to follow; at least once, whatever is in them.
+    """The contents, cut at line ends, and whether they are known to end there; at least one cut, also of nothing.
 
     The first cut has a row or a header.
     """
@@ -231,7 +231,7 @@ def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
 
 
 class _Lines:
-    """What is read piece by piece, as whole lines.
+    """Contents that are read piece by piece, in whole lines.
 
     Attributes:
         ended: whether nothing is left to be read.
@@ -257,7 +257,7 @@ class _Lines:
         return taken
 
     def _filled(self, read: _Bytes, size: int) -> _Bytes:
-        """What was read, with more behind it up to that size."""
+        """The bytes read so far, with more read up to that size."""
         if self.ended or len(read) >= size:
             return read
         filled = np.empty(size, np.uint8)
@@ -289,7 +289,7 @@ def _head(data: memoryview) -> bytes:
 
 
 def _lines_before(file: StoredFile, layout: Format, n_rows: int, number: int) -> int:
-    """The lines in the parts before that one; the file is read again for it."""
+    """The number of lines before a part; the file is read again for it."""
     assert layout.count_lines is not None, "what is cut at line ends"
     with file.contents() as contents:
         return sum(layout.count_lines(lines.tobytes()) for lines, _ in islice(_cut(_Lines(contents), n_rows), number))
@@ -348,7 +348,7 @@ def _line_places(read: Callable[[int, int], memoryview], page: memoryview, size:
 
 
 def _line_end(read: Callable[[int, int], memoryview], size: int, place: int) -> int:
-    """Where the line ends that holds the byte before the place."""
+    """The end of the line that holds the byte before the position."""
     begin = place - 1
     while begin < size:
         page = bytes(read(begin, min(size, begin + PAGE)))

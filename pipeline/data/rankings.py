@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.data.exclusions import Left, Seen, Totals, counts, leave_out, refuse_seen
+from rankledger.pipeline.data.exclusions import RemainingRows, Seen, Totals, counts, exclude_rows
 from rankledger.pipeline.data.join import Catalogue, assemble, judged_at_10
 from rankledger.pipeline.data.judgments import (
     SLICE,
@@ -40,9 +40,10 @@ from rankledger.pipeline.data.judgments import (
     repeat_of,
 )
 from rankledger.pipeline.data.partitions import partitioned
-from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows, refuse_score
+from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.support.arrow import integers, numpy_of, strings
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Rows, merge_rows, row_number
 from rankledger.pipeline.types.joined import HitColumns, Hits, Joined, Quality, hit_columns
 
@@ -53,7 +54,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Depths:
-    """The ranks down to which documents are asked for that nobody need have judged.
+    """The ranks down to which documents are needed even if they are not judged.
 
     Attributes:
         recommended: for measures of the documents that were recommended; 0 if there are none.
@@ -66,7 +67,7 @@ class Depths:
 
 @dataclass(frozen=True, eq=False)
 class JoinedRows:
-    """What the join finds in some rows of an output that are all the rows of their queries.
+    """The result of joining some rows of an output, which hold their queries completely.
 
     Attributes:
         hits: (H,) each, of the judged documents the row of the judgments, the rank, and the first and the last rank of
@@ -87,7 +88,7 @@ class JoinedRows:
 
 
 Problem: TypeAlias = OddScore | Repeat | Seen
-"""Why rows cannot be joined; their numbers are those in the output."""
+"""Why rows cannot be joined; rows are numbered as in the output."""
 
 
 def join_rows(
@@ -98,7 +99,7 @@ def join_rows(
     conventions: Conventions,
     depths: Depths,
 ) -> JoinedRows | Problem:
-    """What the join finds in rows that are all those of their queries.
+    """Join rows that hold their queries completely.
 
     Args:
         judgments: the dataset's judgments.
@@ -113,9 +114,9 @@ def join_rows(
         return replace(odd, row=int(numbers[odd.row]))
     places = judgments.find(rows.query_ids)
     hashes = hash_pairs(rows, places)
-    all_rows = Left(rows, numbers, hashes, Totals(len(hashes)))
-    left = all_rows if excluded is None else leave_out(excluded, all_rows)
-    if not isinstance(left, Left):
+    all_rows = RemainingRows(rows, numbers, hashes, Totals(len(hashes)))
+    left = all_rows if excluded is None else exclude_rows(excluded, all_rows)
+    if not isinstance(left, RemainingRows):
         return left
     if not left.rows.chunks:
         none, hits = np.empty(0, dtype=np.int64), hit_columns(*np.empty((4, 0), dtype=np.int64))
@@ -176,7 +177,7 @@ def _joined_tops(found: Sequence[pa.Table | None]) -> tuple[pa.Table, Ints, Ints
 
 @dataclass(frozen=True, eq=False)
 class JoinedRange:
-    """What the join finds in one range of an output, whose rows are numbered from its first.
+    """The result of joining one range of an output, whose rows are numbered from its first.
 
     Attributes:
         within: what it finds in the queries that lie within the range; None if there are none.
@@ -204,7 +205,7 @@ def join_range(
     rows: Rows,
     is_whole: bool,
 ) -> JoinedRange:
-    """What the join finds in one range of an output; it depends on nothing else, wherever it is called.
+    """Join one range of an output; the result depends on the arguments alone, in any process.
 
     Args:
         judgments: the dataset's judgments.
@@ -421,8 +422,6 @@ def join_ranking(
     conventions: Conventions,
     *,
     n_documents: float = float("nan"),
-    catalogue: Catalogue | None = None,
-    depth: float = float("inf"),
     excluded: PairIndex | None = None,
     _cells: int | None = None,
 ) -> Joined:
@@ -433,16 +432,14 @@ def join_ranking(
         ranking: the model's rankings.
         conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
         n_documents: documents in the catalogue, NaN if unknown.
-        catalogue: what is known of documents, where it is asked which of them were recommended.
-        depth: the ranks down to which it is asked.
         excluded: pairs whose rows are left out before anything is ranked; None if there are none.
 
     Raises:
         InputError: as of `RankingJoin.joined`.
     """
-    join = RankingJoin(judgments, conventions, Depths(depth if catalogue else 0.0, 0.0), excluded)
+    join = RankingJoin(judgments, conventions, Depths(), excluded)
     join.add(ranking)
-    return join.joined(ranking.path, n_documents, catalogue, _cells=_cells)
+    return join.joined(ranking.path, n_documents, _cells=_cells)
 
 
 def _moved(found: JoinedRows | Problem, begin: int) -> JoinedRows | Problem:
@@ -480,6 +477,4 @@ def _order(problem: Problem) -> tuple[bool, int]:
 def _refuse(path: str, problem: Problem, place: Callable[[int], str]) -> NoReturn:
     if isinstance(problem, Repeat):
         refuse_repeat(path, problem, place, "ranks", "keep one")
-    if isinstance(problem, Seen):
-        refuse_seen(path, problem, place)
-    refuse_score(path, problem, place)
+    raise InputError(f"{path}: {problem.message(place)}")

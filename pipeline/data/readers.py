@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from rankledger.pipeline.data.files import StoredFile, each_file, refusing_unrea
 from rankledger.pipeline.data.formats import FORMATS, parse
 from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
 from rankledger.pipeline.data.formats.layouts import RANK, columns_line
-from rankledger.pipeline.data.formats.lists import OneList
+from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
 from rankledger.pipeline.data.stored_documents import DocumentFile
@@ -123,7 +123,7 @@ def _negative(rows: Rows) -> Rows:
 
 
 def ranking_kind(by: Literal["rank", "score"]) -> Kind:
-    """What is taken from a file of rankings whose documents are ordered by that."""
+    """The columns to read of a ranking whose documents are ordered by that."""
     return _RANKING if by == "score" else _RANKS
 
 
@@ -131,21 +131,14 @@ def _placed(place: Callable[[int], str], begin: int, row: int) -> str:
     return place(begin + row)
 
 
-@dataclass(frozen=True, eq=False)
-class _Taken(Generic[T]):
-    """What was made of a range's rows, and the last fields of TREC text."""
-
-    n_rows: int
-    made: T
-    last_fields: list[bytes]
-
-
-def _take(path: str, kind: Kind, function: Callable[[Rows, bool], T], part: FilePart, table: pa.Table) -> _Taken[T]:
-    """What the function makes of a range of the output at that path."""
+def _take(
+    path: str, kind: Kind, function: Callable[[Rows, bool], T], part: FilePart, table: pa.Table
+) -> tuple[int, T, list[bytes]]:
+    """The rows of a range of the output at that path, what the function makes of them, and TREC text's last fields."""
     rows = _rows(path, kind, part, table)
     last = last_fields(part.data) if part.format is FORMATS["trec"] else []
     is_whole = part.whole and part.path == path  # of several files none is
-    return _Taken(len(table), function(rows if kind == _RANKING else _negative(rows), is_whole), last)
+    return len(table), function(rows if kind == _RANKING else _negative(rows), is_whole), last
 
 
 def take_ranking(part: FilePart, by: Literal["rank", "score"], function: Callable[[Rows], T]) -> tuple[int, T | None]:
@@ -163,8 +156,7 @@ def take_ranking(part: FilePart, by: Literal["rank", "score"], function: Callabl
     table = _parsed(part, kind)
     if not len(table):
         return 0, None
-    taken = _take(part.path, kind, lambda rows, _: function(rows), part, table)
-    return taken.n_rows, taken.made
+    return _take(part.path, kind, lambda rows, _: function(rows), part, table)[:2]
 
 
 def read_pairs(source: Source | str, value: Literal["rating", "prediction", "weight"] | None = None) -> Rows:
@@ -249,7 +241,7 @@ def _texts(part: FilePart, name: str) -> list[str | None]:
 
 
 def _other_texts(part: FilePart, known: Collection[str]) -> dict[str, list[str | None]]:
-    """The texts of the columns but these; a column that is not of texts or numbers, or occurs twice, is passed over."""
+    """The texts of all other columns; one of anything but texts and numbers, or that occurs twice, is skipped."""
     columns = part.format.columns(part)
     texts = {}
     for name in columns:
@@ -331,7 +323,7 @@ def _read_ids(
 
 
 def _parsed(part: FilePart, kind: Kind) -> pa.Table:
-    """The rows of a part; of one that has ranks where scores are wanted, with scores."""
+    """The rows of a part; if it has ranks instead of scores, these are turned into scores."""
     table = parse(part)
     return _scores_of_ranks(part, table) if part.kind.value == RANK != kind.value else table
 
@@ -350,12 +342,12 @@ def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
 
 
 def layout_remarks(paths: Mapping[str, str]) -> tuple[str, ...]:
-    """What files were taken for, a line each: of each remark on a layout the first file that it is about."""
+    """The remarks on layouts that were recognised, a line each, with the first file that each is about."""
     return tuple(f"{remark} (such as {path})" for remark, path in paths.items() if remark)
 
 
 class Reading:
-    """An input that is parsed from its beginning to its end, each time that it is gone through.
+    """An input that is parsed from beginning to end, each time that you iterate over it.
 
     Attributes:
         source: the input.
@@ -377,16 +369,16 @@ class Reading:
         self._wanted = (kind, self.source, n_rows)
         self._opened: list[StoredFile] = []
         self._sizes: list[list[int]] = []  # rows of each part that has any or none, by file
-        self._lists = OneList()
+        self._lists = ListedQueries()
         self._paths: dict[str, str] = {}  # of each remark, the first file that it is about
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the layouts of the files that were read were taken for, a line each."""
+        """The layouts that were recognised in the files, a line each."""
         return layout_remarks(self._paths)
 
     def each(self, take: Callable[[FilePart, pa.Table], T], at_a_time: int = 1) -> Iterator[T]:
-        """What is taken from each part that has rows, in the order of the files.
+        """What `take` returns for each part that has rows, in the order of the files.
 
         Args:
             take: what to take from a part, given its rows, too.
@@ -395,7 +387,7 @@ class Reading:
         Raises:
             InputError: a file is missing, empty or malformed, or changed while it was read.
         """
-        self.files, self._opened, self._sizes, self._lists = [], [], [], OneList()
+        self.files, self._opened, self._sizes, self._lists = [], [], [], ListedQueries()
         if self.source.held is not None:
             yield self._take_held(self.source.held, take)
             return
@@ -405,7 +397,7 @@ class Reading:
             yield from self._each_of(file, take, at_a_time)
 
     def _each_of(self, file: StoredFile, take: Callable[[FilePart, pa.Table], T], at_a_time: int) -> Iterator[T]:
-        """What is taken from one file, and its size and digest: all of the same bytes, read once."""
+        """What `take` returns for the parts of one file, whose digest is of the same bytes, read once."""
 
         def parsed(part: FilePart) -> tuple[FilePart, Sequence[str], int, list[T]]:
             table = _parsed(part, self.kind)
@@ -426,7 +418,7 @@ class Reading:
             self.files.append(contents.describe())
 
     def _take_held(self, held: InMemory, take: Callable[[FilePart, pa.Table], T]) -> T:
-        """What is taken from an input in memory, which is one part."""
+        """What `take` returns for an input in memory, which is one part."""
         from rankledger.pipeline.data.formats.memory import describe_rows
 
         part = self._held_part(held)
@@ -458,7 +450,7 @@ class Reading:
         return self._place(number, row) + of
 
     def _place(self, number: int, row: int) -> str:
-        """Where a row of a file stands; its number if the file has changed since it was read."""
+        """Where a row of a file stands; only its number if the file has changed since it was read."""
         file, position, left = self._opened[number], "", row
         try:
             with file.contents() as contents:
@@ -515,7 +507,7 @@ class RankingRanges(Reading):
             InputError: as of `read_ranking`.
         """
         begin = 0
-        for taken in self.each(partial(_take, self.path, self.kind, function), at_a_time):
-            self.last_fields = taken.last_fields
-            yield begin, taken.made
-            begin += taken.n_rows
+        for n_rows, made, last in self.each(partial(_take, self.path, self.kind, function), at_a_time):
+            self.last_fields = last
+            yield begin, made
+            begin += n_rows

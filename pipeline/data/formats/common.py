@@ -344,7 +344,7 @@ class FilePart:
         return f"map it with {layouts.columns_line(meant)}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
-        """Refuse columns that are not in the file, or stand there twice.
+        """Refuse columns that are not in the file, or occur twice.
 
         Args:
             names: columns, as the file calls them.

@@ -31,7 +31,7 @@ from rankledger.pipeline.data.formats.common import (
 )
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["JSON", "JSONL", "double", "load_json", "written"]
+__all__ = ["JSON", "JSONL", "JsonObject", "double", "json_object", "load_json", "written"]
 
 _LINE_FEED, _RETURN = b"\n\r"
 _IDS = ("query_id", "doc_id")
@@ -73,7 +73,7 @@ def load_json(
         raise InputError(f"{where}: not JSON ({error}); {remedy}") from None
 
 
-class _Object(dict[str, Any]):
+class JsonObject(dict[str, Any]):
     """An object, which has the last value of a key that stands in it twice, and those keys."""
 
     doubled: Sequence[str] = ()
@@ -185,7 +185,7 @@ def _at(part: FilePart, number: int, column: str, found: Any, chain: KeyChain) -
         if found is not None and not isinstance(found, list):
             raise InputError(f"{part.at(number)}: expected a list, found {written(found)}; fix the line")
         return [_at(part, number, column, value, chain[1:]) for value in found or ()]
-    if isinstance(found, _Object) and chain[0] in found:
+    if isinstance(found, JsonObject) and chain[0] in found:
         if chain[0] in found.doubled:
             raise InputError(f"{part.at(number)}: '{shorten(chain[0])}' occurs twice; keep one")
         return _at(part, number, column, found[chain[0]], chain[1:])
@@ -242,8 +242,8 @@ def _lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
 def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects, each with the number of its line; one of these keys that occurs twice in it is refused."""
     for number, line in _lines(part):
-        found = load_json(part.at(number), line, "fix the line", _object)
-        if not isinstance(found, _Object):
+        found = load_json(part.at(number), line, "fix the line", json_object)
+        if not isinstance(found, JsonObject):
             raise InputError(f"{part.at(number)}: expected one object a line; fix the line")
         for name in names:
             if name in found.doubled:
@@ -251,8 +251,9 @@ def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, d
         yield number, found
 
 
-def _object(pairs: list[tuple[str, Any]]) -> _Object:
-    found = _Object(pairs)
+def json_object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    """The object of these keys and values, as `json.loads` asks for it."""
+    found = JsonObject(pairs)
     if len(found) < len(pairs):
         found.doubled = [key for key, count in Counter(key for key, _ in pairs).most_common() if count > 1]
     return found
@@ -298,17 +299,17 @@ def _parse_object(part: FilePart) -> pa.Table:
     return pa.table([query_ids, doc_ids, pa.array(values, pa.float64())], names=[*_IDS, value])
 
 
-def _queries(part: FilePart) -> dict[str, _Object]:
+def _queries(part: FilePart) -> dict[str, JsonObject]:
     """The object of each query, no key twice."""
     inner = "document" if part.kind.ids == _IDS else part.kind.ids[-1]
-    found = load_json(part.path, part.data, "fix it", _object)
-    if not isinstance(found, _Object):
+    found = load_json(part.path, part.data, "fix it", json_object)
+    if not isinstance(found, JsonObject):
         expected = f"{{query: {{{inner}: {part.kind.value}}}}}"
         raise InputError(f"{part.path}: expected {expected}; write one object of objects")
     for key in found.doubled:
         raise InputError(f"{part.path}: query '{shorten(key)}' occurs twice; keep one")
     for query, documents in found.items():
-        if not isinstance(documents, _Object):
+        if not isinstance(documents, JsonObject):
             expected = f"{{{inner}: {part.kind.value}}}"
             raise InputError(f"{part.path}: query '{shorten(query)}' holds {written(documents)}; write {expected}")
         for key in documents.doubled:

@@ -24,7 +24,7 @@ from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["OneList", "recognise_lists", "rows_of_lists"]
+__all__ = ["ListedQueries", "recognise_lists", "rows_of_lists"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -317,7 +317,7 @@ def _repeated(path: str, query_id: str, where: str = "") -> str:
     return f"{path}: query '{shorten(query_id)}' has two lists{where}; {advice}"
 
 
-class OneList:
+class ListedQueries:
     """The queries that were read so far; each has one list."""
 
     def __init__(self) -> None:

@@ -76,7 +76,7 @@ def _documents(value: str | None) -> str:
 
 
 def _tuple(value: str | None) -> str:
-    """The fields of a tuple, likewise."""
+    """The fields of a tuple, with or without a value."""
     return f"(query, document, {value})" if value else "(query, document)"
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.data.ranking import beyond_single, order_rows, refuse_score
-from tests.support.data_files import refusal, rows_of
+from rankledger.pipeline.data.ranking import beyond_single, order_rows
+from tests.support.data_files import rows_of
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 SMALL = [0.0, -0.0, 1e-60, -1e-60, 1e-45, 0.1, 0.1 + 1e-12, 1.0, 1 + 1e-9, 1 + 1e-6, -1.0, -1 - 1e-9]
@@ -120,9 +120,10 @@ def test_a_score_beyond_single_precision_is_refused_with_its_row(score, chunk):
 
     ranking = rows_of(rows, path="a.tsv", chunk=chunk)
 
-    message = refusal(refuse_score, ranking.path, beyond_single(ranking), ranking.place)
+    odd = beyond_single(ranking)
 
-    assert message == f"a.tsv: score {score} (line 6) is beyond single precision; rescale the scores"
+    assert odd is not None
+    assert odd.message(ranking.place) == f"score {score} (line 6) is beyond single precision; rescale the scores"
 
 
 def test_the_greatest_float32_is_a_score():
