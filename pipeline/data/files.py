@@ -161,7 +161,8 @@ class StoredFile:
         if not self._is_local:
             return self.filesystem.open_input_file(self.name)
         # Nobody waits for the other end of a pipe that took the file's place.
-        return open(self.name, "rb", buffering=0, opener=_open_at_once)
+        at_once = getattr(os, "O_NONBLOCK", 0)
+        return open(self.name, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | at_once))
 
     def _state(self) -> tuple[int, ...]:
         """Its size, and what else changes if its bytes do."""
@@ -421,10 +422,6 @@ def _refuse_special(path: str, mode: int) -> None:
     """Refuse what is neither file nor folder: it may have no end, or wait for somebody to write to it."""
     if special := _SPECIAL.get(stat.S_IFMT(mode)):
         raise InputError(f"{path}: {special}, not a file; write the data to a file and name that")
-
-
-def _open_at_once(name: str, flags: int) -> int:
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def open_filesystem(path: str) -> tuple[str, Any, str]:

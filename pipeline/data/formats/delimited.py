@@ -71,12 +71,8 @@ def _is_literal(cell: str) -> bool:
     return cell[:1] == "[" and cell[-1:] == "]"
 
 
-def _split(part: FilePart, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _split(part: FilePart, cells: pa.Array) -> pa.Array:
     """The texts between blanks in each cell, or in lists as pandas writes them."""
-    return pa.chunked_array([_split_chunk(part, chunk) for chunk in column.chunks], pa.large_list(pa.string()))
-
-
-def _split_chunk(part: FilePart, cells: pa.Array) -> pa.Array:
     if any(map(_is_literal, cells.slice(0, _FIRST).to_pylist())):
         return pa.array([_literal(part, cell) for cell in cells.to_pylist()], pa.large_list(pa.string()))
     split = pc.ascii_split_whitespace(cells)
@@ -171,7 +167,10 @@ class _Layout:
         columns = tuple(part.lists.chains)
         names = {column: chain[0] for column, chain in part.lists.chains.items()}
         texts = self.parse(replace(part, kind=Kind(columns, None), names=names))
-        found = [texts.column(0).cast(pa.string()), *(_split(part, texts.column(column)) for column in columns[1:])]
+        found = [texts.column(0).cast(pa.string())]
+        for column in columns[1:]:
+            lists = [_split(part, chunk) for chunk in texts.column(column).chunks]
+            found.append(pa.chunked_array(lists, pa.large_list(pa.string())))
         return pa.Table.from_arrays(found, [*columns])
 
     def _first_rows(self, part: FilePart, sample: bytes, n_fields: int) -> Iterator[list[str]]:
