@@ -11,6 +11,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from rankledger.metrics.measure import Measure, external_measure
+from rankledger.pipeline.config.loader import IDLE, KINDS
 from rankledger.pipeline.config.values import (
     Columns,
     DatasetName,
@@ -44,19 +45,14 @@ class _Formats:
 FormatName: TypeAlias = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$"), _Formats]
 """A format, built in or of an installed package; whether there is such a one is asked when a config is planned."""
 
-_OF_RANKINGS = ("subtopics", "exclude", "exclude_self", "seen")
-_OF_OTHERS = (*_OF_RANKINGS, "relevant", "documents", "interactions", "suites", "duplicates")
-_IDLE = {  # the keys that have no effect on datasets with these, and what they have no effect on
-    "ratings": (_OF_RANKINGS, "ratings"),
-    "scores": (_OF_OTHERS, "external scores"),
-    "logs": (_OF_OTHERS, "logs"),
-}
+_OTHERS = {"ratings": "ratings", "scores": "external scores", "logs": "logs"}  # on which some keys have no effect
 
 
 class File(Section):
     """A file: its path, or a mapping with more keys."""
 
     shorthand: ClassVar = {"type": "string"}
+    short_for: ClassVar = "path"
 
     path: str = Field(min_length=1)
     """A file, a glob, a folder of Parquet parts or a URL (`s3://…`). A relative path starts at the file that names it.
@@ -70,11 +66,6 @@ class File(Section):
 
     allow_large: bool = False
     """Whether to accept a file that expands to more than 1 GB and more than 200 times its size."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_shorthand(cls, data: object) -> object:
-        return {"path": data} if isinstance(data, str) else data
 
 
 class OutputFile(File):
@@ -100,6 +91,7 @@ class Score(Section):
     """An external score of queries."""
 
     shorthand: ClassVar = {"enum": ["higher", "lower", "neither", None]}
+    short_for: ClassVar = "direction"
 
     direction: Literal["higher", "lower", "neither"] = "higher"
     """Whether a higher or a lower score is better, or neither."""
@@ -116,11 +108,6 @@ class Score(Section):
         least, greatest = self.range
         ends = (-math.inf if least is None else least, math.inf if greatest is None else greatest)
         return external_measure(name, self.direction, ends)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_shorthand(cls, data: object) -> object:
-        return {"direction": data} if isinstance(data, str) else data
 
     @model_validator(mode="after")
     def _holds_together(self) -> Score:
@@ -206,16 +193,15 @@ class Dataset(DatasetDefaults):
 
     @model_validator(mode="after")
     def _has_one_kind(self) -> Dataset:
-        kinds = [key for key in ("judgments", "ratings", "scores", "logs") if getattr(self, key) is not None]
+        kinds = [key for key in KINDS if getattr(self, key) is not None]
         if not kinds:
             raise ValueError("no judgments, ratings, scores or logs; add one of them")
         if len(kinds) > 1:
             raise ValueError(f"it has both {kinds[0]} and {kinds[1]}; write two datasets")
-        keys, kind = _IDLE.get(kinds[0], ((), ""))
         fields = type(self).model_fields
-        idle = [key for key in keys if getattr(self, key) != fields[key].default]
+        idle = [key for key in IDLE.get(kinds[0], ()) if getattr(self, key) != fields[key].default]
         if idle:
-            raise ValueError(f"`{idle[0]}` has no effect on {kind}; remove it")
+            raise ValueError(f"`{idle[0]}` has no effect on {_OTHERS[kinds[0]]}; remove it")
         if self.judgments is not None and "weight" in {**self.columns, **self.judgments.columns}:
             raise ValueError("the column `weight` has no effect on judgments; remove it")
         if self.seen != "count" and self.interactions is None:
@@ -223,13 +209,9 @@ class Dataset(DatasetDefaults):
         return self
 
 
-def _outputs_tag(value: object) -> str:
-    return "\0datasets" if isinstance(value, dict) and "path" not in value else "\0file"
-
-
 Outputs: TypeAlias = Annotated[
     Annotated[OutputFile, Tag("\0file")] | Annotated[dict[DatasetName, OutputFile], Tag("\0datasets")],
-    Discriminator(_outputs_tag),
+    Discriminator(lambda value: "\0datasets" if isinstance(value, dict) and "path" not in value else "\0file"),
 ]
 
 
@@ -304,13 +286,9 @@ class Model(Section):
     """External metrics for gates, such as cost: a JSON file with an object of numbers by name."""
 
     @model_validator(mode="after")
-    def _has_plain_extra(self) -> Model:
+    def _holds_together(self) -> Model:
         if self.extra and (self.extra.columns or self.extra.allow_large or self.extra.format not in (None, "json")):
             raise ValueError("`extra` is one JSON object of numbers; write only its path")
-        return self
-
-    @model_validator(mode="after")
-    def _names_one_logged_model(self) -> Model:
         if self.model_id is not None and self.model_uri is not None:
             raise ValueError("it has both model_id and model_uri; keep one")
         if self.model_id is not None and not MODEL_ID.fullmatch(self.model_id):

@@ -38,7 +38,7 @@ from rankledger.pipeline.config.yaml import (
 )
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["FILES", "Document", "TrackingVariables", "allowed_variables", "given", "load", "merge"]
+__all__ = ["FILES", "IDLE", "KINDS", "Document", "TrackingVariables", "allowed_variables", "given", "load", "merge"]
 
 _ALLOW_ENV = "RANKLEDGER_ALLOW_ENV"
 """The user's own list: names that are separated by commas."""
@@ -82,14 +82,10 @@ def allowed_variables(
 FILES = (  # the keys that hold paths
     *("judgments", "ratings", "queries", "documents", "interactions", "exclude", "outputs", "extra"),
 )
-_RULED_OUT = {  # the keys of defaults that a dataset does not take where it names one of these
-    "judgments": ("ratings", "scores", "logs"),
-    "ratings": ("judgments", "scores", "logs"),
-    "scores": ("judgments", "ratings", "logs"),
-    "logs": ("judgments", "ratings", "scores"),
-    **dict.fromkeys(("exclude", "exclude_self", "seen"), ("ratings", "scores", "logs")),
-    **dict.fromkeys(("subtopics", "documents", "interactions", "suites", "duplicates"), ("scores", "logs")),
-}
+KINDS = ("judgments", "ratings", "scores", "logs")  # a dataset has one of these keys
+_OF_RANKINGS = ("subtopics", "exclude", "exclude_self", "seen")
+_OF_FILES = (*_OF_RANKINGS, "relevant", "documents", "interactions", "suites", "duplicates")
+IDLE = {"ratings": _OF_RANKINGS, "scores": _OF_FILES, "logs": _OF_FILES}  # by kind, the keys that have no effect
 _MOST_BYTES = 10_000_000  # of a file
 _MOST_FILES = 100  # that `extends` names, each as often as it is named
 _MOST_TEXT = 10_000_000  # characters that variables put into the texts
@@ -140,7 +136,7 @@ class Document:
         return value
 
     def refuse(self, findings: Iterable[tuple[KeyPath, str]], *, n_further: int = 0) -> None:
-        """Raise what was found at which key paths, in the order of lines; what is wrong in a default is said once.
+        """Raise all findings in the order of their lines; a finding in a default is raised once.
 
         Args:
             findings: key paths, and what is wrong there.
@@ -243,8 +239,7 @@ def _document(
     data = {key: expander.expand(value, (key,)) for key, value in layer.data.items()}
     _raise(errors)
     origins = {place: layer.origins[place] for place in _places(data, ())}
-    _raise(_too_many_defaults(data, layer.origins))
-    filled, inherited = _with_defaults(data)
+    filled, inherited = _with_defaults(data, layer.origins)
     origins |= {place: origins[default] for place, default in inherited.items()}
     return Document(filled, layer.data, origins, inherited, expander.used, expander.used_for_tracking)
 
@@ -263,33 +258,30 @@ def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Val
     return merged
 
 
-def _too_many_defaults(data: dict[str, Value], origins: Mapping[KeyPath, Origin]) -> list[Finding]:
-    """What is wrong where defaults under every dataset or model would make more values than a config may have."""
-    found = []
-    for section, kind in (("datasets", "dataset"), ("models", "model")):
-        defaults, entries = data.get("defaults"), data.get(section)
-        default = defaults.get(kind) if isinstance(defaults, dict) else None
-        n_values = sum(1 for _ in _places(default, ())) * (len(entries) if isinstance(entries, dict) else 0)
-        if n_values > MOST_NODES:
-            message = f"makes {n_values:,} values in all {section}, more than {MOST_NODES:,}; shorten it"
-            found.append(Finding(origins["defaults", kind], ("defaults", kind), message))
-    return found
-
-
-def _with_defaults(data: dict[str, Value]) -> tuple[dict[str, Value], dict[KeyPath, KeyPath]]:
+def _with_defaults(
+    data: dict[str, Value], origins: Mapping[KeyPath, Origin]
+) -> tuple[dict[str, Value], dict[KeyPath, KeyPath]]:
     """`data` with defaults under each dataset and model; and of what they fill in, the path and that of the default."""
     filled = dict(data)
     inherited: dict[KeyPath, KeyPath] = {}
+    too_many = []
     defaults = data.get("defaults")
     for section, kind in (("datasets", "dataset"), ("models", "model")):
         entries = data.get(section)
         default = defaults.get(kind) if isinstance(defaults, dict) else None
-        if isinstance(entries, dict) and isinstance(default, dict):
-            under = {name: _under(default, entry) for name, entry in entries.items()}
-            filled[section] = under
-            written = set(_places(entries, (section,)))
-            new = [path for path in _places(under, (section,)) if path not in written]
-            inherited |= {path: ("defaults", kind, *path[2:]) for path in new}
+        if not (isinstance(entries, dict) and isinstance(default, dict)):
+            continue
+        n_values = sum(1 for _ in _places(default, ())) * len(entries)
+        if n_values > MOST_NODES:
+            message = f"makes {n_values:,} values in all {section}, more than {MOST_NODES:,}; shorten it"
+            too_many.append(Finding(origins["defaults", kind], ("defaults", kind), message))
+            continue
+        under = {name: _under(default, entry) for name, entry in entries.items()}
+        filled[section] = under
+        written = set(_places(entries, (section,)))
+        new = [path for path in _places(under, (section,)) if path not in written]
+        inherited |= {path: ("defaults", kind, *path[2:]) for path in new}
+    _raise(too_many)
     return filled, inherited
 
 
@@ -298,11 +290,13 @@ def _under(default: dict[str, Value], entry: Value) -> Value:
     if not (entry is None or isinstance(entry, dict)):
         return entry
     written = entry or {}
+    named = [kind for kind in KINDS if written.get(kind) is not None]
+    ruled_out = {key for kind in named for key in (*KINDS, *IDLE.get(kind, ())) if key != kind}
     taken = {
         key: value
         for key, value in default.items()
         if not (key in FILES and key in written and (_is_file(value) or _is_file(written[key])))
-        and all(written.get(other) is None for other in _RULED_OUT.get(key, ()))
+        and key not in ruled_out
     }
     return merge(taken, written)
 
@@ -452,17 +446,14 @@ class _Expander:
         elif value is not None:
             self.used[name] = value
         if value or (value is not None and default is None):
-            return self._put_in(value, path)
+            self._n_letters += len(value)
+            if self._n_letters > _MOST_TEXT:
+                found = f"environment variables expand to more than {_MOST_TEXT:,} characters"
+                return self._refuse(path, f"{found}; use fewer, or shorter ones")
+            return value
         if default is not None:
             return self._text(default, path)
         return self._refuse(path, f"${{{name}}} is not set in the environment; set it, or write ${{{name}:-default}}")
-
-    def _put_in(self, value: str, path: KeyPath) -> str:
-        self._n_letters += len(value)
-        if self._n_letters > _MOST_TEXT:
-            message = f"environment variables expand to more than {_MOST_TEXT:,} characters; use fewer, or shorter ones"
-            return self._refuse(path, message)
-        return value
 
     def _refuse(self, path: KeyPath, message: str) -> str:
         self._errors.append(Finding(self._origins[path], path, message))

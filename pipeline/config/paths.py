@@ -20,7 +20,7 @@ from string import Formatter
 from typing import Literal
 
 from rankledger.pipeline.config.loader import FILES, Document
-from rankledger.pipeline.config.values import suggestion
+from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Reference
@@ -213,13 +213,18 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
             if path not in (_RECORDS, _CACHE):  # the others are templates
                 start = start.replace("{", "{{").replace("}", "}}")
             holder[key] = _joined(start, text)
-    for name in _mapping(raw.get("metrics")):
+    metrics = _mapping(raw.get("metrics"))
+    if metrics:
+        from rankledger.pipeline.support.own_code import code_file  # here, because few configs name code
+    for name in metrics:
         value, beside = document.value(("metrics", name)), document.origin(("metrics", name)).directory
-        if isinstance(value, str) and (file := _code_file(value, beside)):
+        if isinstance(value, str) and (file := code_file(value, beside)):
             moved = str(file) if Path(value).is_absolute() else os.path.relpath(file, directory)
-            _mapping(raw["metrics"])[name] = f"{moved}:{value.rpartition(':')[2]}".replace("$", "$$")
-    for holder, path in _references(raw):
-        text, value = holder["against"], document.value(path)
+            metrics[name] = f"{moved}:{value.rpartition(':')[2]}".replace("$", "$$")
+    gates = raw.get("gates")
+    for position, gate in enumerate(gates if isinstance(gates, list) else ()):
+        holder, path = _mapping(gate), ("gates", position, "against")
+        text, value = holder.get("against"), document.value(path)
         if isinstance(text, str) and isinstance(value, str) and value not in _mapping(document.data.get("models")):
             own, record, model = split_reference(text)
             if is_path(meant := split_reference(value)[1]) and _is_relative(meant):
@@ -234,12 +239,6 @@ def paths_of(data: dict[str, Value]) -> Iterator[tuple[KeyPath, str]]:
     for holder, key, path in _path_values(data):
         if isinstance(text := holder[key], str):
             yield path, text
-
-
-def _code_file(reference: str, directory: Path) -> Path | None:
-    from rankledger.pipeline.support.own_code import code_file  # here, because few configs name code
-
-    return code_file(reference, directory)
 
 
 def _is_relative(path: str) -> bool:
@@ -262,14 +261,6 @@ def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str,
         for name, entry in _mapping(raw.get(section)).items():
             for key in _mapping(entry).keys() & set(FILES):
                 yield from _paths_in(_mapping(entry), key, (section, name, key))
-
-
-def _references(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], KeyPath]]:
-    """Every gate that is compared with something, and the key path of what."""
-    gates = raw.get("gates")
-    for position, gate in enumerate(gates if isinstance(gates, list) else ()):
-        if isinstance(gate, dict) and "against" in gate:
-            yield gate, ("gates", position, "against")
 
 
 def _paths_in(holder: dict[str, Value], key: str, path: KeyPath) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:

@@ -7,30 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
+from rankledger.pipeline.config.loader import FILES
+from rankledger.pipeline.config.messages import suggestion
+from rankledger.pipeline.config.nightly import EXISTS, STABLE
 from rankledger.pipeline.config.paths import absolute, fill, has_placeholder, search
+from rankledger.pipeline.config.plan_comparison import plan_comparison, plan_lead
 from rankledger.pipeline.config.plan_tracking import plan_promotions, plan_tracking
 from rankledger.pipeline.config.planned import (
     EVERYTHING,
     Kind,
     Plan,
-    PlannedComparison,
     PlannedDataset,
     Planning,
     Task,
-    choose_measures,
     choose_one_line,
     kind_of,
-    planned_measures,
 )
-from rankledger.pipeline.config.schema import EXISTS, STABLE, Loaded
-from rankledger.pipeline.config.values import is_printable, suggestion
+from rankledger.pipeline.config.schema import Loaded
+from rankledger.pipeline.config.values import is_printable
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.types.gates import PlannedGate
 from rankledger.pipeline.types.joined import OutputKey, Replicate, model_of
@@ -38,7 +38,6 @@ from rankledger.pipeline.types.joined import OutputKey, Replicate, model_of
 __all__ = ["markers", "plan", "unlisted_replicates", "unmatched_searches", "unpaired_gates"]
 
 _MOST_MEASURES = 1000  # of a suite
-_FILES = ("judgments", "ratings", "queries", "documents", "interactions", "exclude")
 _ADD = {  # what is said to a measure whose input is not there
     "documents": "the whole catalogue is needed; add `documents:`, the file of all documents, or remove the measure",
     "features": "features of documents are needed; add `documents:`, a file with them, or remove the measure",
@@ -53,7 +52,6 @@ def _plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
     suites = {name: _measures(planning, ("suites", name), lines) for name, lines in planning.config.suites.items()}
     datasets = tuple(_dataset(planning, name, dataset, suites) for name, dataset in planning.config.datasets.items())
     _check_scores(planning, datasets)
-    _check_sums(planning, datasets)
     _warn_of_pooled(planning, datasets)
     return datasets
 
@@ -69,7 +67,10 @@ def _measures(planning: Planning, at: KeyPath, lines: Sequence[str], *, of_logs:
                 remedy = "put it in a suite" if of_logs else "write it under `logs` of a dataset"
                 planning.find(path, f"{measure} is for {kind_of(measure)}; {remedy}")
             elif measure in measures:
-                planning.find(path, f"{_twice(measure, measures[measure], line)}; keep one")
+                first_line = measures[measure]
+                renamed = first_line != line and any(translate(each) != (each,) for each in (first_line, line))
+                alike = f"'{first_line}' and '{line}' are one measure, {measure}"
+                planning.find(path, f"{alike if renamed else f'{measure} is in the suite twice'}; keep one")
             elif kind_of(measure) != kind_of(first):
                 kinds = f"{measure} is for {kind_of(measure)} and {first} for {kind_of(first)}"
                 planning.find(path, f"{kinds}; put them in two suites")
@@ -81,18 +82,11 @@ def _measures(planning: Planning, at: KeyPath, lines: Sequence[str], *, of_logs:
     return tuple(measures)
 
 
-def _twice(measure: Measure, first: str, second: str) -> str:
-    """What two lines say that have a measure in common: if its names differ, that they mean the same."""
-    if first != second and any(translate(line) != (line,) for line in (first, second)):
-        return f"'{first}' and '{second}' are one measure, {measure}"
-    return f"{measure} is in the suite twice"
-
-
 def _dataset(
     planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
 ) -> PlannedDataset:
     files = {}
-    for key in _FILES:
+    for key in FILES[:-2]:  # those of datasets
         file = getattr(dataset, key)
         path = ("datasets", name, key)
         files[key] = file and planning.filled(path, file, planning.words(name), dataset.columns)
@@ -107,6 +101,13 @@ def _dataset(
         for role, table in planning.tables(name, files["judgments"]).items():
             if files[role] is None and (role == "queries" or any(role in measure.metric.needs for measure in measures)):
                 files[role] = table
+    cluster = dataset.cluster or planning.config.cluster
+    cluster = None if cluster == "query_id" else cluster  # each query is a cluster by itself
+    slices = planning.config.slices if dataset.slices is None else dataset.slices
+    if files["queries"] is None and cluster:
+        _refuse_ungrouped(planning, name, "cluster", cluster)
+    if files["queries"] is None and slices:
+        _refuse_ungrouped(planning, name, "slices", slices[0])
     planned = PlannedDataset(
         name,
         dataset.kind,
@@ -117,8 +118,8 @@ def _dataset(
         subtopics=dataset.subtopics,
         suites=suites_of,
         relevant=dataset.relevant,
-        cluster=_cluster(planning, name, dataset, files["queries"]),
-        slices=_slices(planning, name, dataset, files["queries"]),
+        cluster=cluster,
+        slices=slices,
         search_slices=planning.config.comparison is not None and planning.config.comparison.search_slices,
     )
     _check_needs(planning, planned)
@@ -147,26 +148,11 @@ def _chosen(
     return {suite: of_kind[suite] for suite in named if suite in of_kind}
 
 
-def _cluster(planning: Planning, name: str, dataset: Dataset, queries: File | None) -> str | None:
-    """The dataset's cluster column, or that of all; the id of a query makes each a cluster by itself."""
-    column = dataset.cluster or planning.config.cluster
-    if column in (None, "query_id"):
-        return None
-    if queries is None:
-        path: KeyPath = ("datasets", name, "cluster") if dataset.cluster else ("datasets", name)
-        message = f"clusters by {column!r} need a queries table; add `queries:`, or write `cluster: query_id`"
-        planning.find(path, message)
-    return column
-
-
-def _slices(planning: Planning, name: str, dataset: Dataset, queries: File | None) -> tuple[str, ...]:
-    """The dataset's slice columns, or those of all."""
-    columns = planning.config.slices if dataset.slices is None else dataset.slices
-    if columns and queries is None:
-        path: KeyPath = ("datasets", name, "slices") if dataset.slices else ("datasets", name)
-        message = f"slices by {columns[0]!r} need a queries table; add `queries:`, or write `slices: []`"
-        planning.find(path, message)
-    return columns
+def _refuse_ungrouped(planning: Planning, name: str, key: Literal["cluster", "slices"], column: str) -> None:
+    """Find a column for clusters or slices, of the dataset or of all, where no queries table can have it."""
+    path: KeyPath = ("datasets", name, key) if getattr(planning.config.datasets[name], key) else ("datasets", name)
+    made, instead = ("clusters", "cluster: query_id") if key == "cluster" else ("slices", "slices: []")
+    planning.find(path, f"{made} by {column!r} need a queries table; add `queries:`, or write `{instead}`")
 
 
 def _check_needs(planning: Planning, planned: PlannedDataset) -> None:
@@ -182,15 +168,23 @@ def _check_needs(planning: Planning, planned: PlannedDataset) -> None:
 
 
 def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
-    """Find scores that would be taken for another measure: tables and MLflow tell measures by their names alone."""
+    """Find scores that would be taken for another measure, or for a sum of one, as `rmse.denominator`.
+
+    Tables and MLflow tell measures by their names alone.
+    """
     known: dict[str, tuple[Measure, str]] = {}
+    pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if measure.weighted)
     for dataset in sorted(datasets, key=lambda dataset: dataset.kind == "scores"):
         for measure in dataset.measures:
+            key = ("logs",) if kind_of(measure) == "logs" else ("scores", str(measure))
             first, where = known.setdefault(measure.key, (measure, dataset.name))
             if first != measure and dataset.kind == "scores":
                 message = f"has the name of another measure, {first} of the dataset {where!r}; choose another name"
-                key = ("logs",) if kind_of(measure) == "logs" else ("scores", str(measure))
                 planning.find(("datasets", dataset.name, *key), message)
+            for other in pooled if kind_of(measure) == "scores" else ():
+                if str(measure).startswith(f"{other}."):
+                    message = f"is the name of a sum for {other}; choose another name"
+                    planning.find(("datasets", dataset.name, *key), message)
 
 
 def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
@@ -203,17 +197,6 @@ def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> N
         if unlike:
             listed = ", ".join(unlike)
             planning.warn(("pooled",), f"{listed}: not pooled, as datasets differ in `relevant`; write rel=… to pool")
-
-
-def _check_sums(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
-    """Find scores that would be taken for a sum of a pooled measure, as `rmse.denominator` in the table of scores."""
-    pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if measure.weighted)
-    for dataset in datasets:
-        for name in planning.config.datasets[dataset.name].scores or ():
-            for measure in pooled:
-                if name.startswith(f"{measure}."):
-                    message = f"is the name of a sum for {measure}; choose another name"
-                    planning.find(("datasets", dataset.name, "scores", name), message)
 
 
 _Outputs: TypeAlias = Mapping[str, Mapping[str, OutputFile]]
@@ -247,7 +230,6 @@ def _plan_models(
     )
     _check_doubles(planning, tasks)
     _check_compared(planning, datasets, outputs)
-    _check_averaged(planning, datasets, tasks)
     return models, tasks
 
 
@@ -257,7 +239,8 @@ def _plan_external_metrics(planning: Planning, models: Mapping[str, Model]) -> M
     for name, model in models.items():
         if model.extra:
             entry = _entry(planning, name)
-            file = planning.filled(("models", entry, "extra"), model.extra, planning.words_of_model(entry, name))
+            words = {"date": planning.date, **model.keys, "model": name}
+            file = planning.filled(("models", entry, "extra"), model.extra, words)
             external_metrics |= {name: file} if file else {}
     return external_metrics
 
@@ -297,30 +280,27 @@ def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
 
 
 def _check_compared(planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, _Outputs]) -> None:
-    """Find measures that compare with a model that has no output on the dataset, or one for each replicate."""
+    """Find measures that do not go with the models on the dataset.
+
+    Some compare with a model that has no output there, or one for each replicate; others have no score per query, which
+    is what replicates are averaged by.
+    """
     for dataset in datasets:
         here = {model: files[dataset.name] for model, files in outputs.items() if dataset.name in files}
+        families = [model for model, files in here.items() if any(files)]
         for measure in dataset.measures:
-            if measure.metric.input not in ("rankings", "outputs"):
-                continue
-            named = str(measure.parameters["model"])
-            found = [model for model in {named.replace("{model}", own): "" for own in here} if model in here]
-            if not found:
-                message = f"{measure} compares with {named!r}, but no model here has that name{suggestion(named, here)}"
-                planning.find(("datasets", dataset.name), message)
-            elif any(any(here[model]) for model in found):
-                message = f"{measure} compares with {named!r}, which has replicates; name a model with one output"
-                planning.find(("datasets", dataset.name), message)
-
-
-def _check_averaged(planning: Planning, datasets: Sequence[PlannedDataset], tasks: Sequence[Task]) -> None:
-    """Find measures that have no score per query, which is what replicates are averaged by."""
-    for dataset in datasets:
-        families = dict.fromkeys(task.model for task in tasks if task.dataset == dataset.name and task.replicate)
-        for measure in dataset.measures if families else ():
-            if measure.moments is not None:
-                model = next(iter(families))
-                message = f"{measure} cannot be averaged over the replicates of {model!r}; remove one of them"
+            message = ""
+            if measure.metric.input in ("rankings", "outputs"):
+                named = str(measure.parameters["model"])
+                found = [model for model in {named.replace("{model}", own): "" for own in here} if model in here]
+                compares = f"{measure} compares with {named!r}"
+                if not found:
+                    message = f"{compares}, but no model here has that name{suggestion(named, here)}"
+                elif any(model in families for model in found):
+                    message = f"{compares}, which has replicates; name a model with one output"
+            if not message and families and measure.moments is not None:
+                message = f"{measure} cannot be averaged over the replicates of {families[0]!r}; remove one of them"
+            if message:
                 planning.find(("datasets", dataset.name), message)
 
 
@@ -492,101 +472,6 @@ def unmatched_searches(loaded: Loaded, date: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(patterns))
 
 
-_ALL_PAIRS = "all_pairs"
-_MANY = 10  # models, each with each: beyond, the correction for 55 pairs and more hides most differences
-
-
-def _plan_comparison(
-    planning: Planning, datasets: Sequence[PlannedDataset], models: Mapping[str, Model], tasks: Sequence[Task]
-) -> PlannedComparison | None:
-    """What is compared with what; None where nothing is."""
-    section = planning.config.comparison
-    if section is None:
-        return None
-    if section.baseline not in (_ALL_PAIRS, *models):
-        known = suggestion(section.baseline, [*models, _ALL_PAIRS])
-        planning.find(("comparison", "baseline"), f"unknown model {section.baseline!r}{known}")
-    if section.baseline == _ALL_PAIRS and len(models) > _MANY:
-        pairs = f"all pairs of {len(models)} models are {len(models) * (len(models) - 1) // 2} comparisons"
-        planning.warn(("comparison", "baseline"), f"{pairs}, so the correction is strict; name a baseline instead")
-    if section.search_slices and not any(dataset.queries for dataset in datasets):
-        message = "slices are searched by the columns of a queries table, and no dataset has one; add `queries:`"
-        planning.find(("comparison", "search_slices"), message)
-    lines = section.measures
-    every = [measure for dataset in datasets for measure in dataset.measures if measure.metric.per == "query"]
-    chosen = every if lines is None else choose_measures(planning, ("comparison", "measures"), lines, datasets)
-    here = {
-        dataset.name: [*dict.fromkeys(task.model for task in tasks if task.dataset == dataset.name)]
-        for dataset in datasets
-    }
-    return PlannedComparison(
-        pairs={name: _pairs(section.baseline, found) for name, found in here.items()},
-        measures={
-            dataset.name: tuple(measure for measure in dataset.measures if measure in chosen) for dataset in datasets
-        },
-        test=section.test,
-        permutations=section.permutations,
-        correction=section.chosen_correction,
-        primary=section.primary,
-        search_slices=section.search_slices,
-    )
-
-
-def _plan_practical_difference(planning: Planning, datasets: Sequence[PlannedDataset]) -> dict[str, float]:
-    """By measure, the least difference that matters."""
-    there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
-    return {
-        str(measure): least
-        for line, least in planning.config.practical_difference.items()
-        for measure in choose_one_line(planning, ("practical_difference", line), line, there)
-    }
-
-
-def _pairs(baseline: str, models: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """The (model, baseline) among the models of one dataset; of all pairs, the first by name is the baseline."""
-    if baseline == _ALL_PAIRS:
-        return tuple((second, first) for first, second in combinations(sorted(models), 2))
-    return tuple((model, baseline) for model in models if model != baseline and baseline in models)
-
-
-def _plan_lead(
-    planning: Planning, datasets: Sequence[PlannedDataset], comparison: PlannedComparison | None
-) -> dict[str, Measure]:
-    """By dataset, the measure of the config's `lead`, or else the first of the dataset's own first suite."""
-    line = planning.config.lead
-    chosen: list[Measure] = []
-    if line is not None:
-        there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
-        chosen = planned_measures(planning, ("lead",), line, there)
-    if len(chosen) > 1:
-        planning.find(("lead",), f"{line} is {len(chosen)} measures: {', '.join(map(str, chosen))}; write one")
-    _warn_of_others(planning, chosen, datasets, comparison)
-    return {
-        dataset.name: next((measure for measure in chosen if measure in dataset.measures), dataset.measures[0])
-        for dataset in datasets
-        if dataset.measures
-    }
-
-
-def _warn_of_others(
-    planning: Planning,
-    chosen: Sequence[Measure],
-    datasets: Sequence[PlannedDataset],
-    comparison: PlannedComparison | None,
-) -> None:
-    """Warn where models are compared by other measures alone."""
-    for measure in chosen if comparison else ():
-        own = [dataset.name for dataset in datasets if measure in dataset.measures]
-        lacking = [
-            name for name in own if comparison and comparison.pairs[name] and measure not in comparison.measures[name]
-        ]
-        if lacking:
-            on = f"models are not compared by {measure} on {', '.join(lacking)}"
-            planning.warn(
-                ("lead",), f"{on}, and differences lead with another measure; add it to `comparison.measures`"
-            )
-
-
 def plan(
     loaded: Loaded,
     date: str | None = None,
@@ -611,14 +496,19 @@ def plan(
     datasets = _plan_datasets(planning)
     models, tasks = _plan_models(planning, datasets)
     external_metrics = _plan_external_metrics(planning, models)
-    comparison = _plan_comparison(planning, datasets, models, tasks)
-    matters = _plan_practical_difference(planning, datasets)
+    comparison = plan_comparison(planning, datasets, models, tasks)
+    there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
+    practical_difference = {
+        str(measure): least
+        for line, least in planning.config.practical_difference.items()
+        for measure in choose_one_line(planning, ("practical_difference", line), line, there)
+    }
     gates: tuple[PlannedGate, ...] = ()
     if planning.config.gates:
         from rankledger.pipeline.config.plan_gates import plan_gates
 
         gates = plan_gates(planning, datasets, models, tasks, external_metrics)
-    lead = _plan_lead(planning, datasets, comparison)
+    lead = plan_lead(planning, datasets, comparison)
     plan_tracking(planning, datasets, models, comparison, lead)
     plan_promotions(planning, tasks, gates)
     planning.refuse()
@@ -630,7 +520,7 @@ def plan(
         external_metrics,
         comparison,
         lead,
-        matters,
+        practical_difference,
         gates,
         records=planning.records(),
         cache=planning.cache(),

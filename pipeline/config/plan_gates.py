@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import Gate
 from rankledger.pipeline.config.inputs import File, Model
+from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.paths import WORDS, absolute, is_path, parse_reference
 from rankledger.pipeline.config.planned import EVERYTHING, PlannedDataset, Planning, Task, choose_measures, choose_names
-from rankledger.pipeline.config.values import is_share, number_of, suggestion
+from rankledger.pipeline.config.values import is_share, number_of
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver, night_of
@@ -44,8 +45,7 @@ def plan_gates(
             _GatePlanner(planning, gate, ("gates", position), by_name, models, pairs, external_metrics, settled).plan()
         )
     _warn_of_drift(planning, planned)
-    _warn_of_undecided(planning, planned)
-    _warn_of_late_renewal(planning, planned)
+    _warn_of_looks(planning, planned)
     if planning.config.gates_error_rate == "per_gate":
         return tuple(planned)
     n_sharing = sum(gate.by_interval for gate in planned)
@@ -229,24 +229,18 @@ def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
     for position, gate in enumerate(gates):
         judged = {(task, measure) for task in gate.tasks for measure in gate.measures}
         if gate.kind == "difference" and gate.against and gate.against.record == "last_passed" and judged - held:
-            message = (
-                "against last_passed a model may lose a little each night and never fail; add a gate against accepted"
-            )
-            planning.warn(("gates", position, "against"), message)
+            found = "against last_passed a model may lose a little each night and never fail"
+            planning.warn(("gates", position, "against"), f"{found}; add a gate against accepted")
 
 
-def _warn_of_undecided(planning: Planning, gates: Sequence[PlannedGate]) -> None:
-    """Looks keep failures rare, not undecided verdicts, which block as well by default."""
-    for position, gate in enumerate(gates):
-        if gate.looks is not None and gate.on_inconclusive == "stop":
-            message = "undecided outputs block, too, and more often than failures; set on_inconclusive: warn"
-            planning.warn(("gates", position, "looks"), message)
-
-
-def _warn_of_late_renewal(planning: Planning, gates: Sequence[PlannedGate]) -> None:
-    """Until the night from which looks count anew, those before it count."""
+def _warn_of_looks(planning: Planning, gates: Sequence[PlannedGate]) -> None:
+    """Looks keep failures rare, not undecided verdicts; and until the night from which they count anew, all count."""
     night = night_of(planning.date, datetime.now(UTC))
     for position, gate in enumerate(gates):
+        path = ("gates", position, "looks")
+        if gate.looks is not None and gate.on_inconclusive == "stop":
+            message = "undecided outputs block, too, and more often than failures; set on_inconclusive: warn"
+            planning.warn(path, message)
         if gate.looks is not None and gate.looks.since is not None and gate.looks.since > night:
             message = f"{gate.looks.since} is after this night, {night}; until then the looks before it count, too"
-            planning.warn(("gates", position, "looks", "since"), message)
+            planning.warn((*path, "since"), message)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from rankledger.metrics.aliases import translate
 from rankledger.metrics.metric import Metric
-from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.config.planned import Planning
-from rankledger.pipeline.config.values import METRICS_GROUP
+from rankledger.pipeline.config.messages import METRICS_GROUP
+from rankledger.pipeline.config.planned import Planning, is_built_in
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.own_code import find_code, find_installed, installed
 from rankledger.pipeline.types.own_metrics import own_metric
@@ -57,9 +55,5 @@ def _installed(name: str) -> dict[str, Metric]:
 
 def _refuse_known(name: str) -> None:
     """Refuse the name of a built-in metric, or another tool's for one: figures would mean two things by it."""
-    try:
-        taken = name in METRICS or translate(name) != (name,)
-    except ValueError:  # another tool's name of what is not here
-        taken = True
-    if taken:
+    if is_built_in(name):
         raise ValueError(f"`rankledger measures` knows a metric {name!r}, ours or another tool's; choose another name")

@@ -44,12 +44,14 @@ def plan_tracking(
 ) -> None:
     """Find names, params and tags that are too long for MLflow, or that are one to it."""
     for dataset in datasets:
-        _check_experiment(planning, dataset.name)
+        name = history_of(planning.config.name, dataset.name)  # the longer one of a dataset's two
+        if len(name) > EXPERIMENT_LIMIT:
+            too_long = _too_long("the experiment of this name and dataset", name, EXPERIMENT_LIMIT)
+            planning.find(("datasets", dataset.name), too_long)
         pairs = comparison.pairs[dataset.name] if comparison else ()
         _find(planning, ("datasets", dataset.name), _figure_clashes(planning, dataset, [pair[1] for pair in pairs]))
     for entry, model in planning.config.models.items():
-        _check_params(planning, entry, model)
-        _check_tags(planning, entry, model)
+        _check_texts(planning, entry, model)
     for name in models:
         if len(name) > NAME_LIMIT:
             path = ("models", name if name in planning.config.models else EVERYTHING)
@@ -64,13 +66,6 @@ def _find(planning: Planning, path: KeyPath, messages: Iterable[str]) -> None:
 
 def _too_long(what: str, text: str, limit: int) -> str:
     return f"{what} has {len(text):,} characters, and MLflow allows {limit:,}; shorten it"
-
-
-def _check_experiment(planning: Planning, dataset: str) -> None:
-    name = history_of(planning.config.name, dataset)  # the longer one of a dataset's two
-    if len(name) > EXPERIMENT_LIMIT:
-        message = _too_long("the experiment of this name and dataset", name, EXPERIMENT_LIMIT)
-        planning.find(("datasets", dataset), message)
 
 
 def _figure_clashes(planning: Planning, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[str]:
@@ -105,7 +100,7 @@ def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[st
 def _overview_clashes(
     planning: Planning, datasets: Sequence[PlannedDataset], models: Iterable[str], lead: Mapping[str, Measure]
 ) -> list[str]:
-    """What is wrong with names in the evaluation's own run: of its figures; if nothing is, of what is said of them."""
+    """What is wrong with the names of figures in the evaluation's own run; if nothing is, of their intervals' names."""
     firsts = [
         (overview(model, dataset, measure.key), f"{model} on {dataset}")
         for model in models
@@ -127,24 +122,18 @@ def _naming(planning: Planning) -> Naming:
     return Naming(planning.config.tracking.metric_name, planning.config.bootstrap.confidence)
 
 
-def _check_params(planning: Planning, entry: str, model: Model) -> None:
-    path = ("models", entry, "params")
-    _find(planning, path, clashes((key, key) for key in model.params))
-    for key, value in model.params.items():
-        text = text_of(value)
-        if len(text) > PARAM_LIMIT:
-            planning.find((*path, key), _too_long("the param", text, PARAM_LIMIT))
-
-
-def _check_tags(planning: Planning, entry: str, model: Model) -> None:
-    path = ("models", entry, "tags")
-    _find(planning, path, clashes((key, key) for key in model.tags))
-    for key, value in model.tags.items():
-        if allowed(key).startswith(RESERVED):
-            kept = " and ".join(f"`{prefix}`" for prefix in RESERVED)
-            planning.find((*path, key), f"tags that begin with {kept} are set by MLflow and rankledger; rename it")
-        if len(value) > TAG_LIMIT:
-            planning.find((*path, key), _too_long("the tag", value, TAG_LIMIT))
+def _check_texts(planning: Planning, entry: str, model: Model) -> None:
+    """Find params and tags that are too long, or not to be set."""
+    params = {key: text_of(value) for key, value in model.params.items()}
+    for what, texts, limit in (("param", params, PARAM_LIMIT), ("tag", model.tags, TAG_LIMIT)):
+        path = ("models", entry, f"{what}s")
+        _find(planning, path, clashes((key, key) for key in texts))
+        for key, text in texts.items():
+            if what == "tag" and allowed(key).startswith(RESERVED):
+                kept = " and ".join(f"`{prefix}`" for prefix in RESERVED)
+                planning.find((*path, key), f"tags that begin with {kept} are set by MLflow and rankledger; rename it")
+            if len(text) > limit:
+                planning.find((*path, key), _too_long(f"the {what}", text, limit))
     if model.owner is not None and len(model.owner) > TAG_LIMIT:
         planning.find(("models", entry, "owner"), _too_long("it", model.owner, TAG_LIMIT))
 

@@ -13,9 +13,10 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
+from rankledger.pipeline.config.messages import explain_line, metric_in, suggestion
 from rankledger.pipeline.config.paths import absolute, fill, tables_of_folder
-from rankledger.pipeline.config.schema import Correction, Loaded, Test
-from rankledger.pipeline.config.values import Columns, explain_line, metric_in, suggestion
+from rankledger.pipeline.config.schema import Comparison, Loaded
+from rankledger.pipeline.config.values import Columns
 from rankledger.pipeline.config.yaml import Finding, KeyPath
 from rankledger.pipeline.types.gates import PlannedGate
 from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP
@@ -32,6 +33,7 @@ __all__ = [
     "choose_measures",
     "choose_names",
     "choose_one_line",
+    "is_built_in",
     "kind_of",
     "planned_measures",
 ]
@@ -120,20 +122,12 @@ class PlannedComparison:
     Attributes:
         pairs: the (model, baseline) that are compared, by dataset; models without output may be among them.
         measures: by what, by dataset.
-        test: what the p-values are of.
-        permutations: times signs are flipped.
-        correction: how p-values are corrected.
-        primary: whether the lead measure on all queries is a family of its own.
-        search_slices: whether slices are searched in which a difference is not that of the rest.
+        rules: how, as the config says.
     """
 
     pairs: Mapping[str, tuple[tuple[str, str], ...]]
     measures: Mapping[str, tuple[Measure, ...]]
-    test: Test
-    permutations: int
-    correction: Correction
-    primary: bool = True
-    search_slices: bool = False
+    rules: Comparison
 
 
 @dataclass(frozen=True)
@@ -165,7 +159,7 @@ class Plan:
     """Where records are kept: a folder or the URL of one; None for the runs folder."""
 
     cache: str | None = None
-    """Where the output cache is, likewise."""
+    """Where the output cache is: a folder or the URL of one; None for the runs folder, or for no cache."""
 
     warnings: tuple[str, ...] = ()
     """Settings that are valid but probably not intended, a line each."""
@@ -185,7 +179,8 @@ def kind_of(measure: Measure) -> Kind | Literal["logs"]:
     return measure.metric.input if measure.metric.input in ("ratings", "logs", "scores") else "rankings"
 
 
-def _is_built_in(line: str) -> bool:
+def is_built_in(line: str) -> bool:
+    """Whether a line begins with a metric of ours, or is another tool's name for one."""
     try:
         return metric_in(line) in METRICS or translate(line) != (line,)
     except ValueError:  # another tool's name of what is not here
@@ -253,7 +248,7 @@ class Planning:
         if self._metrics is not None:
             return self._metrics
         lines = [line for suite in self.config.suites.values() for line in suite]
-        unknown = list(dict.fromkeys(metric_in(line) for line in lines if not _is_built_in(line)))
+        unknown = list(dict.fromkeys(metric_in(line) for line in lines if not is_built_in(line)))
         if not (self.config.metrics or unknown):
             return {}
         from rankledger.pipeline.config.plan_metrics import load_metrics
@@ -287,10 +282,6 @@ class Planning:
         own = self.config.models[entry].keys if entry else {}
         return {"dataset": dataset, "date": self.date, **self.config.datasets[dataset].keys, **own}
 
-    def words_of_model(self, entry: str, model: str) -> dict[str, str | None]:
-        """What fills templates of a model's files that are of no dataset."""
-        return {"date": self.date, **self.config.models[entry].keys, "model": model}
-
     def filled(
         self, path: KeyPath, file: FileT, words: Mapping[str, str | None], columns: Columns | None = None
     ) -> FileT | None:
@@ -304,7 +295,12 @@ class Planning:
         self.places.setdefault(where, self._document.finding((*path, "path"), ""))
         update: dict[str, object] = {"path": where, "columns": {**(columns or {}), **file.columns}}
         if isinstance(file, OutputFile):
-            update["select"] = {label: self._filled(path, label, text, words) for label, text in file.select.items()}
+            update["select"] = select = dict(file.select)
+            for label, text in select.items():
+                try:
+                    select[label] = fill(text, words)
+                except ValueError as error:
+                    self.find((*path, "select", label), str(error))
         return file.model_copy(update=update)
 
     def _check_format(self, path: KeyPath, name: str | None) -> None:
@@ -317,13 +313,6 @@ class Planning:
         if name not in known:
             self.find((*path, "format"), f"unknown format {name!r}{suggestion(name, known)}")
 
-    def _filled(self, path: KeyPath, label: str, text: str, words: Mapping[str, str | None]) -> str:
-        try:
-            return fill(text, words)
-        except ValueError as error:
-            self.find((*path, "select", label), str(error))
-            return text
-
     def tables(self, dataset: str, judgments: File) -> dict[str, File]:
         """The tables that are in the folder that the judgments are named by, by what they are of the dataset."""
         roles = None if self._roles is None else self._roles.get(dataset, ())
@@ -331,15 +320,14 @@ class Planning:
 
     def records(self) -> str | None:
         """Where records are kept, a folder by its absolute path; None where the config does not say."""
-        return self._place(self.config.records, ("records",))
+        place = self.config.records
+        return place and absolute(place, self._document.origin(("records",)).directory)
 
     def cache(self) -> str | None:
-        """Where the output cache is, likewise."""
+        """Where the output cache is, a folder by its absolute path; None if the config names no place."""
         place = self.config.execution.cache
-        return self._place(place if isinstance(place, str) else None, ("execution", "cache"))
-
-    def _place(self, place: str | None, key: KeyPath) -> str | None:
-        return place and absolute(place, self._document.origin(key).directory)
+        directory = self._document.origin(("execution", "cache")).directory
+        return absolute(place, directory) if isinstance(place, str) else None
 
     def directory(self, path: KeyPath) -> Path:
         """Where the path of the file at a key path starts."""
@@ -394,7 +382,10 @@ def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequen
     """The measures among these that one line writes, those with one figure per dataset included."""
     chosen: list[Measure] = []
     measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
-    for measure in measures or _written(planning, path, line, there):
+    if not measures and any(kind_of(measure) == "scores" for measure in there) and not planning.is_measure(line):
+        planning.find(path, f"unknown measure {line!r}{suggestion(line, list(map(str, there)))}")  # meant to be a score
+        return chosen
+    for measure in measures or planning.measures(path, line):
         named = [other for other in there if str(other) == str(measure)]  # a dataset may define it by its `relevant`
         if not named and planning.knows_suites:
             meant = suggestion(str(measure), list(dict.fromkeys(map(str, there))))
@@ -402,12 +393,3 @@ def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequen
         else:
             chosen += named
     return chosen
-
-
-def _written(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> Sequence[Measure]:
-    """What a line writes; where there are scores, a word that is no measure may be meant to be one."""
-    names = [str(measure) for measure in there]
-    if any(kind_of(measure) == "scores" for measure in there) and not planning.is_measure(line):
-        planning.find(path, f"unknown measure {line!r}{suggestion(line, names)}")
-        return ()
-    return planning.measures(path, line)

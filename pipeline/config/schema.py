@@ -13,21 +13,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from string import Formatter
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
-from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticKnownError
 
 import rankledger.metrics.conventions
 from rankledger.pipeline.config import loader
-from rankledger.pipeline.config.gates import Gate, Looks, Waive
-from rankledger.pipeline.config.inputs import Dataset, DatasetDefaults, File, Model, OutputFile, Promote, Score
+from rankledger.pipeline.config.gates import Gate
+from rankledger.pipeline.config.inputs import Dataset, DatasetDefaults, Model
 from rankledger.pipeline.config.loader import Document, TrackingVariables
-from rankledger.pipeline.config.notify import Notify, recorded_secrets
+from rankledger.pipeline.config.messages import MOST_LINES, explain_errors, unreadable_lines
+from rankledger.pipeline.config.nightly import Nightly, Notify, recorded_secrets
 from rankledger.pipeline.config.paths import paths_of
 from rankledger.pipeline.config.values import (
-    MOST_LINES,
     Bytes,
     CachePlace,
     DatasetName,
@@ -46,15 +45,11 @@ from rankledger.pipeline.config.values import (
     Section,
     Suite,
     Whole,
-    explain_errors,
-    unreadable_lines,
 )
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.credentials import has_credentials
 
 __all__ = [
-    "EXISTS",
-    "STABLE",
     "Bootstrap",
     "Comparison",
     "Config",
@@ -64,7 +59,6 @@ __all__ = [
     "Defaults",
     "Execution",
     "Loaded",
-    "Nightly",
     "Test",
     "Tracking",
     "checked",
@@ -117,47 +111,6 @@ class Comparison(Section):
         return self
 
 
-EXISTS = "exists"
-STABLE = "stable"
-
-
-def _ready(ready: str) -> str:
-    """A marker's name must be one that `fill` can fill; its words are known when it is planned."""
-    try:
-        fields = [(spec, conversion) for _, name, spec, conversion in Formatter().parse(ready) if name is not None]
-    except ValueError:
-        raise ValueError(f"{ready!r} has a single brace; write {{{{ or }}}} to mean it literally") from None
-    if any(spec or conversion for spec, conversion in fields):
-        raise ValueError(f"{ready!r} has a placeholder with a format; write it as {{model}}")
-    if ready.endswith("/"):
-        raise ValueError(f"{ready!r} is a folder; name the file in it that is written last, such as _SUCCESS")
-    return ready
-
-
-Ready: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_ready)]
-
-
-class Nightly(Section):
-    """What `rankledger nightly` waits for, and how long."""
-
-    wait: Duration = Field(timedelta(0), json_schema_extra={"default": "0"})
-    """How long to wait for what is not ready, such as `90s`, `30m` or `2h`; `0` is not at all. An output that is still
-    late has failed, and the others are evaluated."""
-
-    ready: Ready = EXISTS
-    """When an output is ready: `exists`, as soon as it exists; `stable`, when its size has not changed for one `every`;
-    or the name of a marker file that is written beside it last, such as `_SUCCESS` or `{model}.done`."""
-
-    every: Interval = Field(timedelta(seconds=30), json_schema_extra={"default": "30s"})
-    """How often to check."""
-
-    @model_validator(mode="after")
-    def _holds_together(self) -> Nightly:
-        if self.ready == STABLE and self.wait < self.every:
-            raise ValueError("`ready: stable` checks twice, `every` apart; set `wait` to at least as long")
-        return self
-
-
 _OF_TRACKING = "contains credentials; take them from the environment, as in https://${NAME}:${PASSWORD}@host"
 _OF_AN_INPUT = "contains credentials; set those of the filesystem in the environment, as AWS_ACCESS_KEY_ID"
 _OF_A_MODEL = "contains credentials, which would be recorded; remove them"
@@ -192,6 +145,7 @@ class Conventions(Section):
     """The choices on which evaluation tools disagree: a profile's, with your own on top."""
 
     shorthand: ClassVar = {"type": "string", "enum": [*rankledger.metrics.conventions.PROFILES]}
+    short_for: ClassVar = "profile"
 
     profile: ProfileName = "trec_eval"
     """The tool whose choices and default parameters to use."""
@@ -222,11 +176,6 @@ class Conventions(Section):
         """The profile with what is written here in its place."""
         chosen = self.model_dump(exclude={"profile"}, exclude_none=True)
         return rankledger.metrics.conventions.PROFILES[self.profile].with_conventions(**chosen)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_shorthand(cls, data: object) -> object:
-        return {"profile": data} if isinstance(data, str) else data
 
     @model_validator(mode="after")
     def _holds_together(self) -> Conventions:
@@ -514,10 +463,7 @@ def _validated(data: dict[str, Value]) -> tuple[ConfigFile | None, list[tuple[Ke
                 holder = holder[key]
             del holder[path[-1]]
         return ConfigFile.model_validate(known), findings, 0
-    except (
-        KeyError,
-        ValidationError,
-    ):  # a key above looks like a mark of pydantic; it lacks what a key was meant to be
+    except (KeyError, ValidationError):  # a key above looks like pydantic's mark; it lacks what a key was meant to be
         return None, findings, 0
 
 
@@ -529,29 +475,20 @@ def _is_of_scores(dataset: object) -> bool:
 
 def _section_at(path: KeyPath) -> type[Section]:
     """The section whose keys stand under a key path."""
-    sections: dict[KeyPath, type[Section]] = {
-        (): ConfigFile,
-        ("conventions",): Conventions,
-        ("bootstrap",): Bootstrap,
-        ("comparison",): Comparison,
-        ("nightly",): Nightly,
-        ("execution",): Execution,
-        ("tracking",): Tracking,
-        ("defaults",): Defaults,
-        ("defaults", "dataset"): DatasetDefaults,
-        ("defaults", "model"): Model,
-    }
-    if path[:1] == ("gates",):
-        return Gate if len(path) == 2 else Looks if path[2] == "looks" else Waive
-    if path[:1] == ("notify",):
-        return Notify
-    if len(path) == 2 and path[0] in ("datasets", "models"):
-        return Dataset if path[0] == "datasets" else Model
-    if path[-2:-1] == ("scores",):
-        return Score
-    if len(path) == 3 and path[2] == "promote":
-        return Promote
-    return sections.get(path, OutputFile if "outputs" in path else File)
+    found: type[Section] = ConfigFile
+    keys = iter(path)
+    for key in keys:
+        found = next(_sections_in(found.model_fields[str(key)].annotation), found)
+        if key in ("datasets", "models", "scores", "outputs", "gates", "notify"):
+            next(keys, None)  # a name, or a place in the list
+    return found
+
+
+def _sections_in(annotation: object) -> Iterator[type[Section]]:
+    if isinstance(annotation, type) and issubclass(annotation, Section):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _sections_in(argument)
 
 
 def schema() -> dict[str, object]:

@@ -8,9 +8,9 @@ import math
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import date, timedelta
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from string import Formatter
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
@@ -26,17 +26,13 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core import CoreSchema
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.yaml import KeyPath, Value
+from rankledger.pipeline.config.messages import LONGEST_LINE, is_line, shown, suggestion
 from rankledger.pipeline.support.credentials import without_credentials
-from rankledger.pipeline.support.errors import likely
 
 __all__ = [
-    "METRICS_GROUP",
-    "MOST_LINES",
     "Amount",
     "Bytes",
     "CachePlace",
@@ -66,240 +62,11 @@ __all__ = [
     "Suite",
     "Whole",
     "checked_jobs",
-    "explain_errors",
-    "explain_line",
     "format_duration",
     "is_printable",
     "is_share",
-    "metric_in",
     "number_of",
-    "suggestion",
-    "unreadable_lines",
 ]
-
-# Our keys, and other tools' words for them; which key is meant depends on where the word stands.
-_OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
-    "at_least": ("min",),
-    "at_most": ("max",),
-    "cluster": ("group",),
-    "comparison": ("compare", "comparisons"),
-    "confidence": ("level",),
-    "conventions": ("profile",),
-    "documents": ("corpus", "items"),
-    "exclude": ("excluded", "excluded_ids"),
-    "exclude_self": ("ignore_identical_ids",),
-    "seen": ("exclude_seen", "filter_seen", "remove_seen"),
-    "gates": ("thresholds",),
-    "jobs": ("n_jobs", "workers"),
-    "judgments": ("ground_truth", "labels", "qrels", "truth"),
-    "margin": ("threshold", "tolerance"),
-    "measure": ("measures", "metric", "metrics"),
-    "measures": ("metrics",),
-    "models": ("predictions", "rankings", "results", "run", "runs", "systems"),
-    "name": ("experiment",),
-    "notify": ("alerts", "notifications"),
-    "outputs": ("files", "output", "predictions", "rankings", "results", "run", "runs"),
-    "params": ("hyperparameters",),
-    "path": ("file",),
-    "queries": ("topics", "users"),
-    "resamples": ("iterations", "n_resamples", "samples"),
-    "seed": ("random_state",),
-    "slices": ("group_by", "groups", "segments"),
-    "suites": ("measures", "metrics"),
-    "tracking": ("mlflow", "tracking_uri"),
-    "until": ("expires",),
-    "uri": ("tracking_uri",),
-    "waive": ("until",),
-}
-_WANTED = {
-    "bool_parsing": "true or false",
-    "bool_type": "true or false",
-    "dict_type": "a mapping of `key: value`",
-    "float_parsing": "a number",
-    "finite_number": "a finite number",
-    "float_type": "a number",
-    "greater_than": "a number above {gt:g}",
-    "greater_than_equal": "a number of at least {ge:,}",
-    "int_from_float": "a whole number",
-    "int_parsing": "a whole number",
-    "int_type": "a whole number",
-    "less_than": "a number below {lt:g}",
-    "less_than_equal": "a number up to {le:,}",
-    "list_type": "a list",
-    "literal_error": "{expected}",
-    "model_type": "a mapping of `key: value`",
-    "string_too_short": "a text of at least one character",
-    "string_type": "a text",
-    "string_unicode": "a text without halves of surrogate pairs",
-    "too_long": "at most {max_length:,}",
-    "too_short": "at least one",
-    "tuple_type": "a list",
-}
-
-
-METRICS_GROUP = "rankledger.metrics"
-"""The group of entry points by which installed packages name metrics."""
-
-MOST_LINES = 1000
-"""Lines of all suites."""
-
-_MOST_COMPARED = 200  # choices that a word is compared with
-_MOST_NAMED = 30  # choices that are listed
-_LONGEST = 200  # characters of the word
-
-
-def explain_errors(
-    errors: Iterable[ErrorDetails], data: Mapping[str, Value], section_at: Callable[[KeyPath], type[BaseModel]]
-) -> Iterator[tuple[KeyPath, str]]:
-    """The key path and the message of each error.
-
-    Args:
-        errors: of one validation of `data`.
-        data: the values; what `tracking` and `notify` hold is never shown, for it may be a secret.
-        section_at: which section stands at a key path, for the keys it knows.
-    """
-    for error in errors:
-        # A tag says which branch of a union was tried, `[key]` that the key itself was refused; neither was written.
-        path = tuple(key for key in error["loc"] if not str(key).startswith("\0") and key != "[key]")
-        if error["type"] == "extra_forbidden":
-            key = error["loc"][-1]  # written, whatever it looks like
-            path = path if path[-1:] == (key,) else (*path, key)
-            yield path, f"unknown key {path[-1]!r}{_known(str(path[-1]), section_at(path[:-1]))}"
-        elif error["type"] == "missing":
-            yield path, f"the key {path[-1]!r} is missing; add it"
-        elif error["type"] == "too_short" and error["input"]:
-            continue  # an item was refused, which is said, and what is left is counted
-        elif _split(data, path):
-            yield explain_line(data, path, "")
-        else:
-            yield path, _message(error, secret=path[:1] in (("tracking",), ("notify",)))
-
-
-def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tuple[KeyPath, str]:
-    """Where, and what is wrong with a line of measures; one that a YAML flow list has split is put together again.
-
-    Args:
-        data: the values.
-        path: where the line stands.
-        message: why it cannot be read.
-    """
-    if whole := _split(data, path):
-        first, line = whole
-        return first, f"a comma splits items in [...]: quote it ('{line}') or put it on its own line"
-    items = _value(data, path[:-1])
-    if isinstance(items, list) and not isinstance(items[int(path[-1])], str):
-        return path, f"found {_shown(items[int(path[-1])])}; write a text in quotes"
-    return path, message
-
-
-def unreadable_lines(data: Mapping[str, Value], recorded: Collection[str]) -> Iterator[tuple[KeyPath, str]]:
-    """The key path and the message of each line of a suite that is text, or a number, and no measure.
-
-    Lines of metrics of the user's own are read when the config is planned, which loads them.
-
-    Args:
-        data: the values.
-        recorded: metrics of the user's own that a record describes.
-    """
-    suites, named = data.get("suites"), data.get("metrics")
-    own = {*recorded, *(named if isinstance(named, dict) else ())}
-    listed = suites.items() if isinstance(suites, dict) else ()
-    lines = [
-        (("suites", name, position), str(line))
-        for name, suite in listed
-        for position, line in enumerate(suite if isinstance(suite, list) else ())
-        if _is_line(line) and metric_in(str(line)) not in own
-    ]
-    wrong = {}
-    for path, line in lines if len(lines) <= MOST_LINES else ():  # of each, what was meant is searched for
-        try:
-            Measure.expand(line)
-        except ValueError as error:
-            wrong[path] = (line, str(error))
-    known = _installed_metrics() if wrong else ()
-    for path, (line, message) in wrong.items():
-        if metric_in(line) not in known:
-            yield explain_line(data, path, message)
-
-
-def _installed_metrics() -> Collection[str]:
-    from rankledger.pipeline.support.own_code import installed  # here, because all metrics of most configs are ours
-
-    return installed(METRICS_GROUP)
-
-
-def metric_in(line: str) -> str:
-    """The name of the metric that a line begins with."""
-    return re.split(r"[(@\s]", line.strip(), maxsplit=1)[0]
-
-
-def suggestion(word: str, choices: Iterable[str]) -> str:
-    """The end of a message on an unknown word: the choice that is likely meant, or else all of them."""
-    known = list(choices)
-    further = f" and {len(known) - _MOST_NAMED:,} more" if len(known) > _MOST_NAMED else ""
-    listed = f"; known: {', '.join(known[:_MOST_NAMED])}{further}" if known else ""
-    return likely(word[:_LONGEST], known[:_MOST_COMPARED]) or listed
-
-
-def _known(key: str, section: type[BaseModel]) -> str:
-    for ours in section.model_fields:
-        if key.lower() in _OTHER_WORDS.get(ours, ()):
-            return f"; did you mean {ours!r}?"
-    return suggestion(key, section.model_fields)
-
-
-def _message(error: ErrorDetails, *, secret: bool) -> str:
-    kind, value, context = error["type"], error["input"], error.get("ctx", {})
-    if kind == "value_error":
-        return str(context["error"])
-    if kind == "literal_error" and error["loc"][-1] == "[key]":
-        return f"{value!r} is not one of our columns ({context['expected']}); write ours first, then yours"
-    if context.get("class_name") in ("File", "OutputFile"):
-        wanted = "a path, or a mapping with `path:`"
-    else:
-        wanted = _WANTED[kind].format(**context) if kind in _WANTED else error["msg"]
-    quote = " in quotes" if kind == "string_type" and isinstance(value, int | float) else ""
-    found = "a wrong value" if secret else _shown(value)
-    return f"found {found}; write {wanted}{quote}"
-
-
-def _shown(value: object) -> str:
-    if value is None or value in ({}, [], ()):
-        return "nothing"
-    if isinstance(value, dict | list | tuple):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    return str(value).lower() if isinstance(value, bool) else repr(value)
-
-
-def _split(data: Mapping[str, Value], path: KeyPath) -> tuple[KeyPath, str] | None:
-    """Where the measure at `path` begins and how it reads, if a YAML flow list has split it at its commas."""
-    listed = (path[:1] == ("suites",) and len(path) == 3) or path[-2:-1] in (("measure",), ("measures",))
-    items = _value(data, path[:-1]) if listed else None
-    if not isinstance(items, list):
-        return None
-    position = int(path[-1])
-    first, line = _measures(items)[position]
-    return ((*path[:-1], first), line) if line != str(items[position]) and line.count("(") == line.count(")") else None
-
-
-def _value(data: Value | Mapping[str, Value], path: KeyPath) -> Value:
-    """The value at a key path whose keys all exist."""
-    for key in path:
-        data = data[int(key)] if isinstance(data, list) else cast("Mapping[str, Value]", data)[str(key)]
-    return cast("Value", data)
-
-
-def _measures(items: list[Value]) -> list[tuple[int, str]]:
-    """For each item, the position where its measure begins, and that measure in one piece."""
-    pieces: list[list[str]] = []
-    for item in items:
-        line = ",".join(pieces[-1]) if pieces else ""
-        if line.count("(") > line.count(")") or ("@" in line and type(item) is int):
-            pieces[-1].append(str(item))
-        else:
-            pieces.append([str(item)])
-    first = list(accumulate(map(len, pieces), initial=0))
-    return [(first[number], ",".join(piece)) for number, piece in enumerate(pieces) for _ in piece]
 
 
 def _attribute_docstrings(section: type) -> Iterator[tuple[str, str]]:
@@ -317,10 +84,14 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     shorthand: ClassVar[JsonSchemaValue | None] = None  # the JSON Schema of what may stand for the whole section
+    short_for: ClassVar[str] = ""  # the key that a text alone gives
 
     @model_validator(mode="before")
     @classmethod
-    def _leave_out_empty_keys(cls, data: object) -> object:
+    def _spell_out(cls, data: object) -> object:
+        """A text alone as a mapping, and a mapping without its empty keys."""
+        if cls.short_for and isinstance(data, str):
+            return {cls.short_for: data}
         if isinstance(data, dict):
             return {key: value for key, value in data.items() if value is not None or key not in cls.model_fields}
         return {} if data is None else data
@@ -337,11 +108,11 @@ class Section(BaseModel):
         return {"anyOf": [cls.shorthand, mapping]} if cls.shorthand else mapping
 
 
+_RESERVED = ("path", "*")
 _PLACEHOLDERS = ("dataset", "model", "date")
 _TAKEN = ("dataset", "model", "query_id", "missing", "measure", "value")  # columns that mean something beside scores
 _END = {"anyOf": [{"type": "number"}, {"type": "null"}]}  # the JSON Schema of one end of a range
 _MOST_JOBS = 1000
-_LONGEST_LINE = 10_000
 _UNITS = {"h": "hours", "m": "minutes", "s": "seconds"}
 _TIME = "a number of seconds, minutes or hours, such as 90s, 30m or 2h"
 _LEAST_BYTES = 1 << 27  # Python with its libraries and small inputs takes nearly as much
@@ -382,7 +153,7 @@ def _name(name: str) -> str:
 
 
 def _dataset_name(name: str) -> str:
-    if name in ("path", "*"):
+    if name in _RESERVED:
         raise ValueError(f"{name!r} is reserved; choose another name for the dataset")
     return _name(name)
 
@@ -413,44 +184,35 @@ def _plain(value: object) -> object:
 
 def _cache_place(value: object) -> object:
     if not isinstance(value, bool | str) or value == "":
-        raise ValueError(f"found {_shown(value)}; write true, false, or a folder or URL")
+        raise ValueError(f"found {shown(value)}; write true, false, or a folder or URL")
     return value
 
 
-def _is_line(value: object) -> bool:
-    """Whether it is read as a line of a suite: a text, or a number that a flow list has split off at a comma."""
-    return isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) <= _LONGEST_LINE
-
-
 def _measure_line(value: object) -> object:
-    if isinstance(value, str) and not _is_line(value):
-        raise ValueError(f"the line has {len(value):,} characters, more than {_LONGEST_LINE:,}; split it")
-    return str(value) if _is_line(value) else value
+    if isinstance(value, str) and not is_line(value):
+        raise ValueError(f"the line has {len(value):,} characters, more than {LONGEST_LINE:,}; split it")
+    return str(value) if is_line(value) else value
 
 
-def _score_name(name: str) -> str:
-    """As MLflow, the header of a table and `--measure` can all take it."""
-    if name in _TAKEN or not re.fullmatch(r"[A-Za-z0-9_]([A-Za-z0-9_. -]{0,98}[A-Za-z0-9_])?(@[0-9]{1,9})?", name):
-        raise ValueError(
-            f"a score cannot be called {name!r}; write letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 "
-            f"if wanted, and none of {', '.join(_TAKEN)}"
-        )
-    return name
+def _named(pattern: str, what: str, rule: str) -> AfterValidator:
+    """What names of scores or metrics must be: as MLflow, the header of a table and `--measure` can all take them."""
+
+    def check(name: str) -> str:
+        if name in _TAKEN or not re.fullmatch(pattern, name):
+            raise ValueError(f"a {what} cannot be called {name!r}; write {rule}, and none of {', '.join(_TAKEN)}")
+        return name
+
+    return AfterValidator(check)
 
 
-def _own_metric_name(name: str) -> str:
-    if name in _TAKEN or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,98}", name):
-        raise ValueError(
-            f"a metric cannot be called {name!r}; write letters, digits and _, and none of {', '.join(_TAKEN)}"
-        )
-    return name
+def _distinct(what: str) -> AfterValidator:
+    def check(names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the {what} {name!r} is named twice; keep one")
+        return names
 
-
-def _query_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
-    for column in columns:
-        if columns.count(column) > 1:
-            raise ValueError(f"the column {column!r} is named twice; keep one")
-    return columns
+    return AfterValidator(check)
 
 
 def _amount(value: object) -> float | str:
@@ -482,8 +244,7 @@ def _duration(value: object, wanted: str = f"{_TIME}, or 0") -> timedelta:
 
 
 def _interval(value: object) -> timedelta:
-    duration = _duration(value, _TIME)
-    if not duration:
+    if not (duration := _duration(value, _TIME)):
         raise ValueError("found 0; write a duration above 0, such as 30s")
     return duration
 
@@ -491,16 +252,16 @@ def _interval(value: object) -> timedelta:
 def _bytes(value: object) -> int:
     found = re.fullmatch(r"(-?[0-9]{1,99})(?:\.([0-9]))? ?([kKMGT]i?)?B?", str(value).strip())
     if isinstance(value, bool | float) or found is None:
-        raise ValueError(f"found {_shown(value)}; write a number of bytes, or one with a unit, such as 512MiB or 2GiB")
+        raise ValueError(f"found {shown(value)}; write a number of bytes, or one with a unit, such as 512MiB or 2GiB")
     whole, tenths, unit = found.groups()
     base, power = 1024 if unit and unit.endswith("i") else 1000, " KMGT".index((unit or " ")[0].upper())
     n_bytes: int = (10 * int(whole) + int(tenths or 0)) * base**power // 10
     if whole.startswith("-"):
-        raise ValueError(f"found {_shown(value)}, which is below 0; write at least 128MiB")
+        raise ValueError(f"found {shown(value)}, which is below 0; write at least 128MiB")
     if n_bytes < _LEAST_BYTES:
-        raise ValueError(f"found {_shown(value)}, which is {n_bytes:,} bytes; write at least 128MiB")
+        raise ValueError(f"found {shown(value)}, which is {n_bytes:,} bytes; write at least 128MiB")
     if n_bytes > _MOST_BYTES:
-        raise ValueError(f"found {_shown(value)}, which is more than any machine has; write at most 1024TiB")
+        raise ValueError(f"found {shown(value)}, which is more than any machine has; write at most 1024TiB")
     return n_bytes
 
 
@@ -516,13 +277,6 @@ def _listed(value: object) -> object:
 
 def _text_of_number(name: object) -> object:
     return str(name) if isinstance(name, int) and not isinstance(name, bool) else name
-
-
-def _replicates(names: tuple[str, ...]) -> tuple[str, ...]:
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"the replicate {name!r} is listed twice; keep one")
-    return names
 
 
 def _profile(name: str) -> str:
@@ -593,12 +347,14 @@ CachePlace: TypeAlias = Annotated[
 ]
 Name: TypeAlias = Annotated[str, AfterValidator(_name)]
 DatasetName: TypeAlias = Annotated[
-    str, AfterValidator(_dataset_name), WithJsonSchema({"type": "string", "not": {"enum": ["path", "*"]}})
+    str, AfterValidator(_dataset_name), WithJsonSchema({"type": "string", "not": {"enum": [*_RESERVED]}})
 ]
-ScoreName: TypeAlias = Annotated[str, AfterValidator(_score_name)]
-OwnMetricName: TypeAlias = Annotated[str, AfterValidator(_own_metric_name)]
+_SCORE = r"[A-Za-z0-9_]([A-Za-z0-9_. -]{0,98}[A-Za-z0-9_])?(@[0-9]{1,9})?"
+_SCORE_RULE = "letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 if wanted"
+ScoreName: TypeAlias = Annotated[str, _named(_SCORE, "score", _SCORE_RULE)]
+OwnMetricName: TypeAlias = Annotated[str, _named(r"[A-Za-z_][A-Za-z0-9_]{0,98}", "metric", "letters, digits and _")]
 QueryColumns: TypeAlias = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=100), AfterValidator(_query_columns)
+    tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=100), _distinct("column")
 ]
 OneOrMore: TypeAlias = Annotated[
     tuple[str, ...],
@@ -623,7 +379,7 @@ Columns: TypeAlias = dict[
 ReplicateNames: TypeAlias = Annotated[
     tuple[Annotated[str, BeforeValidator(_text_of_number), AfterValidator(_name)], ...],
     Field(max_length=1000),
-    AfterValidator(_replicates),
+    _distinct("replicate"),
     WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "minItems": 1}),
 ]
 Labels: TypeAlias = dict[str, Annotated[str, BeforeValidator(_text_of_number)]]

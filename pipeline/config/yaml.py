@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import yaml
 from yaml.composer import Composer
 
-from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.support.errors import shorten
 
 __all__ = ["MOST_NODES", "Budget", "Finding", "KeyPath", "Origin", "Value", "dotted", "in_order", "lines_of", "parse"]
 
@@ -134,22 +134,11 @@ def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
     return [*shown, f"and {left:,} more errors; fix these first"] if left else shown
 
 
+@dataclass
 class Budget:
     """How many keys and values the files of one config may still hold."""
 
-    def __init__(self) -> None:
-        """Begin with all."""
-        self._left = MOST_NODES
-
-    def take(self, n_nodes: int) -> None:
-        """Take so many.
-
-        Raises:
-            InputError: there are not as many left.
-        """
-        self._left -= n_nodes
-        if self._left < 0:
-            raise InputError(f"holds more than {MOST_NODES:,} keys and values with aliases written out; shorten it")
+    left: int = MOST_NODES
 
 
 def parse(
@@ -268,7 +257,12 @@ class _Builder:
             raise _too_deep(line)
         else:
             self._open.add(node)
-            value = self._collection(node, path)
+            items = enumerate(node.value)
+            value: Value = (
+                [self.build(item, (*path, position), item.start_mark.line + 1) for position, item in items]
+                if isinstance(node, yaml.SequenceNode)
+                else self._mapping(node, path)
+            )
             self._open.remove(node)
             return value
         return None
@@ -277,10 +271,10 @@ class _Builder:
         self.errors.append(Finding(self.origin(node.start_mark.line + 1), path, message))
 
     def _take(self, n_nodes: int, line: int) -> None:
-        try:
-            self._budget.take(n_nodes)
-        except InputError as error:
-            raise _RefusedError(line, str(error)) from None
+        self._budget.left -= n_nodes
+        if self._budget.left < 0:
+            message = f"holds more than {MOST_NODES:,} keys and values with aliases written out; shorten it"
+            raise _RefusedError(line, message)
 
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Value:
         if node.tag in _AS_TEXT:
@@ -302,12 +296,6 @@ class _Builder:
                 message = f"found {node.value}, which YAML reads as {value}{surprise}; write {meant}"
                 self._refuse(node, path, f"{message}, or quote it for a text: '{node.value}'")
         return value
-
-    def _collection(self, node: yaml.Node, path: KeyPath) -> Value:
-        if isinstance(node, yaml.SequenceNode):
-            items = enumerate(node.value)
-            return [self.build(item, (*path, position), item.start_mark.line + 1) for position, item in items]
-        return self._mapping(node, path)
 
     def _mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Value]:
         """The mapping's own entries on top of those that `<<` brings in."""

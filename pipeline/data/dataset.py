@@ -2,22 +2,15 @@
 
 A query's block has the same bits cut out and joined alone as among all others; only what is of the whole dataset, its
 greatest grade and its number of documents, is taken along.
-
-An output and the judgments must speak of the same queries and documents. An id that was read as a number, or has a
-prefix on one side only, matches nothing and scores 0, which looks like a bad model. The likely causes are found by
-trying them: ids of both sides are written alike in one way after another.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import takewhile
 from pathlib import Path
-from statistics import median
-from typing import Literal, NoReturn
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,21 +20,28 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.exclusions import index_pairs, n_judged_themselves, own_documents, seen_pairs, sort_out
+from rankledger.pipeline.data.exclusions import index_pairs, match_exclusions, own_documents, seen_pairs
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_key, format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
 from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments
+from rankledger.pipeline.data.overlap import (
+    any_in,
+    find_unmatched,
+    mismatch,
+    none_of,
+    refuse_other_pairs,
+    refuse_other_queries,
+)
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.ranking import order_rows
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
-from rankledger.pipeline.support.arrow import concatenate, strings
+from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import Content, DatasetSource, Ids, InputFile, Rows, Source
-from rankledger.pipeline.types.joined import Groups, Joined, Quality, QueryList, Unmatched
+from rankledger.pipeline.types.joined import Groups, Joined, QueryList
 
 __all__ = [
-    "ALLOW_NO_OVERLAP",
     "DatasetInput",
     "SingleQuery",
     "content_of",
@@ -50,30 +50,15 @@ __all__ = [
     "group_queries",
     "is_missing",
     "judged_dataset",
-    "likely_cause",
-    "odd_rankings",
     "read_dataset",
     "read_output",
-    "refuse_other_queries",
     "returns_any",
     "row_order",
     "size_of",
-    "small_overlap",
 ]
 
-ALLOW_NO_OVERLAP = "or accept it with outputs: {path: …, allow_no_overlap: true}"
-"""The end of the message on an output that shares no query, document or pair with its dataset."""
 
-_OURS, _THEIRS = 10_000, 100_000  # ids of an output and of the dataset that are looked at for a cause
-_LONGEST = 256  # characters of an id that is looked at
-_SHOWN = 80  # characters of an id in a message
-_FEW = 0.1  # of the queries
-_HALF = 0.5
-_HARDLY = 0.01  # of the top 10
-_TIMES = 10  # that the other models have
 _MOST_VALUES = 50  # of a slice column: one with more is rarely of categories, and nobody reads so many lines
-
-_Rule = Callable[[str], str]
 
 
 def group_queries(
@@ -171,13 +156,13 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
     """
     assert source.judgments is not None, "what has judgments or ratings"
     if source.kind == "ratings":
-        role, rows = "ratings", readers.read_ratings(source.judgments)
+        role, rows = "ratings", readers.read_pairs(source.judgments, "rating")
     else:
         role, rows = "judgments", readers.read_judgments(source.judgments, subtopics=source.subtopics, folder=folder)
     if role == "judgments" and conventions.negative_grades == "error" and rows.values.min() < 0:
         row = int(np.flatnonzero(rows.values < 0)[0])
         raise InputError(f"{rows.path}: relevance {rows.values[row]:g} ({rows.place(row)}) is negative; fix it")
-    files, remarks = {role: rows.files}, [*rows.remarks]
+    read: dict[str, Rows | Ids] = {role: rows}
     indexed = index_judgments(rows, keep_first=source.keep_first)
     indexed = replace(indexed, weights=_weights(source, rows))
     rows = indexed.rows  # those that were read are let go
@@ -186,22 +171,17 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
     if source.queries is not None:
         table = readers.read_queries(source.queries, further=source.group_columns, others=source.search_slices)
         _refuse_unknown_queries(rows, table)
-        files["queries"] = table.files
-        remarks += table.remarks
         groups = group_queries(indexed.query_ids, table, source.cluster, source.slices)
+        read["queries"] = table
     if source.documents is not None:
-        documents = readers.read_documents(source.documents, features=source.features)
-        files["documents"] = documents.files
-        remarks += documents.remarks
+        read["documents"] = documents = readers.read_documents(source.documents, features=source.features)
     if source.interactions is not None:
-        interactions = readers.read_interactions(source.interactions)
-        files["interactions"] = interactions.files
-        remarks += interactions.remarks
-    pairs = []
+        read["interactions"] = interactions = readers.read_pairs(source.interactions)
+    pairs, remarks = [], list[str]()
     if source.exclude is not None:
-        pairs.append(readers.read_interactions(source.exclude))
-        files["exclude"] = pairs[0].files
-        remarks += [*pairs[0].remarks, *_unjudged_exclusions(pairs[0], indexed)]
+        read["exclude"] = exclude = readers.read_pairs(source.exclude)
+        remarks += _unjudged_exclusions(exclude, indexed)
+        pairs.append(exclude)
     if source.exclude_self:
         pairs.append(own_documents(indexed.query_ids.tolist()))
     if interactions is not None and source.kind == "rankings":
@@ -211,14 +191,23 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
     known = known_documents(documents, interactions, indexed.query_ids)
     catalogue = known.with_judged(indexed) if source.judged_documents else known
     excluded = index_pairs(indexed, pairs)
-    return DatasetInput(source.kind, indexed, catalogue, files, groups, excluded, tuple(dict.fromkeys(remarks)))
+    layouts = [remark for found in read.values() for remark in found.remarks]
+    return DatasetInput(
+        source.kind,
+        indexed,
+        catalogue,
+        {role: found.files for role, found in read.items()},
+        groups,
+        excluded,
+        tuple(dict.fromkeys([*layouts, *remarks])),
+    )
 
 
 def _weights(source: DatasetSource, rows: Rows) -> npt.NDArray[np.floating] | None:
     """(N,) what each row of the ratings weighs: their file is read again, and its rows stand in the same order."""
     if source.kind != "ratings" or source.judgments is None or "weight" not in source.judgments.columns:
         return None
-    found = readers.read_weights(source.judgments)
+    found = readers.read_pairs(source.judgments, "weight")
     if found.files != rows.files:
         raise InputError(f"{rows.path}: changed while it was read; evaluate again when it is complete")
     return found.values
@@ -251,10 +240,9 @@ def _unjudged(pairs: Rows, judgments: Judgments, key: str) -> list[str]:
     is_judged = judgments.find(pairs.query_ids) < len(judgments.query_ids)
     others = [query_id for query_id, judged in zip(pairs.query_ids, is_judged, strict=True) if not judged]
     if len(others) == len(pairs.query_ids):
+        found = f"{none_of(len(others), 'queries')} is judged"
         theirs = judgments.query_ids.tolist()
-        one, other, remedy = likely_cause(others, theirs) or (others[0], theirs[0], "write the ids of both alike")
-        found = f"{_none_of(len(others), 'queries')} is judged, such as '{one[:_SHOWN]}'"
-        raise InputError(f"{pairs.path}: {found}; the judgments have '{other[:_SHOWN]}': {remedy}, or remove `{key}`")
+        raise InputError(mismatch(pairs.path, found, others, theirs, "the judgments have", f"or remove `{key}`"))
     return others
 
 
@@ -292,25 +280,25 @@ def read_output(
             is no probability where one is needed.
     """
     if dataset.kind == "ratings":
-        rows = readers.read_predictions(output)
+        rows = readers.read_pairs(output, "prediction")
         if of_probabilities:
             _refuse_other_than_probabilities(rows, of_probabilities)
         joined = join_predictions(dataset.judgments, rows)
         if joined.missing.all() and not allow_no_overlap:
             refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
-            _refuse_other_pairs(dataset.judgments, rows)
+            refuse_other_pairs(dataset.judgments, rows)
         return rows.files, replace(joined, remarks=rows.remarks)
     ranges = readers.RankingRanges(output, by=row_order(conventions), n_rows=n_rows)
     depths = Depths(depth if with_catalogue else 0.0, compared)
     join = RankingJoin(dataset.judgments, conventions, depths, dataset.excluded)
     join.add_ranges(ranges, folder, at_a_time)
-    files = ranges.files
+    files = tuple(ranges.files)
     if not allow_no_overlap and not join.knows_query and conventions.missing_queries == "error":
         _refuse_other_rows(ranges, dataset)  # the join's message would say less
     joined = join.joined(output.path, dataset.n_documents, dataset.catalogue if with_catalogue else None)
     if not allow_no_overlap and joined.hits is not None and not joined.hits.ranks.size:
         _refuse_other_rows(ranges, dataset)
-        joined = replace(joined, unmatched=_find_unmatched(dataset.judgments, dataset.catalogue, ranges))
+        joined = replace(joined, unmatched=find_unmatched(dataset.judgments, dataset.catalogue, ranges))
     return files, joined
 
 
@@ -321,7 +309,7 @@ def returns_any(output: Source, documents: pa.StringArray, conventions: Conventi
         InputError: it is missing or malformed.
     """
     ranges = readers.RankingRanges(output, by=row_order(conventions))
-    found = [_any_in(chunk.doc_ids, documents) for rows in ranges for chunk in rows.chunks]
+    found = [any_in(chunk.doc_ids, documents) for rows in ranges for chunk in rows.chunks]
     return any(found)
 
 
@@ -413,6 +401,7 @@ class SingleQuery:
     output: Source
     query_id: str
     keep_first: bool
+    _rows: dict[str, Rows] = field(default_factory=dict, init=False)
 
     def listed(self, conventions: Conventions) -> QueryList:
         """The query as the conventions have it joined.
@@ -422,11 +411,11 @@ class SingleQuery:
         """
         if self.dataset.kind == "ratings":
             return self._paired()
-        rows, judged = self._rows(conventions), self._judgments
+        rows, judged = self._read(row_order(conventions)), self._judgments
         excluded = None if self.dataset.excluded is None else index_pairs(judged, [self.dataset.excluded.rows])
         joined = join_ranking(judged, rows, conventions, n_documents=self.dataset.n_documents, excluded=excluded)
         if excluded is not None:
-            out, *_ = sort_out(excluded, rows, hash_pairs(rows, judged.find(rows.query_ids)))
+            out, *_ = match_exclusions(excluded, rows, hash_pairs(rows, judged.find(rows.query_ids)))
             rows = rows.without(out)
         retrieved, ties = self._ranked(rows, conventions) if rows.chunks else ((), ())
         return QueryList(
@@ -451,14 +440,10 @@ class SingleQuery:
 
     def files(self, conventions: Conventions) -> tuple[InputFile, ...]:
         """The files of the output that are read under these conventions."""
-        return self._rows(conventions).files
-
-    def _rows(self, conventions: Conventions) -> Rows:
-        """The query's rows of a ranking."""
-        return self._by_rank if conventions.ties == "rank_column" else self._by_score
+        return self._read(row_order(conventions)).files
 
     def _paired(self) -> QueryList:
-        rows = self._by_score
+        rows = self._read("score")
         joined = join_predictions(self._judgments, rows)
         rated = set(self._judgments.rows.take_doc_ids(self._judgments.kept).to_pylist())
         own = _rows_of(rows, self.query_id)
@@ -466,14 +451,13 @@ class SingleQuery:
         found = [doc_id for doc_id in rows.take_doc_ids(by_hash).to_pylist() if doc_id in rated]
         return QueryList(joined.blocks[0], self.dataset.judgments.max_grade, tuple(found))
 
-    @cached_property
-    def _by_rank(self) -> Rows:
-        return _cut_out(readers.read_ranking(self.output, by="rank"), self.query_id)
-
-    @cached_property
-    def _by_score(self) -> Rows:
-        read = readers.read_predictions if self.dataset.kind == "ratings" else readers.read_ranking
-        return _cut_out(read(self.output), self.query_id)
+    def _read(self, by: Literal["rank", "score"]) -> Rows:
+        """The query's rows of the output, which is read once."""
+        if by not in self._rows:
+            rated = self.dataset.kind == "ratings"
+            rows = readers.read_pairs(self.output, "prediction") if rated else readers.read_ranking(self.output, by=by)
+            self._rows[by] = _cut_out(rows, self.query_id)
+        return self._rows[by]
 
     @cached_property
     def _judgments(self) -> Judgments:
@@ -495,28 +479,6 @@ def _cut_out(rows: Rows, query_id: str) -> Rows:
     return rows.take(own if own.size else np.zeros(1, dtype=np.int64))
 
 
-def refuse_other_queries(
-    path: str, ours: Sequence[str], theirs: npt.NDArray[np.object_], *, what: str = "judged"
-) -> None:
-    """Refuse an output that has no query of the dataset.
-
-    Args:
-        path: the output as it was named.
-        ours: its distinct queries, at least one.
-        theirs: those of the dataset, at least one, ascending.
-        what: where these stand: they are `judged`, `rated`, or in the `queries` table.
-
-    Raises:
-        InputError: none of its queries is among them.
-    """
-    places = ((bisect_left(theirs, query_id), query_id) for query_id in ours)  # the first is found as a rule
-    if any(place < len(theirs) and theirs[place] == query_id for place, query_id in places):
-        return
-    found = f"{_none_of(len(ours), 'queries')} is " + ("in the queries table" if what == "queries" else what)
-    others = {"judged": "the judgments have", "rated": "the ratings have"}.get(what, "the table has")
-    raise InputError(_mismatch(path, found, ours, theirs.tolist(), others))
-
-
 def _refuse_other_than_probabilities(predictions: Rows, measure: str) -> None:
     outside = np.flatnonzero((predictions.values < 0) | (predictions.values > 1))
     if outside.size:
@@ -525,160 +487,3 @@ def _refuse_other_than_probabilities(predictions: Rows, measure: str) -> None:
         raise InputError(
             f"{predictions.path}: {found}, and {measure} takes probabilities; scale it, or remove {measure}"
         )
-
-
-def _refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
-    """Refuse predictions if none has a rating, though some of their queries have ratings."""
-    ours, theirs = _distinct(_documents(predictions, ratings)), _distinct(ratings.rows.doc_ids)
-    found = f"{_none_of(len(predictions.query_codes), 'predictions')} has a rating"
-    if set(ours).isdisjoint(theirs):
-        raise InputError(_mismatch(predictions.path, found, ours, theirs, "the ratings have"))
-    remedy = "its queries and documents are rated, but not together; predict the pairs of the test data"
-    raise InputError(f"{predictions.path}: {found}: {remedy}, {ALLOW_NO_OVERLAP}")
-
-
-def _find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.RankingRanges) -> Unmatched | None:
-    """What is wrong with a ranking that has no hit; None if the dataset knows some of its documents in another role."""
-    documents, judged = strings([]), judgments.rows.doc_ids
-    for rows in ranges:
-        documents = concatenate([documents, _documents(rows, judgments)]).unique()
-    if not len(documents) or _any_in(documents, concatenate([judged, catalogue.ids])):
-        return None
-    found = f"{_none_of(len(documents), 'documents')} is judged"
-    refusal = _mismatch(ranges.path, found, _distinct(documents), _distinct(judged), "the judgments have")
-    return Unmatched(refusal, documents)
-
-
-def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, str] | None:
-    """The way of writing ids by which most of them would match, though none does as they are.
-
-    Args:
-        ours: the ids of an output.
-        theirs: those of the dataset.
-
-    Returns:
-        An id of each side that would match, and what to do; None if no way makes any match.
-    """
-    ours = [text for text in ours[:_OURS] if len(text) <= _LONGEST]
-    theirs = [text for text in theirs[:_THEIRS] if len(text) <= _LONGEST]
-    plain = {text: text for text in theirs}
-    most, cause = 0, None
-    for remedy, rule, of_both in _ways(ours, theirs):
-        known = {rule(text): text for text in reversed(theirs)} if of_both else plain
-        pairs = [(text, known[written]) for text in ours if (written := rule(text)) in known]
-        if len(pairs) > most:
-            most, cause = len(pairs), (*pairs[0], remedy)
-    return cause
-
-
-def small_overlap(
-    n_queries: int, quality: Quality, others: Sequence[Quality], *, n_judged: int | None = None
-) -> str | None:
-    """What to know of an output that has little in common with the dataset; None if it has enough.
-
-    Args:
-        n_queries: queries of the dataset.
-        quality: what the join found.
-        others: what it found of the other models' outputs on the dataset.
-        n_judged: judged documents among those retrieved; None for predictions.
-    """
-    found = [*_few_queries(n_queries, quality)]
-    judged, beside = quality.judged_at_10, [one.judged_at_10 for one in others if one.judged_at_10 is not None]
-    typical = median(beside) if beside else 0.0
-    if n_judged == 0 and quality.n_missing_queries < n_queries:
-        found.append("none of the documents retrieved is judged for its query")
-    elif judged is not None and judged < _HARDLY and typical > 0 and typical >= _TIMES * judged:
-        found.append(f"{judged:.2%} of the top 10 is judged, and {typical:.2%} of the other models' (median)")
-    return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
-
-
-def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments) -> Iterator[str]:
-    """What to know of an output that may hold ranks in place of scores, or finds the queries themselves.
-
-    Args:
-        n_queries: queries of the dataset.
-        quality: what the join found.
-        judgments: the dataset's.
-    """
-    n_own = n_queries - quality.n_missing_queries + quality.n_unjudged_queries
-    if quality.n_rank_like == n_own and quality.n_rows >= 2 * n_own > 0:
-        yield (
-            "the scores of every query are 1, 2, 3 and so on down the file, and the greatest comes first; if they are "
-            "ranks, write columns: {rank: score}, with the name of that column"
-        )
-    if quality.n_self_first > _HALF * n_own and n_judged_themselves(judgments) <= _HALF * n_queries:
-        yield (
-            f"{quality.n_self_first:,} of {n_own:,} queries find the document of their own id first; if queries are "
-            "documents, leave these out with exclude_self: true on the dataset"
-        )
-
-
-def _few_queries(n_queries: int, quality: Quality) -> Iterator[str]:
-    """Few queries of the dataset have output; or few of the output's are the dataset's, and these are not most."""
-    shared = n_queries - quality.n_missing_queries
-    n_own = shared + quality.n_unjudged_queries
-    if shared < _FEW * n_queries:
-        yield f"{shared:,} of the dataset's {n_queries:,} queries are in the output"
-    elif shared < _FEW * n_own and shared < _HALF * n_queries:
-        yield f"{shared:,} of the output's {n_own:,} queries are the dataset's"
-
-
-def _mismatch(path: str, found: str, ours: Sequence[str], theirs: Sequence[str], others: str) -> str:
-    """One line on ids that match nothing: an id of each side, and what to do."""
-    one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
-    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {ALLOW_NO_OVERLAP}"
-
-
-def _none_of(n: int, things: str) -> str:
-    return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
-
-
-def _ways(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, _Rule, bool]]:
-    """What would be done, how an id of the output is written then, and whether one of the dataset is, too."""
-    yield "remove the whitespace around ids", str.strip, True
-    yield "write ids as text (pandas made floats of them)", _without("", ".0"), False
-    yield "write the dataset's ids as text (pandas made floats of them)", "{}.0".format, False
-    yield "write the leading zeros on both sides or on neither", lambda text: text.lstrip("0") or text[-1:], True
-    yield "write the letters of both in the same case", str.casefold, True
-    for end in _beginnings(ours):
-        yield f"remove the prefix '{end}'", _without(end), False
-    for end in _beginnings(theirs):
-        yield f"add the prefix '{end}'", end.__add__, False
-    for end in _endings(ours):
-        yield f"remove the suffix '{end}'", _without("", end), False
-    for end in _endings(theirs):
-        yield f"add the suffix '{end}'", _with_suffix(end), False
-
-
-def _beginnings(ids: Sequence[str]) -> Iterator[str]:
-    """How all of them begin, the shortest first; digits alone are left out, for numbers share them by chance."""
-    least, greatest = min(ids, default=""), max(ids, default="")  # all others begin as these two do
-    shared = takewhile(lambda n: least[:n] == greatest[:n], range(1, min(len(least), _SHOWN) + 1))
-    yield from (least[:n] for n in shared if not least[:n].isdigit())
-
-
-def _endings(ids: Sequence[str]) -> Iterator[str]:
-    """How all of them end, likewise."""
-    yield from (end[::-1] for end in _beginnings([text[::-1] for text in ids]))
-
-
-def _without(prefix: str, suffix: str = "") -> _Rule:
-    return lambda text: text.removeprefix(prefix).removesuffix(suffix)
-
-
-def _with_suffix(suffix: str) -> _Rule:
-    return lambda text: text + suffix
-
-
-def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
-    """The documents of the rows whose query is judged."""
-    places = judgments.find(rows.query_ids)
-    return rows.take_doc_ids(np.flatnonzero(places[rows.query_codes] < len(judgments.query_ids)))
-
-
-def _any_in(documents: pa.StringArray, known: pa.StringArray) -> bool:
-    return bool(pc.any(pc.is_in(documents, known)).as_py())
-
-
-def _distinct(documents: pa.StringArray) -> list[str]:
-    return documents.unique().to_pylist()  # type: ignore[no-any-return]

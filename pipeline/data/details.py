@@ -7,47 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from typing import Literal
 
 import numpy as np
 
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, row_order, size_of
-from rankledger.pipeline.data.exclusions import sort_out
+from rankledger.pipeline.data.exclusions import match_exclusions
 from rankledger.pipeline.data.judgments import hash_pairs
 from rankledger.pipeline.data.ranking import order_rows
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Rows, Source
 
-__all__ = ["document_titles", "query_texts", "top_documents"]
+__all__ = ["read_titles", "top_documents"]
 
 _LARGEST = 64_000_000  # bytes of an input that is read again: a fifth of a second
-_QUERY_TEXT = ("text", "query", "title", "question")
-_DOCUMENT_TEXT = ("title", "name", "text")
+_TEXTS = {"query_id": ("text", "query", "title", "question"), "doc_id": ("title", "name", "text")}
 
 
-def query_texts(queries: Source, files: Sequence[InputFile], query_ids: Collection[str]) -> dict[str, str]:
-    """The texts of these queries: the column `text`, `query`, `title` or `question`, the first that there is.
+def read_titles(
+    source: Source, files: Sequence[InputFile], key: Literal["query_id", "doc_id"], ids: Collection[str]
+) -> dict[str, str]:
+    """The texts of some queries or the titles of some documents.
+
+    They stand in the first column that there is of `text`, `query`, `title` and `question`, or of `title`, `name` and
+    `text`.
 
     Args:
-        queries: the queries table.
+        source: the queries table, or the catalogue.
         files: what it was when it was read; of a table that is another now there are no texts.
-        query_ids: the queries.
+        key: the column of the ids.
+        ids: the queries or documents.
     """
-    return _texts(queries, files, readers.read_query_texts, query_ids, _QUERY_TEXT)
-
-
-def document_titles(documents: Source, files: Sequence[InputFile], doc_ids: Collection[str]) -> dict[str, str]:
-    """The titles of these documents: the column `title`, `name` or `text`; other arguments are as `query_texts`'."""
-    return _texts(documents, files, readers.read_document_texts, doc_ids, _DOCUMENT_TEXT)
-
-
-def _texts(
-    source: Source, files: Sequence[InputFile], read: readers.TextReader, ids: Collection[str], columns: Sequence[str]
-) -> dict[str, str]:
     with suppress(InputError):
         if ids and _is_small(source, files):
-            read_files, texts = read(source, ids, columns)
+            read_files, texts = readers.read_texts(source, key, ids, _TEXTS[key])
             if _same(read_files, files):
                 return texts
     return {}
@@ -92,7 +87,7 @@ def _first(
     rows = rows.take(own)
     if dataset.excluded is not None:
         hashes = hash_pairs(rows, dataset.judgments.find(rows.query_ids))
-        rows = rows.without(sort_out(dataset.excluded, rows, hashes)[0])
+        rows = rows.without(match_exclusions(dataset.excluded, rows, hashes)[0])
     if not rows.chunks:
         return
     ordering = order_rows(rows, conventions.ties, conventions.score_precision)

@@ -38,15 +38,15 @@ def describe_ranges(path: str, file: Any, size: int) -> InputFile:
         file: an Arrow file that can be read anywhere.
         size: its bytes. If there are fewer by now, the digest is of no use.
     """
-    return described(path, size, map_threads(lambda begin: _range_digest(file, begin), range(0, size, _RANGE)))
 
+    def digest_from(begin: int) -> str:
+        digest, end = hashlib.sha256(), begin + _RANGE
+        while data := file.read_at(min(_PIECE, end - begin), begin):
+            digest.update(data)
+            begin += len(data)
+        return digest.hexdigest()
 
-def _range_digest(file: Any, begin: int) -> str:
-    digest, end = hashlib.sha256(), begin + _RANGE
-    while data := file.read_at(min(_PIECE, end - begin), begin):
-        digest.update(data)
-        begin += len(data)
-    return digest.hexdigest()
+    return described(path, size, map_threads(digest_from, range(0, size, _RANGE)))
 
 
 def described(path: str, size: int, digests: Iterable[str]) -> InputFile:

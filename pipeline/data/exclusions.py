@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,20 +27,19 @@ from rankledger.pipeline.data.judgments import (
     repeat_of,
 )
 from rankledger.pipeline.support.arrow import bools, strings
-from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.support.errors import shorten
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
 __all__ = [
-    "Left",
+    "RemainingRows",
     "Seen",
+    "Totals",
     "counts",
+    "exclude_rows",
     "index_pairs",
-    "leave_out",
-    "n_judged_themselves",
+    "match_exclusions",
     "own_documents",
-    "refuse_seen",
     "seen_pairs",
-    "sort_out",
 ]
 
 Ints = npt.NDArray[np.int64]
@@ -80,15 +79,8 @@ def own_documents(query_ids: Sequence[str]) -> Rows:
     return Rows("exclude_self", (), query_ids, (chunk,), row_number)
 
 
-def n_judged_themselves(judgments: Judgments) -> int:
-    """How many queries judge the document of their own id."""
-    own = own_documents(judgments.query_ids.tolist())
-    places = np.arange(len(own.query_ids))
-    return len(match(judgments.pairs(places), own, hash_pairs(own, places))[0])
-
-
 def seen_pairs(interactions: Rows, seen: str) -> Rows:
-    """What users consumed, with what becomes of it where it is recommended: `refuse`, `remove` or `count`."""
+    """What users consumed, and what to do with recommendations of it: `refuse`, `remove` or `count` them."""
     value = _SEEN[seen]
     chunks = (replace(chunk, values=np.full(len(chunk.values), value)) for chunk in interactions.chunks)
     return replace(interactions, chunks=tuple(chunks))
@@ -101,27 +93,47 @@ def counts(excluded: PairIndex | None) -> tuple[bool, bool]:
     return bool(excluded.rows.values.min() == _LEAVE_OUT), bool(excluded.rows.values.max() > _LEAVE_OUT)
 
 
+class Totals(NamedTuple):
+    """Numbers that are added up over the parts of an output.
+
+    Attributes:
+        n_rows: rows, those that were left out included.
+        n_unjudged_queries: queries that no judgment names.
+        n_tied: rows whose score another row of the query has too.
+        n_excluded: rows that were left out.
+        n_excluded_queries: queries of these.
+        n_self_first: queries whose first document has the query's id.
+        n_rank_like: queries whose scores are 1, 2, 3 and so on down the rows.
+        n_seen: rows left that recommend what was seen in training.
+        n_seen_queries: queries of these.
+    """
+
+    n_rows: int = 0
+    n_unjudged_queries: int = 0
+    n_tied: int = 0
+    n_excluded: int = 0
+    n_excluded_queries: int = 0
+    n_self_first: int = 0
+    n_rank_like: int = 0
+    n_seen: int = 0
+    n_seen_queries: int = 0
+
+
 @dataclass(frozen=True, eq=False)
-class Left:
+class RemainingRows:
     """What is left of some rows.
 
     Attributes:
         rows: the rows, perhaps none, with the queries of all of them.
         numbers: which of the output's rows they are.
         hashes: theirs.
-        n_excluded: how many others there were.
-        n_queries: the queries of these.
-        n_seen: rows left that recommend what was seen.
-        n_seen_queries: the queries of these.
+        totals: of all of them, those that were left out, and those that recommend what was seen.
     """
 
     rows: Rows
     numbers: Ints
     hashes: Hashes
-    n_excluded: int = 0
-    n_queries: int = 0
-    n_seen: int = 0
-    n_seen_queries: int = 0
+    totals: Totals
 
 
 @dataclass(frozen=True)
@@ -132,23 +144,13 @@ class Seen:
     query_id: str
     doc_id: str
 
-
-def refuse_seen(path: str, seen: Seen, place: Callable[[int], str]) -> NoReturn:
-    """Refuse such a row.
-
-    Args:
-        path: the output as it was named.
-        seen: the row.
-        place: says where a row stands, such as `line 3`.
-
-    Raises:
-        InputError: always.
-    """
-    found = f"user '{shorten(seen.query_id)}' is recommended '{shorten(seen.doc_id)}' ({place(seen.row)})"
-    raise InputError(f"{path}: {found}, which is in the user's interactions; leave it out, or set seen: remove")
+    def message(self, place: Callable[[int], str]) -> str:
+        """What is wrong; `place` says where a row stands, such as `line 3`."""
+        found = f"user '{shorten(self.query_id)}' is recommended '{shorten(self.doc_id)}' ({place(self.row)})"
+        return f"{found}, which is in the user's interactions; leave it out, or set seen: remove"
 
 
-def sort_out(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
+def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
     """The rows, ascending, that are left out, that are counted as seen, and that are refused as seen.
 
     Args:
@@ -161,29 +163,25 @@ def sort_out(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Int
     return found[values == _LEAVE_OUT], found[values == _COUNT], found[values == _REFUSE]
 
 
-def leave_out(excluded: PairIndex, rows: Rows, numbers: Ints, hashes: Hashes) -> Left | Repeat | Seen:
+def exclude_rows(excluded: PairIndex, found: RemainingRows) -> RemainingRows | Repeat | Seen:
     """The rows that are not left out; or one that is, if it stands there twice, or that recommends what is refused.
 
     Args:
         excluded: the pairs.
-        rows: at least one row.
-        numbers: which of the output's rows they are.
-        hashes: theirs, as `match` takes them.
+        found: at least one row, of which nothing was left out yet.
     """
-    out, seen, refused = sort_out(excluded, rows, hashes)
+    rows, numbers, hashes, totals = found.rows, found.numbers, found.hashes, found.totals
+    out, seen, refused = match_exclusions(excluded, rows, hashes)
     if refused.size:
         row = rows.take(refused[:1])
         return Seen(int(numbers[refused[0]]), row.query_ids[0], row.doc_ids[0].as_py())
-    counted = (len(seen), _n_queries(rows, seen))
+    n_seen_queries = len(np.unique(rows.query_codes[seen])) if seen.size else 0
+    totals = totals._replace(n_seen=len(seen), n_seen_queries=n_seen_queries)
     if not out.size:
-        return Left(rows, numbers, hashes, 0, 0, *counted)
+        return replace(found, totals=totals)
     taken = rows.take(out)
     repeats = find_repeats(taken, hashes[out])
     if repeats.size:
         return repeat_of(taken, repeats[0], numbers[out])
     left = rows.without(out), np.delete(numbers, out), np.delete(hashes, out)
-    return Left(*left, len(out), len(taken.query_ids), *counted)
-
-
-def _n_queries(rows: Rows, some: Ints) -> int:
-    return len(np.unique(rows.query_codes[some])) if some.size else 0
+    return RemainingRows(*left, totals._replace(n_excluded=len(out), n_excluded_queries=len(taken.query_ids)))

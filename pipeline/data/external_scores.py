@@ -12,10 +12,9 @@ from __future__ import annotations
 import decimal
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +31,11 @@ from rankledger.pipeline.data.formats.common import (
     FilePart,
     Kind,
     Sample,
+    number_in,
     refuse_id,
     refuse_surrogates,
 )
-from rankledger.pipeline.data.formats.json import double
+from rankledger.pipeline.data.formats.json import JsonObject, double, json_object
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import read_queries
 from rankledger.pipeline.support.errors import InputError, likely, shorten
@@ -75,12 +75,15 @@ def read_external_metrics(path: str) -> ExternalMetrics:
     file, *others = find_files(path)
     if others:
         raise InputError(f"{path}: matches {1 + len(others)} files; name one JSON file")
-    contents, description = file.read()
+    with file.contents() as contents:
+        text, description = contents.read().to_pybytes(), contents.describe()
     try:
-        found = json.loads(contents.to_pybytes(), parse_int=float, object_pairs_hook=_once)
+        found = json.loads(text, parse_int=float, object_pairs_hook=json_object)
         "".join(found if isinstance(found, dict) else ()).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); write an object of numbers") from None
+    for name in found.doubled if isinstance(found, JsonObject) else ():  # either number could be meant
+        raise InputError(f"{path}: is not JSON ('{shorten(name)}' occurs twice); write an object of numbers")
     if not isinstance(found, dict):
         raise InputError(f'{path}: found {type(found).__name__}; write an object of numbers, as {{"cost": 1.5}}')
     for name, number in found.items():
@@ -91,16 +94,6 @@ def read_external_metrics(path: str) -> ExternalMetrics:
     for problem in clashes((EXTRA + name, name) for name in found):
         raise InputError(f"{path}: {problem}")
     return ExternalMetrics(found, description)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of a key that occurs twice, which is refused, either number could be meant."""
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in found:
-            raise ValueError(f"'{shorten(name)}' occurs twice")
-        found[name] = value
-    return found
 
 
 _SCORES = Kind(("query_id", "measure"), "value", ("measure", "query_id", "value"), totals="all")  # as trec_eval prints
@@ -125,7 +118,7 @@ class _ScoreFile(NamedTuple):
         names: the scores that are in it.
         n_rows: its rows; of another tool's results those that are selected.
         part: it as it was read.
-        labels: of another tool's results, the distinct values of each label among the rows, or, without any, among all.
+        labels: of another tool's results, the labels of each row, or, without any, of all samples.
         failed: likewise, the queries of samples that failed.
     """
 
@@ -134,7 +127,7 @@ class _ScoreFile(NamedTuple):
     names: Set[str]
     n_rows: int
     part: FilePart
-    labels: Mapping[str, Iterable[str]] = MappingProxyType({})
+    labels: Sequence[Mapping[str, object]] = ()
     failed: Sequence[str] = ()
 
 
@@ -153,7 +146,9 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
         columns = set(part.format.columns(part))
         long = {part.name("measure"), part.name("value")} <= columns
         if long and not (wanted and {part.name(name) for name in wanted} <= columns):
-            cells = _long(part)
+            columns_of = part.format.cells(part, [part.name(name) for name in ("query_id", "measure", "value")])
+            rows = enumerate(zip(*columns_of.values(), strict=True))
+            cells = [_Cell(part, row, _id(part, row, query), str(name), value) for row, (query, name, value) in rows]
             names = {cell.name for cell in cells}
             n_rows = len(cells)
             cells = [cell for cell in cells if cell.name in wanted]
@@ -189,10 +184,7 @@ def _of_tool(
             failed.append(query_id)
         else:
             cells += [_Cell(part, row, query_id, name, sample.scores.get(name)) for name in wanted if name in names]
-    labels: dict[str, dict[str, None]] = {}
-    for sample in [sample for _, sample in chosen] or samples:
-        for label, value in sample.labels.items():
-            labels.setdefault(label, {})[str(value)] = None
+    labels = [sample.labels for sample in [sample for _, sample in chosen] or samples]
     return _ScoreFile(description, cells, names, len(chosen), part, labels, failed)
 
 
@@ -204,12 +196,6 @@ def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
         meant = meant or f"; map it with columns: {{query_id: {same[0] if same else '…'}}}"
         raise InputError(f"{part.path}: no '{shorten(name)}' among {shorten(', '.join(sample.ids))}{meant}")
     return _id(part, row, sample.ids[name])
-
-
-def _long(part: FilePart) -> list[_Cell]:
-    columns = part.format.cells(part, [part.name(name) for name in ("query_id", "measure", "value")])
-    rows = enumerate(zip(*columns.values(), strict=True))
-    return [_Cell(part, row, _id(part, row, query), str(name), value) for row, (query, name, value) in rows]
 
 
 def _wide(part: FilePart, wanted: Sequence[str]) -> tuple[list[_Cell], int]:
@@ -363,6 +349,10 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
         row, least, greatest = rows[cell.name]
         values[row, columns[cell.query_id]] = _value(cell, least, greatest)
     files = tuple(file.description for file in read)
+    tools = dict.fromkeys(file.part.format.name for file in read if file.part.format.samples)
+    remarks = tuple(
+        f"{output.path}: read as results of {tool}, which its contents look like (format: {tool})" for tool in tools
+    )
     failed = dict.fromkeys(query_id for file in read for query_id in file.failed if query_id not in columns)
     return ExternalOutput(
         output.path,
@@ -371,13 +361,8 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
         tuple(columns),
         values,
         failed=tuple(failed),
-        remarks=() if output.format else tuple(_remarks(output.path, read)),
+        remarks=() if output.format else remarks,
     )
-
-
-def _remarks(path: str, read: Sequence[_ScoreFile]) -> Iterator[str]:
-    tools = dict.fromkeys(file.part.format.name for file in read if file.part.format.samples)
-    yield from (f"{path}: read as results of {tool}, which its contents look like (format: {tool})" for tool in tools)
 
 
 def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
@@ -386,7 +371,8 @@ def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
     labels = _labels_among(read)
     if tools and not any(file.n_rows for file in read):
         there = "; ".join(f"{label}s: {_listed(labels[label])}" for label in output.select if label in labels)
-        selected = f"{_selected(output.select)} ({there})" if there else ""
+        wanted = ", ".join(f"{label} {shorten(text)}" for label, text in output.select.items())
+        selected = f"{f' of {wanted}' if wanted else ''} ({there})" if there else ""
         raise InputError(f"{output.path}: no samples{selected}; fix `select`, or the path")
     mixed = {label: texts for label, texts in labels.items() if len(texts) > 1}
     if mixed:
@@ -403,18 +389,14 @@ def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
 def _labels_among(read: Sequence[_ScoreFile]) -> dict[str, list[str]]:
     """The distinct values of each label among the rows of all files; if there are no rows, among all samples."""
     labels: dict[str, dict[str, None]] = {}
-    for file in [file for file in read if file.n_rows] or read:
-        for label, texts in file.labels.items():
-            labels.setdefault(label, {}).update(dict.fromkeys(texts))
+    for own in [own for file in [file for file in read if file.n_rows] or read for own in file.labels]:
+        for label, value in own.items():
+            labels.setdefault(label, {})[str(value)] = None
     return {label: [*texts] for label, texts in labels.items()}
 
 
 def _listed(texts: Sequence[str]) -> str:
     return ", ".join([*map(shorten, texts[:5]), *(["…"] if len(texts) > 5 else [])])
-
-
-def _selected(select: Mapping[str, str]) -> str:
-    return " of " + ", ".join(f"{label} {shorten(text)}" for label, text in select.items()) if select else ""
 
 
 def score_names(source: Source) -> list[str]:
@@ -464,10 +446,7 @@ def _number(value: object, *, typed: bool) -> float:
     if value is None:
         return float("nan")
     if isinstance(value, str) and not typed:
-        text = value.strip()
-        if "_" in text or not text.isascii():
-            raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
-        return float(text or "nan")
+        return number_in(value.strip() or "nan")
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         raise ValueError
     return double(float(value) if isinstance(value, decimal.Decimal) else value)

@@ -17,14 +17,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 from rankledger.pipeline.data.digests import Digest, described, has_ranges, hashed_alone
 from rankledger.pipeline.data.files import StoredFile, find_files, refusing_unreadable
 from rankledger.pipeline.data.formats.common import FilePart
-from rankledger.pipeline.data.formats.lists import OneList
+from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.parts import PartPlace, Span, file_parts, open_part, part_places
 from rankledger.pipeline.data.readers import ranking_kind, take_ranking
 from rankledger.pipeline.support.errors import InputError
@@ -121,11 +122,11 @@ class RangeReader:
         Raises:
             InputError: a file is missing or cannot be cut.
         """
-        return [each for file in find_files(self.source) for each in self._ranges_of(file)]
-
-    def _ranges_of(self, file: StoredFile) -> list[FileRange]:
-        size, places = part_places(file, ranking_kind(self.by), self.source, self.n_rows)
-        return _with_digests(file.path, size, places) if places else [FileRange(file.path, size)]
+        ranges: list[FileRange] = []
+        for file in find_files(self.source):
+            size, places = part_places(file, ranking_kind(self.by), self.source, self.n_rows)
+            ranges += _with_digests(file.path, size, places) if places else [FileRange(file.path, size)]
+        return ranges
 
     def open(self, wanted: FileRange) -> tuple[FilePart | None, RangeDigests]:
         """What is parsed of a range that is cut, if anything, and the digests of its bytes, which are read once.
@@ -153,7 +154,7 @@ class RangeReader:
             InputError: the file is missing or malformed, or changed while it was read.
         """
         file = self._file(wanted)
-        found, remark, lists = [], "", OneList()
+        found, remark, lists = [], "", ListedQueries()
         with refusing_unreadable(file.path), file.contents() as contents:
             for part in file_parts(file, contents, ranking_kind(self.by), self.source, self.n_rows):
                 remark = part.remark
@@ -202,32 +203,15 @@ def _split(span: Span, borders: Sequence[int]) -> Iterator[Span]:
     return pairwise([begin, *borders[bisect_right(borders, begin) : bisect_left(borders, end)], end])
 
 
-class _Sink(Protocol):
-    def update(self, data: memoryview, /) -> object: ...
-
-
-class _View:
-    """Bytes that are filled from the first to the last."""
-
-    def __init__(self, size: int) -> None:
-        self.data = np.empty(size, np.uint8).data
-        self._n_bytes = 0
-
-    def update(self, data: memoryview, /) -> None:
-        self.data[self._n_bytes : self._n_bytes + len(data)] = data
-        self._n_bytes += len(data)
-
-
 def _read(file: StoredFile, wanted: FileRange, spans: Sequence[Span]) -> tuple[list[memoryview], RangeDigests]:
     """The bytes of the spans, and the digests of the range; a byte that several of them have is read once."""
-    views, digest = [_View(end - begin) for begin, end in spans], Digest(wanted.size)
+    views, digest = [np.empty(end - begin, np.uint8) for begin, end in spans], Digest(wanted.size)
     checks = [hashlib.sha256() for _ in wanted.checked]
     hashed = wanted.hashed or (0, 0)
-    sinks: list[tuple[Span, _Sink]] = [
-        (hashed, digest),
-        *zip(wanted.checked, checks, strict=True),
-        *zip(spans, views, strict=True),
-    ]
+    sinks: list[tuple[Span, Callable[[memoryview], object]]] = [(hashed, digest.update)]
+    sinks += [(span, check.update) for span, check in zip(wanted.checked, checks, strict=True)]
+    writers = (pa.FixedSizeBufferWriter(pa.py_buffer(view)) for view in views)
+    sinks += [(span, writer.write) for span, writer in zip(spans, writers, strict=True)]
     with file.positioned() as (read, size):
         if size != wanted.size:
             raise InputError(f"{file.path}: changed while it was read; evaluate again when it is complete")
@@ -238,7 +222,7 @@ def _read(file: StoredFile, wanted: FileRange, spans: Sequence[Span]) -> tuple[l
                 for own, sink in sinks
                 if own[0] < end and begin < own[1]
             ]
-            map_threads(lambda sink, some: sink.update(some), *zip(*taking, strict=True))
+            map_threads(lambda sink, some: sink(some), *zip(*taking, strict=True))
     of_file = tuple(digest.digests) if hashed[0] < hashed[1] else ()
     return [view.data for view in views], RangeDigests(None, of_file, tuple(check.hexdigest() for check in checks))
 

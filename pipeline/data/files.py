@@ -1,4 +1,4 @@
-"""Input files: found by path, glob or URL, opened, hashed, awaited, and found again after a move.
+"""Input files: found by path, glob or URL, opened, hashed and awaited.
 
 What is hashed is what is parsed: a file is read once, from the beginning, and refused if it changed meanwhile. It is
 not mapped: a mapped file that is cut short ends the process, and its pages count as memory.
@@ -17,14 +17,13 @@ import posixpath
 import re
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
-from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, NoReturn, TypeVar
+from pathlib import Path, PurePosixPath
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -38,19 +37,17 @@ from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, Source
 __all__ = [
     "Contents",
     "InputState",
-    "MovedFiles",
     "StoredFile",
     "each_file",
     "files_there",
     "find_files",
     "first_line",
     "input_state",
-    "link_files",
     "marker_beside",
-    "most_alike",
     "open_filesystem",
     "refusing_unreadable",
     "suffixes",
+    "without_options",
 ]
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
@@ -99,7 +96,7 @@ class StoredFile:
 
     @contextmanager
     def contents(self) -> Iterator[Contents]:
-        """Its contents, to be read from the beginning.
+        """Open it, to be read from the beginning.
 
         Raises:
             InputError: it cannot be read, or changed while it was read, which also explains what else is refused.
@@ -109,7 +106,7 @@ class StoredFile:
 
     @contextmanager
     def positioned(self) -> Iterator[tuple[Callable[[int, int], memoryview], int]]:
-        """What reads its bytes as they are stored from one place up to another, and its size. As `contents`."""
+        """A function that reads its stored bytes from one position up to another, and its size. As `contents`."""
         with self._opened() as (file, size):
 
             def read(begin: int, end: int) -> memoryview:
@@ -122,17 +119,8 @@ class StoredFile:
             yield read, size
 
     def limit(self, size: int) -> float:
-        """Bytes that may come of it if it has so many."""
+        """The most bytes that it may expand to, given its size."""
         return max(self.large, float(_RATIO * size))
-
-    def read(self) -> tuple[pa.Buffer, InputFile]:
-        """Its whole contents, all of one moment, and what it is as it is stored.
-
-        Raises:
-            InputError: as of `contents`; or it is not compressed as its name says, or larger than it may be.
-        """
-        with self.contents() as contents:
-            return contents.read(), contents.describe()
 
     def describe(self) -> InputFile:
         """Its size and digest as it is stored; it is read in pieces and not kept, ranges of a large one at once.
@@ -150,7 +138,7 @@ class StoredFile:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, int]]:
-        """It and its size; refused in the end if it is not what it was in the beginning."""
+        """The open file and its size; if it has changed when it is closed, it is refused."""
         if self.filesystem is None:
             stored = _stream(self.name)
             yield pa.BufferReader(stored), stored.size
@@ -173,10 +161,11 @@ class StoredFile:
         if not self._is_local:
             return self.filesystem.open_input_file(self.name)
         # Nobody waits for the other end of a pipe that took the file's place.
-        return open(self.name, "rb", buffering=0, opener=_open_at_once)
+        at_once = getattr(os, "O_NONBLOCK", 0)
+        return open(self.name, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | at_once))
 
     def _state(self) -> tuple[int, ...]:
-        """Its size, and what changes with its bytes."""
+        """Its size, and what else changes if its bytes do."""
         if self._is_local:
             found = os.stat(self.name)  # noqa: PTH116
             _refuse_special(self.path, found.st_mode)
@@ -192,7 +181,7 @@ class StoredFile:
 
 
 def _fill(file: Any, view: memoryview) -> int:
-    """How much of the view could be filled from where the file is now."""
+    """Fill the view from the file's current position; return how many bytes there were."""
     n_read = 0
     while n_read < len(view) and (n_more := file.readinto(view[n_read : n_read + _PIECE])):
         n_read += n_more
@@ -204,7 +193,7 @@ def _refuse_short(path: str, n_missing: int) -> NoReturn:
 
 
 class _Stored:
-    """A file's bytes as they are stored, one after the other; each is hashed, by a thread beside, once it is read."""
+    """A file's stored bytes, read in order; a second thread hashes what was read."""
 
     closed = False  # as Arrow asks of files
 
@@ -245,7 +234,7 @@ class _Stored:
         return end
 
     def read(self, size: int) -> memoryview:
-        """So many bytes, or as many as there are left."""
+        """The next bytes, at most this many."""
         view = np.empty(min(size, self.left), np.uint8).data  # in huge pages: a third of the time of Arrow's own memory
         self.readinto(view)
         return view
@@ -254,7 +243,7 @@ class _Stored:
         """Nothing, though Arrow asks for it: who opened the file closes it."""
 
     def describe(self) -> InputFile:
-        """The size and digest of all bytes; those that nobody asked for are read."""
+        """The size and digest of all bytes; those that were not read yet are read."""
         while self.left:
             self.read(_PIECE)
         self._hashing.result()
@@ -321,15 +310,10 @@ class Contents:
         """
         return self._stored.end(n_bytes)
 
-    def skip(self, n_bytes: int) -> None:
-        """Read so many bytes of a file that is not compressed, as its digest needs them, and keep none."""
-        while n_bytes > 0:
-            n_bytes -= len(self._stored.read(min(n_bytes, _PIECE)))
-
-    @property
-    def n_read(self) -> int:
-        """How many bytes of the file were read, as they are stored."""
-        return self.size - self._stored.left
+    def skip_to(self, place: int) -> None:
+        """Read a file that is not compressed up to a place, as its digest needs all bytes, and keep none."""
+        while (n_bytes := place - (self.size - self._stored.left)) > 0:
+            self._stored.read(min(n_bytes, _PIECE))
 
     def describe(self) -> InputFile:
         """The size and digest of the file as it is stored, of the bytes that were read."""
@@ -338,7 +322,7 @@ class Contents:
 
 @contextmanager
 def refusing_unreadable(path: str) -> Iterator[None]:
-    """Whatever a library or the system cannot read of an input, refused.
+    """Turn errors of libraries and of the system into one line on the input.
 
     Raises:
         InputError: instead of what was raised; it names the input and the reason.
@@ -350,8 +334,8 @@ def refusing_unreadable(path: str) -> Iterator[None]:
 
 
 def suffixes(name: str) -> tuple[str, str]:
-    """What tells the format and what the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
-    path = PurePosixPath(_without_options(name).lower())
+    """The endings for the format and the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
+    path = PurePosixPath(without_options(name).lower())
     return (PurePosixPath(path.stem).suffix, path.suffix) if path.suffix in _COMPRESSIONS else (path.suffix, "")
 
 
@@ -388,7 +372,7 @@ def find_files(source: Source | str) -> list[StoredFile]:
 
 
 def files_there(source: Source | str) -> list[StoredFile]:
-    """The same, none if nothing is there.
+    """The files of an input, in the order of their names; none if nothing is there.
 
     Raises:
         InputError: it cannot be reached, or is neither a file nor a folder.
@@ -412,7 +396,7 @@ def _source(source: Source | str) -> Source:
 
 
 def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
-    """The files, by their paths on the filesystem; of one file, its own."""
+    """The paths of the files on the filesystem."""
     kind = filesystem.get_file_info(name).type
     if kind == pa.fs.FileType.File:
         return [name]
@@ -427,7 +411,7 @@ def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
 
 
 def _is_file(name: str) -> bool:
-    """Whether it is a file and not a folder; what is neither is refused, and a link to nowhere, too."""
+    """Whether it is a file and not a folder; anything else is refused, as is a broken link."""
     with refusing_unreadable(name):
         mode = os.stat(name).st_mode  # noqa: PTH116
     _refuse_special(name, mode)
@@ -438,10 +422,6 @@ def _refuse_special(path: str, mode: int) -> None:
     """Refuse what is neither file nor folder: it may have no end, or wait for somebody to write to it."""
     if special := _SPECIAL.get(stat.S_IFMT(mode)):
         raise InputError(f"{path}: {special}, not a file; write the data to a file and name that")
-
-
-def _open_at_once(name: str, flags: int) -> int:
-    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def open_filesystem(path: str) -> tuple[str, Any, str]:
@@ -523,7 +503,7 @@ _WILD = re.compile(r"[*?[]")
 
 @dataclass(frozen=True)
 class InputState:
-    """What is there at one moment.
+    """The files of an input at one moment.
 
     Attributes:
         sizes: bytes of each file, by its path; none where nothing is there.
@@ -535,7 +515,7 @@ class InputState:
 
 
 def input_state(path: str) -> InputState:
-    """What is there of a file, a glob, a folder of parts or a URL of these; what is not there may still come."""
+    """Which files of an input exist now: of a file, a glob, a folder of parts, or a URL of one of these."""
     try:
         return InputState(tuple((file.path, file.size) for file in files_there(path)))
     except InputError as error:  # also of a server that is away now, or a file that was just replaced
@@ -563,79 +543,6 @@ def marker_beside(path: str, sight: InputState, marker: str) -> str:
     return f"{scheme}{separator}{posixpath.normpath(posixpath.join(folder, marker))}{query}"
 
 
-PathLike = TypeVar("PathLike", str, Path)
-
-
-class MovedFiles:
-    """The files below a folder, at any depth and of any name. A file is read only where its size is asked for."""
-
-    def __init__(self, folder: Path) -> None:
-        """Know the folder.
-
-        Raises:
-            InputError: there is none.
-        """
-        if not folder.is_dir():
-            raise InputError(f"{folder}: folder not found; name the folder of the inputs with --inputs")
-        self.folder = folder
-        self._described: dict[Path, InputFile] = {}
-
-    def find(self, file: InputFile) -> Path | None:
-        """A file of the same bytes; None if there is none. Of several the first by its path."""
-        same = (path for path in self._by_size.get(file.size, ()) if self.describe(path).digest == file.digest)
-        return next(same, None)
-
-    def namesake(self, file: InputFile) -> Path | None:
-        """The one file of the same name whose path ends most alike; None if there is none, or several."""
-        return most_alike((path for paths in self._by_size.values() for path in paths), file.path)
-
-    def describe(self, path: Path) -> InputFile:
-        """The size and digest of a file, which is read once."""
-        if path not in self._described:
-            self._described[path] = StoredFile(str(path), pa.fs.LocalFileSystem(), str(path)).describe()
-        return self._described[path]
-
-    @cached_property
-    def _by_size(self) -> dict[int, list[Path]]:
-        found: dict[int, list[Path]] = {}
-        for folder, folders, names in os.walk(self.folder):
-            folders.sort()
-            for path in (Path(folder, name) for name in sorted(names)):
-                if path.is_file():
-                    found.setdefault(path.stat().st_size, []).append(path)
-        return found
-
-
-def most_alike(paths: Iterable[PathLike], other: str) -> PathLike | None:
-    """The one path of the same name whose end is most alike; None if there is none, or several."""
-    alike = {path: _in_common(PurePath(path), PurePath(other)) for path in paths}
-    best = [path for path, n_common in alike.items() if n_common and n_common == max(alike.values())]
-    return best[0] if len(best) == 1 else None
-
-
-def link_files(files: Sequence[Path], recorded: Sequence[InputFile], folder: Path) -> Path:
-    """The path under which files are read in the place of those recorded: a link, or a folder of links.
-
-    Args:
-        files: where they are now.
-        recorded: what they were, in the order in which they were read. The ending of a name, which tells the format,
-            stays; in a folder the names begin with numbers, which keep the order.
-        folder: where the links are made; it must not exist yet.
-    """
-    folder.mkdir(parents=True)
-    links = [folder / f"{place:06}-{PurePath(_without_options(file.path)).name}" for place, file in enumerate(recorded)]
-    for link, file in zip(links, files, strict=True):
-        link.symlink_to(file.absolute())
-    return links[0] if len(links) == 1 else folder
-
-
-def _in_common(path: PurePath, other: PurePath) -> int:
-    """How many names the ends of two paths have in common."""
-    parts = zip(reversed(path.parts), reversed(other.parts), strict=False)
-    unlike = (place for place, (one, two) in enumerate(parts) if one != two)
-    return next(unlike, min(len(path.parts), len(other.parts)))
-
-
-def _without_options(path: str) -> str:
+def without_options(path: str) -> str:
     """A path, or a URL without the options of the filesystem that may stand at its end."""
     return path.partition("?")[0] if "://" in path else path

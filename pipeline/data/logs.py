@@ -68,7 +68,10 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
     if "propensity" in columns:
         columns["weight"] = columns["probability"] / columns["propensity"]
     query_ids, queries = _coded(table, "query_id")
-    impressions = _lists(queries, _coded(table, _ID)[1]) if _ID in ids else queries[:0]
+    impressions = queries[:0]
+    if _ID in ids:  # an id that occurs with two queries is two lists
+        own = _coded(table, _ID)[1]
+        impressions = np.unique(queries * (1 + own.max(initial=0)) + own, return_inverse=True)[1]
     block = LogBlock(len(query_ids), queries, columns, impressions)
     arguments = {measure: measure.arguments(max_grade=1) for measure in measures}
     return ExternalOutput(
@@ -108,8 +111,3 @@ def _coded(table: pa.Table, name: str) -> tuple[list[str], npt.NDArray[np.int64]
     coded = table.column(name).combine_chunks()
     coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
     return coded.dictionary.to_pylist(), numpy_of(coded.indices, np.int32).astype(np.int64)
-
-
-def _lists(queries: npt.NDArray[np.int64], ids: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """(N,): the list of each row, from 0 on; an id that occurs with two queries is two lists."""
-    return np.unique(queries * (1 + ids.max(initial=0)) + ids, return_inverse=True)[1]

@@ -52,7 +52,9 @@ def _write(ranges: Iterable[Rows], folder: Path) -> list[Path]:
         for rows in ranges:
             number_of = (hash_ids(strings(rows.query_ids)) >> _SHIFT).astype(np.int64)[rows.query_codes]
             order = np.argsort(number_of, kind="stable")
-            batch = _batch(rows, order, begin)
+            query_ids = strings(rows.query_ids).take(integers(rows.query_codes[order].astype(np.int64)))
+            columns = [query_ids, rows.take_doc_ids(order), floats(rows.values[order]), integers(begin + order)]
+            batch = pa.RecordBatch.from_arrays(columns, names=["query_id", "doc_id", "value", "number"])
             cuts = np.searchsorted(number_of[order], np.arange(_N_FILES + 1))
             for number in np.flatnonzero(np.diff(cuts)).tolist():
                 if number not in writers:
@@ -61,13 +63,6 @@ def _write(ranges: Iterable[Rows], folder: Path) -> list[Path]:
                 writers[number].write_batch(batch.slice(cuts[number], cuts[number + 1] - cuts[number]))
             begin += rows.ends[-1]
     return [folder / f"{number}.arrow" for number in sorted(writers)]
-
-
-def _batch(rows: Rows, order: Ints, begin: int) -> pa.RecordBatch:
-    """The rows in that order, the first of them being `begin` in the output."""
-    query_ids = strings(rows.query_ids).take(integers(rows.query_codes[order].astype(np.int64)))
-    columns = [query_ids, rows.take_doc_ids(order), floats(rows.values[order]), integers(begin + order)]
-    return pa.RecordBatch.from_arrays(columns, names=["query_id", "doc_id", "value", "number"])
 
 
 def _read(path: Path) -> tuple[Rows, Ints]:

@@ -1,4 +1,4 @@
-"""Files as the parts that are parsed one after the other: text cut at line ends, Parquet between row groups.
+"""Files in parts, which are parsed one after the other: text is cut at line ends, Parquet between row groups.
 
 Of Parquet only the columns that are wanted stay in memory, those of one part at a time, while all of the file is read
 in its order: a file's digest is that of all its bytes. Its end, which says where the columns are, is read before.
@@ -32,7 +32,7 @@ from rankledger.pipeline.types.inputs import Source
 __all__ = ["PART_ROWS", "PartPlace", "Span", "file_parts", "open_part", "part_places", "peak_bytes", "recognised"]
 
 PART_ROWS = 1_000_000
-"""Rows of a part, about: enough that its own cost does not count, few enough for any memory."""
+"""Rows of a part, about: enough to make its overhead negligible, few enough for any memory."""
 
 _LARGEST = 1 << 26  # bytes of text in a part, however long its lines are
 _LONG = 256  # bytes of a line that may be a list: the rows that come of its bytes take four times as many
@@ -44,11 +44,11 @@ _LINE_FEED = b"\n"
 _Bytes = npt.NDArray[np.uint8]
 
 Span: TypeAlias = tuple[int, int]
-"""The places of a file from one up to another."""
+"""The bytes of a file from one position up to another."""
 
 
 def peak_bytes(source: Source, *, in_ranges: bool) -> float:
-    """The bytes of memory that parsing and joining take at a time, about, as was measured; 0 if nothing is there.
+    """The memory that parsing and joining take at their peak, in bytes, estimated from measurements; 0 without files.
 
     At a URL nothing is asked, as a store that is away takes seconds to say so: it counts as a range of full size.
 
@@ -63,23 +63,22 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
         return 0.0  # it is there already, and what its join takes beside it is little
     if "://" in source.path:
         return _TIMES * _LARGEST + _BESIDE
-    return max((_peak_of(file, source, in_ranges=in_ranges) for file in files_there(source)), default=0.0)
-
-
-def _peak_of(file: StoredFile, source: Source, *, in_ranges: bool) -> float:
-    layout = find_format(source.format or format_of(file.suffix), file.path)
-    is_packed = layout.cut is not None or bool(suffixes(file.name)[1])
-    text = file.size * (_UNPACKED if is_packed else 1)
-    if in_ranges and (layout.count_lines or layout.cut):
-        text = min(text, _LARGEST)
-    is_kept = layout.cut is not None and (not in_ranges or bool(suffixes(file.name)[1]))
-    return _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if is_kept else 0)
+    most = 0.0
+    for file in files_there(source):
+        layout = find_format(source.format or format_of(file.suffix), file.path)
+        is_compressed = bool(suffixes(file.name)[1])
+        text = file.size * (_UNPACKED if layout.cut is not None or is_compressed else 1)
+        if in_ranges and (layout.count_lines or layout.cut):
+            text = min(text, _LARGEST)
+        is_kept = layout.cut is not None and (not in_ranges or is_compressed)
+        most = max(most, _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if is_kept else 0))
+    return most
 
 
 def file_parts(
     file: StoredFile, contents: Contents, kind: Kind, source: Source, n_rows: int | None = None
 ) -> Iterator[FilePart]:
-    """The parts of a file, at least one, in order, with its format: the source's own, or as the file's name tells.
+    """The parts of a file, at least one, in order, in the format that the source or the file's name gives.
 
     Args:
         file: where it is.
@@ -104,7 +103,7 @@ def file_parts(
 
 
 def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
-    """The file as the names of its columns tell, or its first lines where it has none: the same of all its parts.
+    """The part with the layout that the names of its columns give, or its first lines if it has no header.
 
     Args:
         part: the beginning of the file, at least its first row.
@@ -143,14 +142,14 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
 
 
 def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
-    """The text with a tab in the place of a separator of several characters; lines stay where they are."""
+    """The text with tabs in place of a separator of several characters."""
     if not part.separator:
         return stored
     return pa.py_buffer(stored.to_pybytes().replace(part.separator.encode(), b"\t"))
 
 
 def _blank(file: StoredFile, size: int, kind: Kind, source: Source) -> FilePart:
-    """The file, of so many bytes, without them."""
+    """The file without its bytes; `size` is their number."""
     layout = find_format(source.format or format_of(file.suffix), file.path)
     return FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, file.limit(size))
 
@@ -175,7 +174,7 @@ def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -
 
 
 def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
-    """The parts of Parquet; what is compressed as a whole or not in the order of the file is read as a whole."""
+    """The parts of Parquet; a file that is compressed as a whole, or whose columns are out of order, is one part."""
     layout = blank.format
     assert layout.cut, "what is cut between row groups"
     if contents.is_packed:
@@ -187,14 +186,19 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
     if blank.spans and not _in_order(cuts, blank.spans.size):
         blank = replace(blank, stored=contents.read(), spans=None)
     for cut in cuts:
-        spans = blank.spans and replace(blank.spans, views=[*blank.spans.views, *_views(contents, cut)])
+        views = [*blank.spans.views] if blank.spans else []
+        for begin, end in cut.spans:
+            contents.skip_to(begin)
+            views.append((begin, np.empty(end - begin, np.uint8).data))
+            contents.readinto(views[-1][1])
+        spans = blank.spans and replace(blank.spans, views=views)
         whole = len(cuts) == 1
         yield replace(blank, groups=cut.groups, before=partial(int, cut.n_before), whole=whole, spans=spans)
-        del spans  # before the next are read
+        del spans, views  # before the next are read
 
 
 def _with_end(blank: FilePart, size: int, last: Callable[[int], memoryview]) -> FilePart:
-    """A Parquet file of so many bytes whose end is there; `last` gives the last bytes."""
+    """A Parquet file with its end loaded; `last` reads the last bytes."""
     end_size = blank.format.end_size
     assert end_size, "which its end tells"
     end = last(max(PAGE, end_size(last(PAGE))))
@@ -202,32 +206,23 @@ def _with_end(blank: FilePart, size: int, last: Callable[[int], memoryview]) -> 
 
 
 def _in_order(cuts: Sequence[Cut], size: int) -> bool:
-    """Whether all of them lie in the file, each behind the ones before."""
+    """Whether all cuts lie in the file and in order."""
     places = [place for cut in cuts for span in cut.spans for place in span]
     return all(one <= other for one, other in pairwise([0, *places, size]))
 
 
-def _views(contents: Contents, cut: Cut) -> Iterator[tuple[int, memoryview]]:
-    """The bytes of the spans with their places, read in order."""
-    for begin, end in cut.spans:
-        contents.skip(begin - contents.n_read)
-        view = np.empty(end - begin, np.uint8).data
-        contents.readinto(view)
-        yield begin, view
-
-
 def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
-    """The contents, cut at line ends, and whether nothing is known to follow; at least once, whatever is in them.
+    """The contents, cut at line ends, and whether they are known to end there; at least one cut, also of nothing.
 
     The first cut has a row or a header.
     """
-    size = lines.bytes_of(n_rows)
+    size = _bytes_of(memoryview(lines.sample), n_rows)
     taken = lines.take(size)
     while not _holds_row(taken.data) and not lines.ended:
         taken = np.concatenate([taken, lines.take(1)])
     begin = 0
     while n_bytes := len(taken):
-        yield taken, lines.at_end
+        yield taken, lines.ended and not lines.n_left
         del taken  # before the next is read
         begin += n_bytes
         taken = lines.take(size - begin % size)
@@ -236,10 +231,11 @@ def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
 
 
 class _Lines:
-    """What is read piece by piece, as whole lines.
+    """Contents that are read piece by piece, in whole lines.
 
     Attributes:
         ended: whether nothing is left to be read.
+        n_left: bytes that were read and not taken.
         sample: the first bytes, as many whatever is taken.
     """
 
@@ -248,15 +244,7 @@ class _Lines:
         self._contents = contents
         self._rest = self._filled(np.empty(0, np.uint8), PAGE)
         self.sample = self._rest.tobytes()
-
-    def bytes_of(self, n_rows: int) -> int:
-        """The bytes of so many lines, if all are as long as the first ones; no more than a part may have."""
-        return _bytes_of(self._rest.data, n_rows)
-
-    @property
-    def at_end(self) -> bool:
-        """Whether nothing is known to be left to take."""
-        return self.ended and not len(self._rest)
+        self.n_left = len(self._rest)
 
     def take(self, least: int) -> _Bytes:
         """The next lines, of at least so many bytes together; fewer at the end."""
@@ -265,10 +253,11 @@ class _Lines:
             read = self._filled(read, 2 * len(read))
         taken, rest = np.split(read, [len(read) if end < least else end])
         self._rest = rest.copy()  # the lines are not kept for it
+        self.n_left = len(rest)
         return taken
 
     def _filled(self, read: _Bytes, size: int) -> _Bytes:
-        """What was read, with more behind it up to that size."""
+        """The bytes read so far, with more read up to that size."""
         if self.ended or len(read) >= size:
             return read
         filled = np.empty(size, np.uint8)
@@ -279,6 +268,7 @@ class _Lines:
 
 
 def _bytes_of(page: memoryview, n_rows: int) -> int:
+    """The bytes of so many lines, if all are as long as the first ones; no more than a part may have."""
     n_lines = max(1, bytes(page).count(_LINE_FEED))
     largest = _LARGEST if len(page) < n_lines * _LONG else _LARGEST_OF_LONG
     return max(1, min(len(page) * n_rows // n_lines, largest))
@@ -299,7 +289,7 @@ def _head(data: memoryview) -> bytes:
 
 
 def _lines_before(file: StoredFile, layout: Format, n_rows: int, number: int) -> int:
-    """The lines in the parts before that one; the file is read again for it."""
+    """The number of lines before a part; the file is read again for it."""
     assert layout.count_lines is not None, "what is cut at line ends"
     with file.contents() as contents:
         return sum(layout.count_lines(lines.tobytes()) for lines, _ in islice(_cut(_Lines(contents), n_rows), number))
@@ -339,18 +329,14 @@ def part_places(file: StoredFile, kind: Kind, source: Source, n_rows: int) -> tu
         places: list[PartPlace] = []
         if not suffixes(file.name)[1] and blank.format.count_lines is not None:
             page = read(0, min(PAGE, size))
-            if not _has_lists(blank, page, size):
+            first = replace(blank, stored=pa.py_buffer(page))
+            has_line = _LINE_FEED in bytes(page)
+            # That a query has one list is known only of a file that is read from its beginning.
+            if not (has_line and recognised(first, page, ended=size < PAGE).lists):
                 places = _line_places(read, page, size, n_rows)
         elif not suffixes(file.name)[1] and blank.format.cut is not None:
             places = _group_places(read, size, blank, n_rows)
         return size, places if len(places) > 1 else []
-
-
-def _has_lists(blank: FilePart, page: memoryview, size: int) -> bool:
-    """Whether rows are lists: that a query has one is known only of a file that is read from its beginning."""
-    if _LINE_FEED not in bytes(page):
-        return False
-    return recognised(replace(blank, stored=pa.py_buffer(page)), page, ended=size < PAGE).lists is not None
 
 
 def _line_places(read: Callable[[int, int], memoryview], page: memoryview, size: int, n_rows: int) -> list[PartPlace]:
@@ -362,7 +348,7 @@ def _line_places(read: Callable[[int, int], memoryview], page: memoryview, size:
 
 
 def _line_end(read: Callable[[int, int], memoryview], size: int, place: int) -> int:
-    """Where the line ends that holds the byte before the place."""
+    """The end of the line that holds the byte before the position."""
     begin = place - 1
     while begin < size:
         page = bytes(read(begin, min(size, begin + PAGE)))

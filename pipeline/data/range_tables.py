@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rankledger.pipeline.data.cache import RANGES
+from rankledger.pipeline.data.exclusions import Totals
 from rankledger.pipeline.data.rankings import JoinedRange, JoinedRows
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
@@ -19,7 +20,7 @@ __all__ = ["ranges_in", "table_of_ranges"]
 
 Ints = npt.NDArray[np.int64]
 
-_NONE = JoinedRows(hit_columns(*np.empty((4, 0), np.int64)), np.empty((3, 0), np.int64), 0, 0, 0)
+_NONE = JoinedRows(hit_columns(*np.empty((4, 0), np.int64)), np.empty((3, 0), np.int64), Totals())
 
 
 def table_of_ranges(found: Sequence[tuple[int, JoinedRange]]) -> pa.Table:
@@ -35,16 +36,9 @@ def _row(n_rows: int, found: JoinedRange) -> dict[str, Any]:
     assert aside is not None, "what is not all of an output"
     codes = integers(aside.query_codes.astype(np.int64))
     return {
+        **within.totals._asdict(),
         "n_rows": n_rows,
-        "n_joined": within.n_rows,
-        "n_unjudged_queries": within.n_unjudged_queries,
-        "n_tied": within.n_tied,
-        "n_excluded": within.n_excluded,
-        "n_excluded_queries": within.n_excluded_queries,
-        "n_self_first": within.n_self_first,
-        "n_rank_like": within.n_rank_like,
-        "n_seen": within.n_seen,
-        "n_seen_queries": within.n_seen_queries,
+        "n_joined": within.totals.n_rows,
         "knows_query": int(found.knows_query),
         "hits": integers(np.concatenate(within.hits, dtype=np.int64)),
         "retrieved": integers(within.retrieved.ravel()),
@@ -86,20 +80,12 @@ def _range(cells: dict[str, Any]) -> tuple[int, JoinedRange]:
     within = JoinedRows(
         hit_columns(*numbers["hits"].reshape(4, -1)),
         numbers["retrieved"].reshape(3, -1),
-        cells["n_joined"],
-        cells["n_unjudged_queries"],
-        cells["n_tied"],
-        n_excluded=cells["n_excluded"],
-        n_excluded_queries=cells["n_excluded_queries"],
-        n_self_first=cells["n_self_first"],
-        n_rank_like=cells["n_rank_like"],
-        n_seen=cells["n_seen"],
-        n_seen_queries=cells["n_seen_queries"],
+        Totals(*(cells[name] for name in Totals._fields))._replace(n_rows=cells["n_joined"]),
     )
     coded = cells["aside_query"].dictionary_encode()
     chunk = Chunk(numpy_of(coded.indices, np.int32), cells["aside_doc"], numpy_of(cells["aside_value"], np.float64))
     return cells["n_rows"], JoinedRange(
-        within=within if within.n_rows else None,
+        within=within if within.totals.n_rows else None,
         aside=Rows("", (), coded.dictionary.to_pylist(), (chunk,), row_number),
         numbers=numbers["aside_number"],
         queries=numbers["hash"].view(np.uint64),

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NoReturn
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.conventions import Ties
 from rankledger.pipeline.support.arrow import integers, numpy_of, strings
-from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import Chunk, Rows
 
-__all__ = ["OddScore", "Ordering", "beyond_single", "order_rows", "refuse_score"]
+__all__ = ["OddScore", "Ordering", "beyond_single", "order_rows"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -146,14 +145,9 @@ def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "f
     Args:
         ranking: the rows.
         ties: the order of equal scores; `doc_id_desc` stands for what no file can order, such as `optimistic`.
-        score_precision: what scores are rounded to before they are compared.
-
-    Raises:
-        InputError: a score is beyond the range of float32, if that is the precision.
+        score_precision: what scores are rounded to before they are compared; `beyond_single` finds none if it is
+            float32.
     """
-    odd = beyond_single(ranking) if score_precision == "float32" else None
-    if odd is not None:
-        refuse_score(ranking.path, odd, ranking.place)
     starts = np.cumsum(ranking.counts) - ranking.counts
     if score_precision == "float64":
         return Ordering(ranking, ties, *_rank_doubles(ranking, starts), starts)
@@ -191,6 +185,10 @@ class OddScore:
     row: int
     score: float
 
+    def message(self, place: Callable[[int], str]) -> str:
+        """What is wrong; `place` says where a row stands, such as `line 3`."""
+        return f"score {self.score} ({place(self.row)}) is beyond single precision; rescale the scores"
+
 
 def beyond_single(ranking: Rows) -> OddScore | None:
     """The first score that is beyond the range of float32; None if there is none."""
@@ -201,16 +199,6 @@ def beyond_single(ranking: Rows) -> OddScore | None:
                 row = int(np.flatnonzero(np.isinf(chunk.values.astype(np.float32)))[0])
                 return OddScore(end - len(chunk.values) + row, float(chunk.values[row]))
     return None
-
-
-def refuse_score(path: str, odd: OddScore, place: Callable[[int], str]) -> NoReturn:
-    """Refuse a score that is beyond the range of float32; `place` says where a row stands, such as `line 3`.
-
-    Raises:
-        InputError: always.
-    """
-    found = f"score {odd.score} ({place(odd.row)})"
-    raise InputError(f"{path}: {found} is beyond single precision; rescale the scores")
 
 
 def _pack(chunk: Chunk) -> npt.NDArray[np.uint64]:

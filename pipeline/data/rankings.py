@@ -19,11 +19,12 @@ from typing import NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.data.exclusions import Left, Seen, counts, leave_out, refuse_seen
+from rankledger.pipeline.data.exclusions import RemainingRows, Seen, Totals, counts, exclude_rows
 from rankledger.pipeline.data.join import Catalogue, assemble, judged_at_10
 from rankledger.pipeline.data.judgments import (
     SLICE,
@@ -39,9 +40,10 @@ from rankledger.pipeline.data.judgments import (
     repeat_of,
 )
 from rankledger.pipeline.data.partitions import partitioned
-from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows, refuse_score
+from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows
 from rankledger.pipeline.data.readers import RankingRanges
-from rankledger.pipeline.support.arrow import concatenate, integers, strings
+from rankledger.pipeline.support.arrow import integers, numpy_of, strings
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Rows, merge_rows, row_number
 from rankledger.pipeline.types.joined import HitColumns, Hits, Joined, Quality, hit_columns
 
@@ -52,7 +54,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Depths:
-    """The ranks down to which documents are asked for that nobody need have judged.
+    """The ranks down to which documents are needed even if they are not judged.
 
     Attributes:
         recommended: for measures of the documents that were recommended; 0 if there are none.
@@ -64,87 +66,29 @@ class Depths:
 
 
 @dataclass(frozen=True, eq=False)
-class _Top:
-    """The documents of judged queries down to a rank, n of them.
-
-    Attributes:
-        numbers: (n,) the row of each in the output.
-        queries: (n,) the query's place among the judged ones.
-        ranks: (n,) from 1.
-        hashes: (n,) those of query and document.
-        scores: (n,) as the output has them.
-        doc_ids: (n,) the documents, where they are asked for.
-    """
-
-    numbers: Ints
-    queries: Ints
-    ranks: Ints
-    hashes: Hashes
-    scores: npt.NDArray[np.floating]
-    doc_ids: pa.StringArray | None
-
-    @classmethod
-    def empty(cls, *, with_ids: bool) -> _Top:
-        """No document."""
-        none = np.empty(0, dtype=np.int64)
-        return cls(none, none, none, none.astype(np.uint64), np.empty(0), strings([]) if with_ids else None)
-
-    @classmethod
-    def concatenated(cls, parts: Sequence[_Top]) -> _Top:
-        """All of them, in the order of the output's rows."""
-        numbers, queries, ranks, hashes, scores = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("numbers", "queries", "ranks", "hashes", "scores")
-        )
-        order = np.argsort(numbers)
-        ids = [part.doc_ids for part in parts if part.doc_ids is not None]
-        doc_ids = concatenate(ids).take(integers(order)) if ids else None
-        return cls(numbers[order], queries[order], ranks[order], hashes[order], scores[order], doc_ids)
-
-
-@dataclass(frozen=True, eq=False)
 class JoinedRows:
-    """What the join finds in some rows of an output that are all the rows of their queries.
+    """The result of joining some rows of an output, which hold their queries completely.
 
     Attributes:
         hits: (H,) each, of the judged documents the row of the judgments, the rank, and the first and the last rank of
             the group of equal scores: of the judged queries in their order here, and by rank.
         retrieved: (3, q) the places of the judged queries, how many documents each retrieved, and how many judged ones.
-        n_rows: rows, those that were left out included.
-        n_unjudged_queries: queries that no judgment names.
-        n_tied: rows whose score another row of the query has too.
-        recommended: what measures of recommended documents ask for.
-        compared: what comparisons of rankings ask for.
-        n_excluded: rows that were left out.
-        n_excluded_queries: queries of these.
-        n_self_first: queries whose first document has the query's id.
-        n_rank_like: queries whose scores are 1, 2, 3 and so on down the rows.
-        n_seen: rows left that recommend what was seen in training.
-        n_seen_queries: queries of these.
+        totals: how many rows there are of a kind, and queries.
+        recommended: what measures of recommended documents ask for: a table of the documents of judged queries down to
+            a rank, with each one's `number` among the rows of the output, the place of its `query` among the judged
+            ones, its `rank` from 1, the `hash` of query and document, its `score`, and its `doc_id`.
+        compared: what comparisons of rankings ask for, likewise, but for the ids.
     """
 
     hits: HitColumns
     retrieved: Ints
-    n_rows: int
-    n_unjudged_queries: int
-    n_tied: int
-    recommended: _Top | None = None
-    compared: _Top | None = None
-    n_excluded: int = 0
-    n_excluded_queries: int = 0
-    n_self_first: int = 0
-    n_rank_like: int = 0
-    n_seen: int = 0
-    n_seen_queries: int = 0
+    totals: Totals
+    recommended: pa.Table | None = None
+    compared: pa.Table | None = None
 
-
-_TOTALS = (
-    *("n_rows", "n_unjudged_queries", "n_tied", "n_excluded", "n_excluded_queries"),
-    *("n_seen", "n_seen_queries", "n_self_first", "n_rank_like"),
-)
 
 Problem: TypeAlias = OddScore | Repeat | Seen
-"""Why rows cannot be joined; their numbers are those in the output."""
+"""Why rows cannot be joined; rows are numbered as in the output."""
 
 
 def join_rows(
@@ -155,7 +99,7 @@ def join_rows(
     conventions: Conventions,
     depths: Depths,
 ) -> JoinedRows | Problem:
-    """What the join finds in rows that are all those of their queries.
+    """Join rows that hold their queries completely.
 
     Args:
         judgments: the dataset's judgments.
@@ -170,11 +114,14 @@ def join_rows(
         return replace(odd, row=int(numbers[odd.row]))
     places = judgments.find(rows.query_ids)
     hashes = hash_pairs(rows, places)
-    left = Left(rows, numbers, hashes) if excluded is None else leave_out(excluded, rows, numbers, hashes)
-    if not isinstance(left, Left):
+    all_rows = RemainingRows(rows, numbers, hashes, Totals(len(hashes)))
+    left = all_rows if excluded is None else exclude_rows(excluded, all_rows)
+    if not isinstance(left, RemainingRows):
         return left
     if not left.rows.chunks:
-        return _nothing_left(left, depths)
+        none, hits = np.empty(0, dtype=np.int64), hit_columns(*np.empty((4, 0), dtype=np.int64))
+        top = _table_of(none, none, none, none.astype(np.uint64), np.empty(0), strings([]))
+        return JoinedRows(hits, np.empty((3, 0), dtype=np.int64), left.totals, top, top.drop_columns(["doc_id"]))
     rows, numbers, hashes = left.rows, left.numbers, left.hashes
     ordering = order_rows(rows, conventions.ties, conventions.score_precision)
     repeats = find_repeats(rows, hashes, ordering.cuts(SLICE))
@@ -191,38 +138,20 @@ def join_rows(
     return JoinedRows(
         hits=hit_columns(*(own[by_rank] for own in (judgment_rows, *ranks))),
         retrieved=np.stack([places[known], rows.counts[known], n_hits[known]]),
-        n_rows=len(hashes) + left.n_excluded,
-        n_unjudged_queries=int((here & ~known).sum()),
-        n_tied=ordering.n_tied,
+        totals=left.totals._replace(
+            n_unjudged_queries=int((here & ~known).sum()),
+            n_tied=ordering.n_tied,
+            n_self_first=ordering.n_self_first,
+            n_rank_like=ordering.n_rank_like,
+        ),
         recommended=top(depths.recommended, with_ids=True) if depths.recommended else None,
         compared=top(depths.compared, with_ids=False) if depths.compared else None,
-        n_excluded=left.n_excluded,
-        n_excluded_queries=left.n_queries,
-        n_self_first=ordering.n_self_first,
-        n_rank_like=ordering.n_rank_like,
-        n_seen=left.n_seen,
-        n_seen_queries=left.n_seen_queries,
-    )
-
-
-def _nothing_left(left: Left, depths: Depths) -> JoinedRows:
-    """What the join finds where all rows were left out."""
-    return JoinedRows(
-        hits=hit_columns(*np.empty((4, 0), dtype=np.int64)),
-        retrieved=np.empty((3, 0), dtype=np.int64),
-        n_rows=left.n_excluded,
-        n_unjudged_queries=0,
-        n_tied=0,
-        recommended=_Top.empty(with_ids=True) if depths.recommended else None,
-        compared=_Top.empty(with_ids=False) if depths.compared else None,
-        n_excluded=left.n_excluded,
-        n_excluded_queries=left.n_queries,
     )
 
 
 def _top(
     ordering: Ordering, places: Ints, hashes: Hashes, numbers: Ints, n_queries: int, depth: float, *, with_ids: bool
-) -> _Top:
+) -> pa.Table:
     """The rows of judged queries down to a rank."""
     queries = places[ordering.ranking.query_codes]
     rows = np.flatnonzero(queries < n_queries)
@@ -231,12 +160,32 @@ def _top(
     rows = rows[shallow]
     doc_ids = ordering.ranking.take_doc_ids(rows) if with_ids else None
     scores = ordering.ranking.values[rows]
-    return _Top(numbers[rows], queries[rows], ranks[shallow], hashes[rows], scores, doc_ids)
+    return _table_of(numbers[rows], queries[rows], ranks[shallow], hashes[rows], scores, doc_ids)
+
+
+def _table_of(
+    numbers: Ints,
+    queries: Ints,
+    ranks: Ints,
+    hashes: Hashes,
+    scores: npt.NDArray[np.floating],
+    doc_ids: pa.StringArray | None,
+) -> pa.Table:
+    columns = {"number": integers(numbers), "query": integers(queries), "rank": integers(ranks)}
+    columns |= {"hash": integers(hashes.view(np.int64)), "score": pa.array(scores, pa.float64())}
+    return pa.table(columns | ({} if doc_ids is None else {"doc_id": doc_ids}))
+
+
+def _joined_tops(found: Sequence[pa.Table | None]) -> tuple[pa.Table, Ints, Ints, Hashes]:
+    """All of them in the order of the output's rows; and the query, the rank and the hash of each row."""
+    top = pa.concat_tables([top for top in found if top is not None]).sort_by("number")
+    queries, ranks, hashes = (numpy_of(top.column(n).combine_chunks(), np.int64) for n in ("query", "rank", "hash"))
+    return top, queries, ranks, hashes.view(np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedRange:
-    """What the join finds in one range of an output, whose rows are numbered from its first.
+    """The result of joining one range of an output, whose rows are numbered from its first.
 
     Attributes:
         within: what it finds in the queries that lie within the range; None if there are none.
@@ -264,7 +213,7 @@ def join_range(
     rows: Rows,
     is_whole: bool,
 ) -> JoinedRange:
-    """What the join finds in one range of an output; it depends on nothing else, wherever it is called.
+    """Join one range of an output; the result depends on the arguments alone, in any process.
 
     Args:
         judgments: the dataset's judgments.
@@ -317,17 +266,18 @@ class RankingJoin:
         self._depths = Depths(min(depths.recommended, deepest), min(depths.compared, deepest))
         self._found: list[JoinedRows] = []
         self._aside: list[tuple[Rows, Ints]] = []
-        self._queries = _Queries()
+        self._queries: list[Hashes] = []  # by range, of those that were joined
+        self._queries_aside: list[Hashes] = []
         self._problem: Problem | None = None
         self._place: Callable[[int], str] = row_number
 
-    def add(self, rows: Rows) -> None:
-        """Join all rows of an output."""
-        self._place = rows.place
-        self._add(rows, np.arange(rows.ends[-1]))
+    def add(self, rows: Rows, numbers: Ints | None = None) -> None:
+        """Join rows that are all those of their queries; `numbers` are theirs in the output, None if it has no others.
 
-    def _add(self, rows: Rows, numbers: Ints) -> None:
-        """Join rows that are all those of their queries; `numbers` are theirs in the output."""
+        If it has no others, `rows.place` says where they stand.
+        """
+        if numbers is None:
+            self._place, numbers = rows.place, np.arange(rows.ends[-1])
         self.knows_query |= bool((self._judgments.find(rows.query_ids) < len(self._judgments.query_ids)).any())
         self._keep(join_rows(self._judgments, self._excluded, rows, numbers, self._conventions, self._depths))
 
@@ -355,16 +305,17 @@ class RankingJoin:
         found = "the rows of its queries are scattered, so they were brought together on disk"
         self._found, self._aside, self._problem = [], [], None
         for rows, numbers in partitioned(ranges, folder):
-            self._add(rows, numbers)
+            self.add(rows, numbers)
         scattered = f"{ranges.path}: {found}; write a query's rows together to read it faster"
         self.remarks = (*ranges.remarks, scattered)
 
     def _add_together(self, ranges: RankingRanges, at_a_time: int) -> bool:
         """Join ranges in which the rows of each query stand together; whether they do."""
         join = partial(join_range, self._judgments, self._excluded, self._conventions, self._depths)
-        for begin, found in ranges.each(join, at_a_time):
+        for begin, found in ranges.each_range(join, at_a_time):
             self.add_range(begin, found)
-            if self._queries.have_doubled and self.is_scattered:
+            n_ranges = len(self._queries)  # twice as many as when the queries were last looked at
+            if not n_ranges & (n_ranges - 1) and self.is_scattered:
                 return False
         return self.finish()
 
@@ -375,12 +326,17 @@ class RankingJoin:
             self._keep(_moved(found.within, begin))
         if found.aside is not None:
             self._aside.append((found.aside, begin + found.numbers))
-        self._queries.add(found)
+        self._queries.append(found.queries)
+        self._queries_aside.append(found.queries_aside)
 
     @property
     def is_scattered(self) -> bool:
         """Whether a query's rows do not stand together in the ranges that were taken."""
-        return self._queries.are_scattered
+        joined = np.sort(np.concatenate(self._queries))
+        aside = np.concatenate(self._queries_aside)
+        places = np.minimum(np.searchsorted(joined, aside), len(joined) - 1)
+        returned = len(joined) and (joined[places] == aside).any()
+        return bool(returned or (joined[1:] == joined[:-1]).any())
 
     def finish(self) -> bool:
         """Join the rows that all ranges put aside, unless rows are scattered; whether they stand together."""
@@ -388,7 +344,7 @@ class RankingJoin:
             return False
         if self._aside:
             rows, numbers = zip(*self._aside, strict=True)
-            self._add(merge_rows(rows), np.concatenate(numbers))
+            self.add(merge_rows(rows), np.concatenate(numbers))
         return True
 
     def joined(
@@ -412,12 +368,15 @@ class RankingJoin:
         """
         if self._problem:
             _refuse(path, self._problem, self._place)
-        recommended = [found.recommended for found in self._found if found.recommended]
-        compared = [found.compared for found in self._found if found.compared]
+        depths = self._depths
+        recommended = [found.recommended for found in self._found if depths.recommended]
+        compared = [found.compared for found in self._found if depths.compared]
         hits = self._hits()
         return replace(
             assemble(self._judgments, hits, self._conventions, n_documents, path=path, _cells=_cells),
-            catalogue=self._recommended(recommended, catalogue, hits) if catalogue and recommended else None,
+            catalogue=self._recommended(recommended, catalogue, hits)
+            if catalogue and self._depths.recommended
+            else None,
             ranked=self._compared(compared, hits) if compared else None,
             remarks=self.remarks,
         )
@@ -431,7 +390,7 @@ class RankingJoin:
         kinds = [np.result_type(np.uint8, *own) for own in zip(*(found.hits for found in self._found), strict=True)]
         columns = [np.empty(n_hits.sum(), dtype=kind) for kind in kinds]
         starts = np.cumsum(n_hits) - n_hits
-        totals = {name: sum(getattr(found, name) for found in self._found) for name in _TOTALS}
+        totals = Totals(*map(sum, zip(*(found.totals for found in self._found), strict=True)))
         while self._found:
             found = self._found.pop()
             places, _, sizes = found.retrieved
@@ -444,54 +403,26 @@ class RankingJoin:
         unknown = {} if has_excluded else {"n_excluded": None}
         unknown |= {} if has_seen else {"n_seen": None}
         quality = Quality(
-            **totals | unknown,
+            **totals._asdict() | unknown,
             n_missing_queries=int((n_retrieved == 0).sum()),
             judged_at_10=judged_at_10(ranks, grades, n_retrieved),
         )
         return Hits(n_hits, rows, ranks, tie_first, tie_last, n_retrieved, quality)
 
-    def _recommended(self, found: Sequence[_Top], catalogue: Catalogue, hits: Hits) -> CatalogueBlock:
-        top = _Top.concatenated(found)
-        assert top.doc_ids is not None, "what was asked for"
-        block = catalogue.block(top.doc_ids, top.ranks, top.queries, len(hits.n_retrieved))
+    def _recommended(self, found: Sequence[pa.Table | None], catalogue: Catalogue, hits: Hits) -> CatalogueBlock:
+        top, queries, ranks, _ = _joined_tops(found)
+        block = catalogue.block(top.column("doc_id").combine_chunks(), ranks, queries, len(hits.n_retrieved))
         grades = np.full(block.codes.shape, np.nan)
         hit = np.flatnonzero(hits.ranks <= min(self._depths.recommended, len(grades)))
         grades[hits.ranks[hit] - 1, hits.queries[hit]] = self._judgments.grades[hits.judgment_rows[hit]]
         return replace(block, grades=grades)
 
-    def _compared(self, found: Sequence[_Top], hits: Hits) -> Ranked:
-        top = _Top.concatenated(found)
-        order = np.argsort(top.hashes)
+    def _compared(self, found: Sequence[pa.Table | None], hits: Hits) -> Ranked:
+        top, queries, ranks, hashes = _joined_tops(found)
+        order = np.argsort(hashes)
         n_compared = np.minimum(hits.n_retrieved, self._depths.compared).astype(np.float64)
-        scores = top.scores[order].astype(np.float64)
-        return Ranked(top.hashes[order], top.queries[order], top.ranks[order], scores, n_compared)
-
-
-class _Queries:
-    """Which queries the ranges have, by their hashes: those that were joined, and those whose rows were put aside."""
-
-    def __init__(self) -> None:
-        self._joined: list[Hashes] = []
-        self._aside: list[Hashes] = []
-
-    def add(self, found: JoinedRange) -> None:
-        """A range's queries."""
-        self._joined.append(found.queries)
-        self._aside.append(found.queries_aside)
-
-    @property
-    def have_doubled(self) -> bool:
-        """Whether there are twice as many ranges as when this was last so."""
-        return not len(self._joined) & (len(self._joined) - 1)
-
-    @property
-    def are_scattered(self) -> bool:
-        """Whether a query that was joined is in another range, too."""
-        joined = np.sort(np.concatenate(self._joined))
-        aside = np.concatenate(self._aside)
-        places = np.minimum(np.searchsorted(joined, aside), len(joined) - 1)
-        returned = len(joined) and (joined[places] == aside).any()
-        return bool(returned or (joined[1:] == joined[:-1]).any())
+        scores = numpy_of(top.column("score").combine_chunks(), np.float64)
+        return Ranked(hashes[order], queries[order], ranks[order], scores[order], n_compared)
 
 
 def join_ranking(
@@ -500,8 +431,6 @@ def join_ranking(
     conventions: Conventions,
     *,
     n_documents: float = float("nan"),
-    catalogue: Catalogue | None = None,
-    depth: float = float("inf"),
     excluded: PairIndex | None = None,
     _cells: int | None = None,
 ) -> Joined:
@@ -512,23 +441,22 @@ def join_ranking(
         ranking: the model's rankings.
         conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
         n_documents: documents in the catalogue, NaN if unknown.
-        catalogue: what is known of documents, where it is asked which of them were recommended.
-        depth: the ranks down to which it is asked.
         excluded: pairs whose rows are left out before anything is ranked; None if there are none.
 
     Raises:
         InputError: as of `RankingJoin.joined`.
     """
-    join = RankingJoin(judgments, conventions, Depths(depth if catalogue else 0.0, 0.0), excluded)
+    join = RankingJoin(judgments, conventions, Depths(), excluded)
     join.add(ranking)
-    return join.joined(ranking.path, n_documents, catalogue, _cells=_cells)
+    return join.joined(ranking.path, n_documents, _cells=_cells)
 
 
 def _moved(found: JoinedRows | Problem, begin: int) -> JoinedRows | Problem:
     """The same, its rows numbered from the output's first, with so many rows before the range."""
     if isinstance(found, JoinedRows):
         recommended, compared = (
-            top and replace(top, numbers=begin + top.numbers) for top in (found.recommended, found.compared)
+            top and top.set_column(0, "number", pc.add(top.column("number"), begin))
+            for top in (found.recommended, found.compared)
         )
         return replace(found, recommended=recommended, compared=compared)
     if isinstance(found, Repeat):
@@ -558,6 +486,4 @@ def _order(problem: Problem) -> tuple[bool, int]:
 def _refuse(path: str, problem: Problem, place: Callable[[int], str]) -> NoReturn:
     if isinstance(problem, Repeat):
         refuse_repeat(path, problem, place, "ranks", "keep one")
-    if isinstance(problem, Seen):
-        refuse_seen(path, problem, place)
-    refuse_score(path, problem, place)
+    raise InputError(f"{path}: {problem.message(place)}")

@@ -40,10 +40,10 @@ Role: TypeAlias = Literal[
 ]
 
 _PAIRS: Mapping[Role, Callable[[Source], Rows]] = {
-    "rankings": lambda source: _beginning(source),
+    "rankings": lambda source: next(_ranges(source)),  # the first rows
     "judgments": readers.read_judgments,
-    "predictions": readers.read_predictions,
-    "ratings": readers.read_ratings,
+    "predictions": lambda source: readers.read_pairs(source, "prediction"),
+    "ratings": lambda source: readers.read_pairs(source, "rating"),
 }
 _ROWS = 10_000  # of a ranking: enough to know it by
 _MOST_GRADES = 20  # distinct whole numbers, beyond which they are scores
@@ -202,15 +202,18 @@ def _recognised(file: StoredFile, begin: bytes) -> Recognised:
         may_predict = role == "rankings" and "predictions" in found and "judgments" not in found
         reason = _described(role, found[role], whole=whole)
         return Recognised(file.path, role, reason, found[role], may_predict=may_predict)
-    for attempt in (_answers, _interactions, _scores_or_queries, _documents):
-        with suppress(InputError):
-            return attempt(source, is_table)
+    with suppress(InputError):
+        return _answers(source)
+    with suppress(InputError):
+        rows = readers.read_pairs(source)
+        counts = f"{len(rows.values):,} rows of {len(rows.query_ids):,} queries"
+        return Recognised(file.path, "interactions", f"query and document without a number; {counts}", rows)
+    with suppress(InputError):
+        return _scores_or_queries(source, is_table)
+    with suppress(InputError):
+        documents = readers.read_documents(source)
+        return Recognised(file.path, "documents", f"doc_id; {len(documents.ids):,} documents", ids=documents)
     return Recognised(file.path, None, refusals[0] if is_table else "")
-
-
-def _beginning(source: Source) -> Rows:
-    """The first rows of a ranking."""
-    return next(_ranges(source))
 
 
 def _ranges(source: Source) -> Iterator[Rows]:
@@ -245,7 +248,7 @@ def _are_ranks(scores: npt.NDArray[np.floating]) -> bool:
     return bool((scores <= 0).all() and (scores < 0).any() and (scores == np.rint(scores)).all())
 
 
-def _answers(source: Source, _is_table: bool) -> Recognised:
+def _answers(source: Source) -> Recognised:
     """Scores of nuggets or citations, of a model that the file is named after; or why a row of theirs is refused."""
     for name in ANSWERS:
         try:
@@ -257,12 +260,6 @@ def _answers(source: Source, _is_table: bool) -> Recognised:
             model, _, _ = Path(source.path).name.partition(name)
             return replace(found, model=model.rstrip("._-"), dataset=name)
     raise InputError(f"{source.path}: neither nuggets nor citations")
-
-
-def _interactions(source: Source, _is_table: bool) -> Recognised:
-    rows = readers.read_interactions(source)
-    counts = f"{len(rows.values):,} rows of {len(rows.query_ids):,} queries"
-    return Recognised(source.path, "interactions", f"query and document without a number; {counts}", rows)
 
 
 def _scores_or_queries(source: Source, is_table: bool) -> Recognised:
@@ -290,11 +287,6 @@ def _are_numbers(texts: Sequence[str | None]) -> bool:
     with suppress(ValueError):
         return [float(text) for text in texts if text is not None] != []
     return False
-
-
-def _documents(source: Source, _is_table: bool) -> Recognised:
-    documents = readers.read_documents(source)
-    return Recognised(source.path, "documents", f"doc_id; {len(documents.ids):,} documents", ids=documents)
 
 
 def shared_pairs(candidates: Sequence[Rows], outputs: Sequence[Rows]) -> Iterator[int]:

@@ -11,7 +11,6 @@ from threading import Lock
 from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from rankledger.pipeline.types.inputs import Chunk, StoredChunk
@@ -55,12 +54,12 @@ class DocumentFile:
             self._file.write(chunk.query_codes.tobytes())
             self._file.write((bounds - bounds[0]).tobytes())
             self._file.write(memoryview(text)[begin:end] if text is not None else b"")
-        codes = partial(self._codes, place, len(ids))
-        documents = partial(self._documents, place + 4 * len(ids), len(ids), end - begin)
-        return StoredChunk(chunk.values, codes, documents, np.arange(n_queries, dtype=np.int32))
-
-    def _codes(self, place: int, n_rows: int) -> npt.NDArray[np.int32]:
-        return np.frombuffer(self._read(place, 4 * n_rows), np.int32)
+        return StoredChunk(
+            chunk.values,
+            lambda: np.frombuffer(self._read(place, 4 * len(ids)), np.int32),
+            partial(self._documents, place + 4 * len(ids), len(ids), end - begin),
+            np.arange(n_queries, dtype=np.int32),
+        )
 
     def _documents(self, place: int, n_ids: int, n_bytes: int) -> pa.StringArray:
         n_offsets = (n_ids + 1) * 4

@@ -18,7 +18,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rankledger.pipeline.config.loader import allowed_variables
-from rankledger.pipeline.config.notify import Notify
+from rankledger.pipeline.config.nightly import Notify
 from rankledger.pipeline.config.schema import Loaded, load
 from rankledger.pipeline.notify import Command, Delivery, NotSentError, OutputFile, Target, Webhook
 from rankledger.pipeline.record.alerts import change_log, new_nights, read_log

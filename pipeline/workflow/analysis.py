@@ -235,7 +235,7 @@ def _infer(
             take_changes(block)
 
         estimates = estimate(sample, own, conventions, rule, take)
-        lead = lead_among(opened.planned.lead[sample.dataset], measures) if comparison.primary else None
+        lead = lead_among(opened.planned.lead[sample.dataset], measures) if comparison.rules.primary else None
         comparisons = compare(sample, pairs, measures, rule, test, lead, taken)
     recall = _of(sample.dataset, recall)
     judged = (point for scores in recall for point in _judged(scores, inputs))
@@ -300,7 +300,7 @@ def check_comparison(opened: Opened, inputs: Inputs, workers: Workers) -> None:
         n_pairs = len(_pairs(comparison, name, inputs.evaluated))
         n_tests = most_tests(n_pairs, comparison.measures[name], dataset.groups, len(dataset.query_ids))
         refuse_too_few(name, n_tests, config.bootstrap.resamples, test)
-        if n_tests > (n_pairs if comparison.primary else 0):  # the primary family has a test of its own
+        if n_tests > (n_pairs if comparison.rules.primary else 0):  # the primary family has a test of its own
             refuse_unlike_clusters(name, dataset.groups, test)
 
 
@@ -309,7 +309,7 @@ def _search_slices(
 ) -> tuple[tuple[SliceChange, ...] | None, list[str]]:
     """The slices in which a difference by the leading measure is not that of the rest; and what was searched."""
     comparison = planned.comparison
-    if comparison is None or not comparison.search_slices:
+    if comparison is None or not comparison.rules.search_slices:
         return None, []
     evaluated = {(result.dataset, result.model) for result in results}
     lines: list[SliceChange] = []
@@ -329,7 +329,8 @@ def _search_slices(
 
 def _test_of(config: Config, comparison: PlannedComparison, workers: Workers) -> TestRule:
     alpha = 1 - config.bootstrap.confidence
-    return TestRule(comparison.test, comparison.permutations, comparison.correction, alpha, config.seed, workers)
+    rules = comparison.rules
+    return TestRule(rules.test, rules.permutations, rules.chosen_correction, alpha, config.seed, workers)
 
 
 def _pairs(

@@ -15,9 +15,9 @@ import numpy as np
 from rankledger.metrics.conventions import PROFILES, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
+from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.paths import WORDS
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, kind_of
-from rankledger.pipeline.config.values import suggestion
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset
 from rankledger.pipeline.explain import PAIR_TERMS, compare
 from rankledger.pipeline.explain import explain as take_apart

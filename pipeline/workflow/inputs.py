@@ -21,16 +21,9 @@ from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
 from rankledger.pipeline.data.cache import OutputCache
-from rankledger.pipeline.data.dataset import (
-    DatasetInput,
-    is_missing,
-    odd_rankings,
-    read_dataset,
-    refuse_other_queries,
-    returns_any,
-    small_overlap,
-)
+from rankledger.pipeline.data.dataset import DatasetInput, is_missing, read_dataset, returns_any
 from rankledger.pipeline.data.judgments import rating_like_relevance
+from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, small_overlap
 from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed

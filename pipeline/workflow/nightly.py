@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Protocol
 
 from rankledger.pipeline.config.inputs import File
+from rankledger.pipeline.config.nightly import STABLE, Nightly
 from rankledger.pipeline.config.plan import markers, plan, unlisted_replicates, unmatched_searches
 from rankledger.pipeline.config.planned import Plan, Planning
-from rankledger.pipeline.config.schema import STABLE, Loaded, Nightly, load
+from rankledger.pipeline.config.schema import Loaded, load
 from rankledger.pipeline.config.values import format_duration
 from rankledger.pipeline.data.files import InputState, input_state, marker_beside
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record

@@ -19,7 +19,7 @@ from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.config.planned import PlannedDataset
 from rankledger.pipeline.data.dataset import DatasetInput
-from rankledger.pipeline.data.details import document_titles, query_texts, top_documents
+from rankledger.pipeline.data.details import read_titles, top_documents
 from rankledger.pipeline.inference.changes import RetrievedRanks, changed_queries, counted_scores, oriented
 from rankledger.pipeline.record.folder import read_curves, read_query_changes, read_query_details, read_record
 from rankledger.pipeline.record.scores import read_column
@@ -417,9 +417,9 @@ def query_details(
     documents, queries, titles, texts = dataset.planned.documents, dataset.planned.queries, {}, {}
     if documents is not None:
         names = {each.doc_id for own in lists.values() for listed in own.values() for each in listed if each.doc_id}
-        titles = document_titles(source_of(documents), dataset.files.get("documents", ()), names)
+        titles = read_titles(source_of(documents), dataset.files.get("documents", ()), "doc_id", names)
     if queries is not None:
-        texts = query_texts(source_of(queries), dataset.files.get("queries", ()), query_ids)
+        texts = read_titles(source_of(queries), dataset.files.get("queries", ()), "query_id", query_ids)
 
     def titled(document: ListedDocument) -> ListedDocument:
         return replace(document, title=shorten(titles.get(document.doc_id or "", ""), _TITLE))

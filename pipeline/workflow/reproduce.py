@@ -17,7 +17,7 @@ from rankledger.pipeline.config.inputs import File
 from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.data.dataset import describe
-from rankledger.pipeline.data.files import MovedFiles, link_files, most_alike
+from rankledger.pipeline.data.moved_files import MovedFiles, link_files, most_alike
 from rankledger.pipeline.inference.changes import changed_figures, definition_differences, other_code, other_versions
 from rankledger.pipeline.record.folder import FIGURES, config_of, read_figures, write_record
 from rankledger.pipeline.record.tables import damaged_files

@@ -391,7 +391,7 @@ def open_given(
 
 def with_python_advice(failure: Failure) -> Failure:
     """The failure with the advice that a call can follow, in the place of that for a config."""
-    from rankledger.pipeline.data.dataset import ALLOW_NO_OVERLAP
+    from rankledger.pipeline.data.overlap import ALLOW_NO_OVERLAP
 
     key = dotted(("models", failure.model, "outputs", "allow_no_overlap"))
     advice = f"or accept it with overrides=[{f'{key}=true'!r}]"

@@ -143,15 +143,15 @@ def _read_ranking(path: str, variant: str) -> Rows:
 
 
 def _read_ratings(path: str, variant: str) -> Rows:
-    return readers.read_ratings(path)
+    return readers.read_pairs(path, "rating")
 
 
 def _read_predictions(path: str, variant: str) -> Rows:
-    return readers.read_predictions(path)
+    return readers.read_pairs(path, "prediction")
 
 
 def _read_interactions(path: str, variant: str) -> Rows:
-    return readers.read_interactions(path)
+    return readers.read_pairs(path)
 
 
 def _read_queries(path: str, variant: str) -> object:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain as chained
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,7 +12,7 @@ from rankledger.pipeline.data.formats.common import EACH, FilePart, KeyChain, sc
 from rankledger.pipeline.support.arrow import integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["chains_of", "lists_of", "rows_of", "values_of", "wanted_names"]
+__all__ = ["chains_of", "is_id", "is_number", "lists_of", "rows_of", "values_of", "wanted_names"]
 
 _CODE = 4  # bytes of the code of an id
 
@@ -118,7 +116,8 @@ def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pc.count_distinct(ids).as_py() < len(ids):  # a writer's dictionary may hold an id twice
         return column.cast(pa.string())
     codes = [numpy_of(chunk.indices.cast(pa.int32()), np.int32) for chunk in coded.chunks]
-    order = [*dict.fromkeys(chained.from_iterable(map(_changing, codes)))]
+    changing = ((own[:1], own[1:][own[1:] != own[:-1]]) for own in codes)  # without those that equal the one before
+    order = [*dict.fromkeys(code for both in changing for some in both for code in some.tolist())]
     found = ids.take(integers(np.array(order, dtype=np.int64)))
     if order != [*range(len(order))]:
         places = np.zeros(len(ids), dtype=np.int32)
@@ -129,18 +128,20 @@ def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.DictionaryArray.from_arrays(own, found) for own in arrays])
 
 
-def _changing(codes: npt.NDArray[np.int32]) -> list[int]:
-    """The codes without those that equal the one before."""
-    others = np.flatnonzero(codes[1:] != codes[:-1])
-    return [*codes[:1].tolist(), *codes[1:][others].tolist()]
-
-
 def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
     plain = found.value_type if pa.types.is_dictionary(found) else found
-    whole = pa.types.is_integer(plain)
-    if column in part.kind.ids:
-        text = pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain)
-        if not (text or whole):
-            raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write ids as strings or whole numbers")
-    elif not (whole or pa.types.is_floating(plain) or pa.types.is_decimal(plain)):
+    if column in part.kind.ids and not is_id(plain):
+        raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write ids as strings or whole numbers")
+    if column not in part.kind.ids and not is_number(plain):
         raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write numbers")
+
+
+def is_id(found: pa.DataType) -> bool:
+    """Whether ids may be of that type."""
+    text = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
+    return bool(text or pa.types.is_integer(found))
+
+
+def is_number(found: pa.DataType) -> bool:
+    """Whether values may be of that type."""
+    return bool(pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found))

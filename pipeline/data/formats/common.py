@@ -36,6 +36,7 @@ __all__ = [
     "Spans",
     "count_lines",
     "line_position",
+    "number_in",
     "odd_id",
     "parse_csv",
     "refuse_id",
@@ -343,7 +344,7 @@ class FilePart:
         return f"map it with {layouts.columns_line(meant)}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
-        """Refuse columns that are not in the file, or stand there twice.
+        """Refuse columns that are not in the file, or occur twice.
 
         Args:
             names: columns, as the file calls them.
@@ -443,7 +444,9 @@ def schema_of(kind: Kind, names: list[str]) -> pa.Schema:
 def odd_id(table: pa.Table, column: str) -> int | None:
     """The first row whose id is empty or longer than `LONGEST_ID` bytes, if any."""
     ids = table.column(column)
-    bounds = pc.min_max(pc.binary_length(_distinct(ids))).as_py()
+    is_coded = pa.types.is_dictionary(ids.type)
+    texts = pa.chunked_array([own.dictionary for own in ids.chunks], ids.type.value_type) if is_coded else ids
+    bounds = pc.min_max(pc.binary_length(texts)).as_py()
     if not len(ids) or (bounds["min"] > 0 and bounds["max"] <= LONGEST_ID):
         return None
     lengths = pc.binary_length(ids.cast(pa.string()))
@@ -459,13 +462,6 @@ def refuse_id(part: FilePart, column: str, text: str, row: int) -> NoReturn:
     raise InputError(f"{part.path}: {found}; write ids of at most {LONGEST_ID:,}")
 
 
-def _distinct(ids: pa.ChunkedArray) -> pa.ChunkedArray:
-    """All ids, some of them once."""
-    if not pa.types.is_dictionary(ids.type):
-        return ids
-    return pa.chunked_array([chunk.dictionary for chunk in ids.chunks], ids.type.value_type)
-
-
 def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
     """The texts of the row on that line, its values as numbers."""
     refuse_surrogates(part, number, texts)
@@ -474,11 +470,20 @@ def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
     return (*texts[:n_ids], *(_number(part, number, column, text) for column, text in values))
 
 
+def number_in(text: str) -> float:
+    """The number that a text writes.
+
+    Raises:
+        ValueError: it writes none.
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
+    return float(text)
+
+
 def _number(part: FilePart, number: int, column: str, text: str) -> float:
     try:
-        if "_" in text or not text.isascii():
-            raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
-        return float(text)
+        return number_in(text)
     except ValueError:
         raise InputError(f"{part.at(number)}: {column} '{shorten(text)}' is not a number; fix it") from None
 

@@ -14,8 +14,8 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 
+from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.formats.common import (
     EACH,
     FilePart,
@@ -67,21 +67,12 @@ def delimited(name: str, delimiter: str, *, quotes: bool = False, suffixes: Sequ
     )
 
 
-def _holds_list(cell: str) -> bool:
-    """Whether it has several ids with blanks between, or is a list as pandas writes one."""
-    return len(cell.split()) > 1 or _is_literal(cell)
-
-
 def _is_literal(cell: str) -> bool:
     return cell[:1] == "[" and cell[-1:] == "]"
 
 
-def _split(part: FilePart, column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _split(part: FilePart, cells: pa.Array) -> pa.Array:
     """The texts between blanks in each cell, or in lists as pandas writes them."""
-    return pa.chunked_array([_split_chunk(part, chunk) for chunk in column.chunks], pa.large_list(pa.string()))
-
-
-def _split_chunk(part: FilePart, cells: pa.Array) -> pa.Array:
     if any(map(_is_literal, cells.slice(0, _FIRST).to_pylist())):
         return pa.array([_literal(part, cell) for cell in cells.to_pylist()], pa.large_list(pa.string()))
     split = pc.ascii_split_whitespace(cells)
@@ -147,20 +138,13 @@ class _Layout:
 
     def table(self, part: FilePart, names: Sequence[str]) -> pa.Table:
         """These columns as texts."""
-        part.check_columns(names, self.header(part), ":1")
-        parsing = pa.csv.ParseOptions(
-            delimiter=self._delimiter, quote_char='"' if self._quotes else False, newlines_in_values=self._quotes
-        )
-        converting = pa.csv.ConvertOptions(
-            include_columns=names,
-            column_types=dict.fromkeys(names, pa.string()),
-            null_values=[],
-            strings_can_be_null=False,
-        )
+        header = self.header(part)
+        part.check_columns(names, header, ":1")
+        wanted, begins = replace(part, kind=Kind(tuple(names), None)), part.head is None
         try:
-            return pa.csv.read_csv(pa.BufferReader(part.data), parse_options=parsing, convert_options=converting)
+            return parse_csv(wanted, part.data, self._delimiter, [*names], header, header=begins, quotes=self._quotes)
         except pa.ArrowException as error:
-            raise InputError(f"{part.path}: {shorten(str(error).partition(chr(10))[0])}; write it again") from None
+            raise InputError(f"{part.path}: {first_line(error)}; write it again") from None
 
     def chains(self, part: FilePart, sample: bytes) -> dict[str, KeyChain]:
         """What leads to each field: to lists where some of the first cells hold several ids.
@@ -171,10 +155,11 @@ class _Layout:
         rows = [*islice(self._first_rows(part, sample, len(header)), _FIRST)]
         queries = [row[header.index(part.name("query_id"))] for row in rows] if part.name("query_id") in header else []
         named = part.names.get("doc_id") if len({*queries}) == len(queries) > 0 else None
-        return {
-            name: (name, EACH) if name == named or any(_holds_list(row[place]) for row in rows) else (name,)
-            for place, name in enumerate(header)
-        }
+        found: dict[str, KeyChain] = {}
+        for place, name in enumerate(header):
+            has_several = any(len(row[place].split()) > 1 or _is_literal(row[place]) for row in rows)
+            found[name] = (name, EACH) if name == named or has_several else (name,)
+        return found
 
     def lists(self, part: FilePart) -> pa.Table:
         """The query and the lists of each row."""
@@ -182,7 +167,10 @@ class _Layout:
         columns = tuple(part.lists.chains)
         names = {column: chain[0] for column, chain in part.lists.chains.items()}
         texts = self.parse(replace(part, kind=Kind(columns, None), names=names))
-        found = [texts.column(0).cast(pa.string()), *(_split(part, texts.column(column)) for column in columns[1:])]
+        found = [texts.column(0).cast(pa.string())]
+        for column in columns[1:]:
+            lists = [_split(part, chunk) for chunk in texts.column(column).chunks]
+            found.append(pa.chunked_array(lists, pa.large_list(pa.string())))
         return pa.Table.from_arrays(found, [*columns])
 
     def _first_rows(self, part: FilePart, sample: bytes, n_fields: int) -> Iterator[list[str]]:

@@ -69,7 +69,15 @@ def _guarded(found: Format, of: str) -> Format:
     """The format with functions whose errors name it and its package."""
     values = {field.name: getattr(found, field.name) for field in fields(found)}
     guarded: dict[str, Any] = {name: _guard(value, of) for name, value in values.items() if callable(value)}
-    guarded["parse"] = _parsing(guarded["parse"], of)
+    parse = guarded["parse"]
+
+    def parsed(part: FilePart) -> pa.Table:
+        table = parse(part)
+        if problem := _problem(part, table):
+            raise InputError(f"{part.path}: {of} returned {problem}; report it to them")
+        return table
+
+    guarded["parse"] = parsed
     if found.lists is not None:
         guarded["lists"] = ListReader(*(_guard(function, of) for function in found.lists))
     return replace(found, **guarded)
@@ -88,18 +96,6 @@ def _guard(function: Callable[..., Any], of: str) -> Callable[..., Any]:
             raise InputError(f"{path}{of} failed ({reason_of(error)}); check the file, or report it to them") from error
 
     return guarded
-
-
-def _parsing(parse: Callable[[FilePart], pa.Table], of: str) -> Callable[[FilePart], pa.Table]:
-    """The same, once what it gives is known to be what it must."""
-
-    def parsed(part: FilePart) -> pa.Table:
-        table = parse(part)
-        if problem := _problem(part, table):
-            raise InputError(f"{part.path}: {of} returned {problem}; report it to them")
-        return table
-
-    return parsed
 
 
 def _problem(part: FilePart, table: Any) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice, product
 from typing import Any
@@ -31,7 +31,7 @@ from rankledger.pipeline.data.formats.common import (
 )
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["JSON", "JSONL", "double", "written"]
+__all__ = ["JSON", "JSONL", "JsonObject", "double", "json_object", "load_json", "written"]
 
 _LINE_FEED, _RETURN = b"\n\r"
 _IDS = ("query_id", "doc_id")
@@ -51,10 +51,32 @@ def written(value: object) -> str:
     return shorten(json.dumps(value, ensure_ascii=False))
 
 
-class _Object(dict[str, Any]):
+def load_json(
+    where: str, text: bytes | memoryview, remedy: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None
+) -> Any:
+    """What a text of JSON holds.
+
+    Args:
+        where: the file, or its line, as messages name it.
+        text: the text.
+        remedy: what to do if it is no JSON.
+        hook: makes an object of its keys and values; None for a dict.
+
+    Raises:
+        InputError: it is not UTF-8, or no JSON.
+    """
+    try:
+        return json.loads(bytes(text).decode(), object_pairs_hook=hook)
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: not UTF-8; convert the file") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not JSON ({error}); {remedy}") from None
+
+
+class JsonObject(dict[str, Any]):
     """An object, which has the last value of a key that stands in it twice, and those keys."""
 
-    doubled: frozenset[str] = frozenset()
+    doubled: Sequence[str] = ()
 
 
 def _parse_lines(part: FilePart) -> pa.Table:
@@ -131,10 +153,13 @@ def _lists_of_lines(part: FilePart) -> pa.Table:
             if table is not None and len(table) == n_objects:
                 return lists_of(part, table)
     objects = _objects(part, part.lists.columns)
-    rows = [[_at(part, number, name, found, chain) for name, chain in chains.items()] for number, found in objects]
+    columns = dict(zip(("query_id", "doc_id", "value"), part.kind.columns, strict=False))
+    rows = [
+        [_at(part, number, columns[name], found, chain) for name, chain in chains.items()] for number, found in objects
+    ]
     types = {"query_id": pa.string(), "doc_id": pa.large_list(pa.string()), "value": pa.large_list(pa.float64())}
-    columns = zip(*rows, strict=True) if rows else ([] for _ in chains)
-    return pa.table([pa.array(column, types[name]) for name, column in zip(chains, columns, strict=True)], [*chains])
+    cells = zip(*rows, strict=True) if rows else ([] for _ in chains)
+    return pa.table([pa.array(column, types[name]) for name, column in zip(chains, cells, strict=True)], [*chains])
 
 
 def _nested(chains: Sequence[tuple[KeyChain, pa.DataType]]) -> pa.DataType:
@@ -153,26 +178,27 @@ def _nested(chains: Sequence[tuple[KeyChain, pa.DataType]]) -> pa.DataType:
 def _at(part: FilePart, number: int, column: str, found: Any, chain: KeyChain) -> Any:
     """What a chain of keys leads to in an object: ids as texts, values as numbers; an empty list where it has none."""
     if not chain:
-        return _cell(part, number, column, found)
+        text = _cell(part, number, column, found)
+        refuse_surrogates(part, number, [text])
+        return text if column in part.kind.ids else float(text)
     if chain[0] == EACH:
         if found is not None and not isinstance(found, list):
             raise InputError(f"{part.at(number)}: expected a list, found {written(found)}; fix the line")
         return [_at(part, number, column, value, chain[1:]) for value in found or ()]
-    if isinstance(found, _Object) and chain[0] in found:
+    if isinstance(found, JsonObject) and chain[0] in found:
         if chain[0] in found.doubled:
             raise InputError(f"{part.at(number)}: '{shorten(chain[0])}' occurs twice; keep one")
         return _at(part, number, column, found[chain[0]], chain[1:])
-    return [] if EACH in chain else _cell(part, number, column, None)
+    return [] if EACH in chain else _at(part, number, column, None, ())
 
 
-def _cell(part: FilePart, number: int, column: str, value: Any) -> str | float:
-    if column == "value":
-        if type(value) not in (int, float):
-            raise InputError(f"{part.at(number)}: {part.kind.value} {written(value)} is not a number; fix it")
-        return double(value)
-    if type(value) not in (str, int):
+def _cell(part: FilePart, number: int, column: str, value: Any) -> str:
+    """An id, or a number as Python writes it, which reads the same number again."""
+    if column in part.kind.ids and type(value) not in (str, int):
         raise InputError(f"{part.at(number)}: {column} is {written(value)}; write a string or a whole number")
-    refuse_surrogates(part, number, [str(value)])
+    if column not in part.kind.ids and type(value) not in (int, float):
+        text = f"'{shorten(value)}'" if isinstance(value, str) else written(value)
+        raise InputError(f"{part.at(number)}: {column} {text} is not a number; fix it")
     return str(value)
 
 
@@ -216,13 +242,8 @@ def _lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
 def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects, each with the number of its line; one of these keys that occurs twice in it is refused."""
     for number, line in _lines(part):
-        try:
-            found = json.loads(line.decode(), object_pairs_hook=_object)
-        except UnicodeDecodeError:
-            raise InputError(f"{part.at(number)}: not UTF-8; convert the file") from None
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{part.at(number)}: not JSON ({error}); fix the line") from None
-        if not isinstance(found, _Object):
+        found = load_json(part.at(number), line, "fix the line", json_object)
+        if not isinstance(found, JsonObject):
             raise InputError(f"{part.at(number)}: expected one object a line; fix the line")
         for name in names:
             if name in found.doubled:
@@ -230,41 +251,31 @@ def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, d
         yield number, found
 
 
-def _object(pairs: list[tuple[str, Any]]) -> _Object:
-    found = _Object(pairs)
+def json_object(pairs: list[tuple[str, Any]]) -> JsonObject:
+    """The object of these keys and values, as `json.loads` asks for it."""
+    found = JsonObject(pairs)
     if len(found) < len(pairs):
-        found.doubled = frozenset(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        found.doubled = [key for key, count in Counter(key for key, _ in pairs).most_common() if count > 1]
     return found
 
 
 def _value(part: FilePart, number: int, column: str, found: Mapping[str, Any]) -> str:
-    """The id, or the number as Python writes it, which reads the same number again."""
     name = part.name(column)
     if name not in found:
         keys = shorten(", ".join(found)) or "nothing"
         raise InputError(f"{part.at(number)}: no '{name}' among {keys}; {part.missing(part.kind.columns, found)}")
-    value = found[name]
-    if column in part.kind.ids and type(value) not in (str, int):
-        raise InputError(f"{part.at(number)}: {column} is {written(value)}; write a string or a whole number")
-    if column not in part.kind.ids and type(value) not in (int, float):
-        text = f"'{shorten(value)}'" if isinstance(value, str) else written(value)
-        raise InputError(f"{part.at(number)}: {column} {text} is not a number; fix it")
-    return str(value)
+    return _cell(part, number, column, found[name])
 
 
-def _keys(part: FilePart) -> list[str]:
-    return [*dict.fromkeys(key for _, found in _objects(part) for key in found)]
+def _keys(objects: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [*dict.fromkeys(key for found in objects for key in found)]
 
 
 def _line_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
     """The values of these keys, None if an object lacks one; a key that all objects lack is refused."""
     objects = [found for _, found in _objects(part, names)]
-    part.check_columns(names, [*dict.fromkeys(key for found in objects for key in found)])
+    part.check_columns(names, _keys(objects))
     return {name: [found.get(name) for found in objects] for name in names}
-
-
-class _Pairs(list[tuple[str, Any]]):
-    """An object as its keys and values: a dict would drop all but the last value of a key that occurs twice."""
 
 
 def _parse_object(part: FilePart) -> pa.Table:
@@ -273,66 +284,56 @@ def _parse_object(part: FilePart) -> pa.Table:
     if part.kind.ids != _IDS or value is None or value == "rank":
         wanted = ", ".join(part.kind.columns)
         raise InputError(f"{part.path}: one JSON object cannot hold {wanted}; use tsv, csv, jsonl or parquet")
-    queries = [(query, documents) for query, documents in _queries(part) if documents]
+    queries = [(query, documents) for query, documents in _queries(part).items() if documents]
     counts = [len(documents) for _, documents in queries]
     codes = np.repeat(np.arange(len(queries), dtype=np.int32), counts)
-    values = [_number(part, query, document, number) for query, documents in queries for document, number in documents]
+    values = [
+        _number(part, query, document, number) for query, documents in queries for document, number in documents.items()
+    ]
     try:
         ids = pa.array([query for query, _ in queries], pa.string())
-        doc_ids = pa.array([document for _, documents in queries for document, _ in documents], pa.string())
+        doc_ids = pa.array([document for _, documents in queries for document in documents], pa.string())
     except UnicodeEncodeError:
         raise InputError(f"{part.path}: an id contains half of a surrogate pair, which is not UTF-8; fix it") from None
     query_ids = pa.DictionaryArray.from_arrays(codes, ids)
     return pa.table([query_ids, doc_ids, pa.array(values, pa.float64())], names=[*_IDS, value])
 
 
-def _queries(part: FilePart) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """The queries, each with the keys and values of its object, none of them twice."""
+def _queries(part: FilePart) -> dict[str, JsonObject]:
+    """The object of each query, no key twice."""
     inner = "document" if part.kind.ids == _IDS else part.kind.ids[-1]
-    try:
-        found = json.loads(bytes(part.data).decode(), object_pairs_hook=_Pairs)
-    except UnicodeDecodeError:
-        raise InputError(f"{part.path}: not UTF-8; convert the file") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{part.path}: not JSON ({error}); fix it") from None
-    if not isinstance(found, _Pairs):
+    found = load_json(part.path, part.data, "fix it", json_object)
+    if not isinstance(found, JsonObject):
         expected = f"{{query: {{{inner}: {part.kind.value}}}}}"
         raise InputError(f"{part.path}: expected {expected}; write one object of objects")
-    for query, documents in _once(part, found, "query"):
-        if not isinstance(documents, _Pairs):
+    for key in found.doubled:
+        raise InputError(f"{part.path}: query '{shorten(key)}' occurs twice; keep one")
+    for query, documents in found.items():
+        if not isinstance(documents, JsonObject):
             expected = f"{{{inner}: {part.kind.value}}}"
-            raise InputError(f"{part.path}: query '{shorten(query)}' holds {_short(documents)}; write {expected}")
-        _once(part, documents, f"query '{shorten(query)}': {inner}")
-        yield query, documents
-
-
-def _once(part: FilePart, pairs: _Pairs, what: str) -> _Pairs:
-    if len({key for key, _ in pairs}) < len(pairs):
-        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
-        raise InputError(f"{part.path}: {what} '{shorten(key)}' occurs twice; keep one")
-    return pairs
+            raise InputError(f"{part.path}: query '{shorten(query)}' holds {written(documents)}; write {expected}")
+        for key in documents.doubled:
+            raise InputError(f"{part.path}: query '{shorten(query)}': {inner} '{shorten(key)}' occurs twice; keep one")
+    return found
 
 
 def _number(part: FilePart, query: str, document: str, number: Any) -> float:
     """The number; what is not finite is refused by the reader, which does so for every format."""
     if type(number) not in (int, float):
         at = f"{part.path}: query '{shorten(query)}', document '{shorten(document)}'"
-        raise InputError(f"{at}: {part.kind.value} {_short(number)} is not a number; fix it")
+        found = "an object" if isinstance(number, dict) else written(number)
+        raise InputError(f"{at}: {part.kind.value} {found} is not a number; fix it")
     return double(number)
-
-
-def _short(value: object) -> str:
-    return "an object" if isinstance(value, _Pairs) else written(value)
 
 
 def _object_columns(part: FilePart) -> list[str]:
     """`query_id`, and all keys of the queries' objects."""
-    return [part.name("query_id"), *dict.fromkeys(key for _, values in _queries(part) for key, _ in values)]
+    return [part.name("query_id"), *_keys(_queries(part).values())]
 
 
 def _object_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
     """The queries and the values of these keys, row by row a query; None if its object lacks one."""
-    rows = [{part.name("query_id"): query, **dict(values)} for query, values in _queries(part)]
+    rows = [{part.name("query_id"): query, **values} for query, values in _queries(part).items()]
     return {name: [row.get(name) for row in rows] for name in names}
 
 
@@ -340,7 +341,7 @@ def _object_position(part: FilePart, row: int) -> str:
     """The query and document of a row, or the number of its object."""
     if part.kind.ids != _IDS:
         return f"object {row + 1}"
-    pairs = ((query, document) for query, documents in _queries(part) for document, _ in documents)
+    pairs = ((query, document) for query, documents in _queries(part).items() for document in documents)
     query, document = next(islice(pairs, row, None))
     return f"query '{shorten(query)}', document '{shorten(document)}'"
 
@@ -351,7 +352,7 @@ JSONL = Format(
     _SUFFIXES,
     _parse_lines,
     line_position(_lines),
-    _keys,
+    lambda part: _keys(found for _, found in _objects(part)),
     _line_cells,
     header=_first_keys,
     typed=True,

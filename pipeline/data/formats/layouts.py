@@ -21,6 +21,7 @@ __all__ = [
     "columns_line",
     "is_number",
     "means",
+    "plain_name",
     "recognise",
     "recognise_fields",
     "suggest",
@@ -156,7 +157,7 @@ def _unmistakable(absent: Sequence[str], found: Collection[str]) -> dict[str, st
     """The names of all absent columns, if for each of them one column of the file can be meant and no other."""
     meant: dict[str, str] = {}
     for column in absent:
-        likely = [name for name in found if means(name, column) and _plain(name) not in _MISTAKABLE]
+        likely = [name for name in found if means(name, column) and plain_name(name) not in _MISTAKABLE]
         if len(likely) != 1 or likely[0] in meant.values():
             return {}
         meant[column] = likely[0]
@@ -197,10 +198,11 @@ def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[
 
 def means(name: str, column: str) -> bool:
     """Whether a name is one that people give to our column."""
-    return _plain(name) in _MEANINGS.get(column, ())
+    return plain_name(name) in _MEANINGS.get(column, ())
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name in lower case, without signs and what follows a colon."""
     return re.sub(r":.*|[\W_]", "", name).lower()
 
 

@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.block import Floats
+from rankledger.pipeline.data.formats.arrow import is_id, is_number
 from rankledger.pipeline.data.formats.common import EACH, FilePart, KeyChain, Lists, schema_of
-from rankledger.pipeline.data.formats.layouts import RANK, Recognised, columns_line, means
+from rankledger.pipeline.data.formats.layouts import RANK, Recognised, columns_line, means, plain_name
 from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["OneList", "listed_queries", "recognise_lists", "rows_of_lists"]
+__all__ = ["ListedQueries", "recognise_lists", "rows_of_lists"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -92,7 +93,8 @@ def _documents(part: FilePart, lists: Mapping[str, KeyChain], n_columns: int) ->
     named = part.name("doc_id")
     if named in lists:
         return [named]
-    known = [name for name, chain in lists.items() if _plain(_column(chain)) in _LISTS.get(part.kind.value, _EITHER)]
+    names = _LISTS.get(part.kind.value, _EITHER)
+    known = [name for name, chain in lists.items() if plain_name(_column(chain)) in names]
     if not part.format.typed and n_columns != _PAIR:
         return []  # a text has blanks, too
     of_objects = {_column(lists[name]) for name in known if lists[name][-1] != EACH}
@@ -110,7 +112,7 @@ def _queries(part: FilePart, plain: Sequence[str], n_columns: int) -> list[str]:
         return [named]
     if "query_id" in part.names:
         return []
-    likely = [name for name in plain if means(_last(name), "query_id") or _plain(_last(name)) in _QUERIES]
+    likely = [name for name in plain if means(_last(name), "query_id") or plain_name(_last(name)) in _QUERIES]
     ids = [name for name in likely if _last(name) != "query"]  # beside an id it is the query's text
     return [name for name in plain if not means(name, "time")] if n_columns == _PAIR else ids or likely
 
@@ -205,10 +207,6 @@ def _last(name: str) -> str:
     return re.sub("(?<=[a-z])s$", "", name.rpartition(".")[2])
 
 
-def _plain(name: str) -> str:
-    return re.sub(r":.*|[\W_]", "", name).lower()
-
-
 def _is_value(key: str) -> bool:
     return means(key, "score") or means(key, "rating")
 
@@ -285,27 +283,23 @@ def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_be
         numbers = numpy_of(values, np.float64)
         rising = np.flatnonzero((np.diff(numbers) > 0) & (np.diff(rows) == 0))
         if rising.size:
-            _refuse_rising(part, _at(part, n_before + int(rows[rising[0]])))
+            by_score = columns_line({ours: part.name(ours) for ours in (*_IDS, "score")})
+            by_order = columns_line({**{ours: part.name(ours) for ours in _IDS}, RANK: part.name("doc_id")})
+            found = f"scores rise within a list ({_at(part, n_before + int(rows[rising[0]]))})"
+            remedy = f"say {by_score} if the highest score is first, or {by_order} for the order"
+            raise InputError(f"{part.path}: {found}, so its order is not that of the scores; {remedy}")
     return values
-
-
-def _refuse_rising(part: FilePart, where: str) -> None:
-    by_score = columns_line({ours: part.name(ours) for ours in (*_IDS, "score")})
-    by_order = columns_line({**{ours: part.name(ours) for ours in _IDS}, RANK: part.name("doc_id")})
-    found = f"scores rise within a list ({where}), so its order is not that of the scores"
-    raise InputError(f"{part.path}: {found}; say {by_score} if the highest score is first, or {by_order} for the order")
 
 
 def _refuse_types(part: FilePart, table: pa.Table) -> None:
     for column in table.column_names:
         found = table.schema.field(column).type
         leaf = found.value_type if pa.types.is_large_list(found) else found
-        whole = pa.types.is_integer(leaf) or pa.types.is_null(leaf)
-        text = pa.types.is_string(leaf) or pa.types.is_large_string(leaf) or pa.types.is_string_view(leaf)
-        number = pa.types.is_floating(leaf) or pa.types.is_decimal(leaf)
-        if column == "value" and not (whole or number or (text and not part.format.typed)):
+        if pa.types.is_null(leaf):
+            continue
+        if column == "value" and not (is_number(leaf) or (is_id(leaf) and not part.format.typed)):
             raise InputError(f"{part.path}: {part.kind.value} is {shorten(str(leaf))}; write numbers")
-        if column != "value" and not (whole or text):
+        if column != "value" and not is_id(leaf):
             raise InputError(f"{part.path}: {column} is {shorten(str(leaf))}; write ids as strings or whole numbers")
 
 
@@ -323,14 +317,7 @@ def _repeated(path: str, query_id: str, where: str = "") -> str:
     return f"{path}: query '{shorten(query_id)}' has two lists{where}; {advice}"
 
 
-def listed_queries(part: FilePart, table: pa.Table) -> Sequence[str]:
-    """The queries of a part's rows if they are of lists; of others none."""
-    if part.lists is None or not len(table):
-        return ()
-    return table.column("query_id").unify_dictionaries().chunk(0).dictionary.to_pylist()  # type: ignore[no-any-return]
-
-
-class OneList:
+class ListedQueries:
     """The queries that were read so far; each has one list."""
 
     def __init__(self) -> None:

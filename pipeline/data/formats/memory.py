@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of, values_of, wanted_names
 from rankledger.pipeline.data.formats.common import FilePart, Format, KeyChain, ListReader
 from rankledger.pipeline.support.arrow import integers
@@ -75,7 +76,7 @@ def _documents(value: str | None) -> str:
 
 
 def _tuple(value: str | None) -> str:
-    """The fields of a tuple, likewise."""
+    """The fields of a tuple, with or without a value."""
     return f"(query, document, {value})" if value else "(query, document)"
 
 
@@ -147,8 +148,9 @@ def _refusing(path: str, convert: Callable[[], Any]) -> Any:
     try:
         return convert()
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        found = shorten(str(error).partition("\n")[0])
-        raise InputError(f"{path}: cannot be read ({found}); write ids as strings, values as numbers") from None
+        raise InputError(
+            f"{path}: cannot be read ({first_line(error)}); write ids as strings, values as numbers"
+        ) from None
 
 
 def _held(part: FilePart) -> InMemory:
@@ -250,7 +252,9 @@ def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
         if not isinstance(documents, Mapping if value else Mapping | Collection) or isinstance(documents, str | bytes):
             found = f"query {_short(query)} holds {_kind(documents)}"
             raise InputError(f"{part.path}: {found}; give {_documents(value)}")
-    queries: list[tuple[Any, Any]] = [(query, _ordered(found)) for query, found in data.items() if len(found)]
+    queries: list[tuple[Any, Any]] = [(query, found) for query, found in data.items() if len(found)]
+    # A set has no order: its documents are given one that is always the same.
+    queries = [(query, sorted(own, key=str) if isinstance(own, Set) else own) for query, own in queries]
     codes = np.repeat(np.arange(len(queries)), [len(documents) for _, documents in queries])
     ids = _ids(part, _PAIR[0], [query for query, _ in queries])
     doc_ids = [document for _, documents in queries for document in documents]
@@ -258,11 +262,6 @@ def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
     if value is None:
         return pairs
     return [*pairs, _numbers(part, [number for _, documents in queries for number in documents.values()])]
-
-
-def _ordered(documents: Collection[Any]) -> Collection[Any]:
-    """The documents of a query in an order that is always the same: a set has none."""
-    return sorted(documents, key=str) if isinstance(documents, Set) else documents
 
 
 def _of_tuples(part: FilePart, rows: Sequence[Any]) -> list[pa.Array]:
@@ -283,15 +282,12 @@ def _ids(part: FilePart, column: str, ids: Sequence[Any]) -> pa.Array:
     kinds = {*map(type, ids)}
     if not (kinds <= {str} or (bool not in kinds and all(issubclass(kind, Integral) for kind in kinds))):
         first = type(ids[0])
-        row = next(row for row, found in enumerate(ids) if type(found) is not first or not _is_id(found))
+        odd = (type(i) is not first or isinstance(i, bool) or not isinstance(i, str | Integral) for i in ids)
+        row = [*odd].index(True)
         where = row_number(row) if isinstance(_held(part).data, list) else f"at {_short(ids[0])}"
         advice = "write ids as strings or whole numbers, all of one kind"
         raise InputError(f"{part.path}: {column} {_short(ids[row])} ({where}) is {_kind(ids[row])}; {advice}")
     return _refusing(part.path, lambda: pa.array(ids, pa.string() if kinds <= {str} else None))
-
-
-def _is_id(found: object) -> bool:
-    return isinstance(found, str | Integral) and not isinstance(found, bool)
 
 
 def _numbers(part: FilePart, values: Sequence[Any]) -> pa.Array:

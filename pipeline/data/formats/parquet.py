@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of, values_of, wanted_names
-from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, KeyChain, ListReader, Spans
-from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, ListReader, Spans
+from rankledger.pipeline.support.errors import InputError
 
 __all__ = ["PARQUET"]
 
@@ -30,7 +31,7 @@ def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
         stored = pa.BufferReader(part.data) if part.spans is None else part.spans.file()
         return parquet.ParquetFile(stored, read_dictionary=[*coded])
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{part.path}: not Parquet ({_first_line(error)}); write it again") from None
+        raise InputError(f"{part.path}: not Parquet ({first_line(error)}); write it again") from None
 
 
 def _read(part: FilePart, file: Any, names: Sequence[str], coded: Sequence[str] = ()) -> pa.Table:
@@ -52,7 +53,7 @@ def _read(part: FilePart, file: Any, names: Sequence[str], coded: Sequence[str] 
         table = _columns_of(part, opened, list(names)).select(list(names))
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
+        raise InputError(f"{part.path}: damaged Parquet ({first_line(error)}); write it again") from None
     written_out = (_written_out(table.column(name)) for name in names if repeats or name not in coded)
     _refuse_large(part, n_rows, sum(written_out))
     return table
@@ -85,18 +86,10 @@ def _parse(part: FilePart) -> pa.Table:
     return rows_of(part, _read(part, file, names, coded))
 
 
-def _chains(part: FilePart, _sample: bytes) -> dict[str, KeyChain]:
-    return chains_of(_open(part).schema_arrow)
-
-
 def _lists(part: FilePart) -> pa.Table:
     """The query and the lists of each row."""
     assert part.lists is not None, "which its layout has"
     return lists_of(part, _table(part, part.lists.columns))
-
-
-def _first_line(error: Exception) -> str:
-    return shorten(str(error).partition("\n")[0])
 
 
 def _columns(part: FilePart) -> list[str]:
@@ -113,10 +106,6 @@ def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
     """The values as Python has them."""
     table = _table(part, names)
     return {name: values_of(part, name, table.column(name)) for name in names}
-
-
-def _position(part: FilePart, row: int) -> str:
-    return f"row {part.before() + row + 1}"
 
 
 def _end_size(end: memoryview) -> int:
@@ -170,7 +159,7 @@ PARQUET = Format(
     "parquet",
     (".parquet", ".pq", ".parq"),
     _parse,
-    _position,
+    lambda part, row: f"row {part.before() + row + 1}",
     _columns,
     _cells,
     _table,
@@ -178,5 +167,5 @@ PARQUET = Format(
     typed=True,
     end_size=_end_size,
     cut=_cut,
-    lists=ListReader(_chains, _lists),
+    lists=ListReader(lambda part, _: chains_of(_open(part).schema_arrow), _lists),
 )

@@ -17,6 +17,7 @@ from typing import Any, NoReturn, cast
 import pyarrow as pa
 
 from rankledger.pipeline.data.formats.common import FilePart, Format, Sample
+from rankledger.pipeline.data.formats.json import load_json
 from rankledger.pipeline.support.errors import InputError, shorten
 
 __all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW", "PROMPTFOO", "samples_format"]
@@ -53,12 +54,7 @@ def samples_format(
 
 def _document(part: FilePart, text: bytes | memoryview) -> dict[str, Any]:
     """The one object that a text is."""
-    try:
-        found = json.loads(bytes(text).decode())
-    except UnicodeDecodeError:
-        raise InputError(f"{part.path}: not UTF-8; convert the file") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{part.path}: not JSON ({error}); write it again") from None
+    found = load_json(part.path, text, "write it again")
     if not isinstance(found, dict):
         _refuse(part, "expected one object")
     return found
@@ -68,10 +64,7 @@ def _lines(part: FilePart) -> Iterator[dict[str, Any]]:
     """The objects of JSON lines."""
     for number, line in enumerate(part.lines(), 1):
         if line.strip():
-            try:
-                found = json.loads(line.decode())
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{part.at(number)}: not JSON ({error}); write the file again") from None
+            found = load_json(part.at(number), line, "write the file again")
             if not isinstance(found, dict):
                 raise InputError(f"{part.at(number)}: expected one object a line; write the file again")
             yield found
@@ -243,13 +236,10 @@ def _promptfoo(part: FilePart) -> Iterator[Sample]:
             "repeat": n_before[number, result["promptIdx"]],
         }
         failed = result.get("failureReason") == _PROMPTFOO_ERROR
-        yield Sample(_promptfoo_ids(number, result["testCase"]), labels, _promptfoo_scores(part, result), failed)
-
-
-def _promptfoo_ids(number: int, test: Mapping[str, Any]) -> dict[str, object]:
-    """What may name the query of a test."""
-    ids = {"query_id": number, **_fields("vars", test.get("vars")), **_fields("metadata", test.get("metadata"))}
-    return ids | ({"description": test["description"]} if test.get("description") else {})
+        case = result["testCase"]
+        ids = {"query_id": number, **_fields("vars", case.get("vars")), **_fields("metadata", case.get("metadata"))}
+        ids |= {"description": case["description"]} if case.get("description") else {}
+        yield Sample(ids, labels, _promptfoo_scores(part, result), failed)
 
 
 def _promptfoo_scores(part: FilePart, result: Mapping[str, Any]) -> dict[str, object]:

@@ -38,8 +38,7 @@ def _parse(part: FilePart) -> pa.Table:
     lines = _single_blanks(part.data)
     first = bytes(lines[:BLOCK_SIZE]).partition(b"\n")[0]
     if part.head is None:
-        _refuse_ranking(part, first.split())
-        _refuse_no_ranking(part, first.split())
+        _refuse_other(part, first.split())
     delimiter = "\t" if b"\t" in first else " "
     names = [f"field {place}" for place in range(first.count(delimiter.encode()) + 1)]
     wanted = [names[place] for place in part.kind.trec_places if place < len(names)]
@@ -53,26 +52,21 @@ def _parse(part: FilePart) -> pa.Table:
     return table_of(part, (row_of(part, number, _texts(part, number, fields)) for number, fields in _rows(part)))
 
 
-def _refuse_ranking(part: FilePart, fields: list[bytes]) -> None:
-    """Judgments whose first line is one of a ranking would be read, with ranks for grades, and give figures."""
+def _refuse_other(part: FilePart, fields: list[bytes]) -> None:
+    """Refuse by its first line what is a ranking and no judgments, or the reverse.
+
+    Judgments would be read, with ranks for grades, and give figures; of a ranking, or one that lacks Q0, the line that
+    fails would not say why.
+    """
+    expected = f"by its first line, where {', '.join(part.kind.trec)} are expected"
     if part.kind.value == "relevance" and fields[1:2] == [b"Q0"] and len(fields) >= _RANKING:
-        expected = ", ".join(part.kind.trec)
-        raise InputError(
-            f"{part.path}: looks like a ranking by its first line, where {expected} are expected; name the judgments"
-        )
-
-
-def _refuse_no_ranking(part: FilePart, fields: list[bytes]) -> None:
-    """A ranking whose first line is one of judgments, or lacks Q0: the line that fails would not say why."""
+        raise InputError(f"{part.path}: looks like a ranking {expected}; name the judgments")
     if len(part.kind.trec) != _RANKING:
         return
-    expected = ", ".join(part.kind.trec)
     if len(fields) == _JUDGMENTS and _is_number(fields[3]):
-        raise InputError(
-            f"{part.path}: looks like judgments by its first line, where {expected} are expected; name the ranking"
-        )
+        raise InputError(f"{part.path}: looks like judgments {expected}; name the ranking")
     if len(fields) == _RANKING - 1 and _is_number(fields[3]) and not _is_number(fields[4]):
-        raise InputError(f"{part.path}: 5 fields found by its first line where {expected} are expected; add Q0")
+        raise InputError(f"{part.path}: 5 fields found {expected.replace(', where', ' where')}; add Q0")
 
 
 def _is_number(field: bytes) -> bool:

@@ -50,7 +50,11 @@ def test_every_other_model_is_compared_with_the_baseline():
         "shop": ["ap"],
         "answers": ["faithfulness"],
     }
-    assert (found.test, found.permutations, found.correction) == ("randomization", 10_000, "maxt")
+    assert (found.rules.test, found.rules.permutations, found.rules.chosen_correction) == (
+        "randomization",
+        10_000,
+        "maxt",
+    )
 
 
 def test_all_pairs_take_the_one_listed_first_for_the_baseline():
@@ -68,7 +72,7 @@ def test_slices_are_searched_in_a_queries_table():
     asked = planned("{baseline: a, search_slices: true}", with_table)
 
     assert asked.comparison is not None
-    assert asked.comparison.search_slices
+    assert asked.comparison.rules.search_slices
     assert all(dataset.search_slices for dataset in asked.datasets)
     assert not any(dataset.search_slices for dataset in planned("{baseline: a}", with_table).datasets)
     assert findings("{baseline: a, search_slices: true}") == [
@@ -103,7 +107,7 @@ def test_the_correction_goes_with_the_test(section, correction):
     found = planned(section).comparison
 
     assert found is not None
-    assert found.correction == correction
+    assert found.rules.chosen_correction == correction
 
 
 @pytest.mark.parametrize(

@@ -385,20 +385,22 @@ def test_defaults_stand_under_each_entry():
 
 
 def test_defaults_replace_files_whole_and_keep_to_the_kind():
-    """A path takes no format from a default's file, ratings push out default judgments; outputs by dataset merge."""
+    """A file replaces a default's whole, keys of another kind of dataset are left out; outputs by dataset merge."""
     write(
         a="defaults:\n"
-        "  dataset: {judgments: {path: q, format: trec}, queries: {path: t, format: csv}}\n"
+        "  dataset: {judgments: {path: q, format: trec}, queries: {path: t, format: csv},\n"
+        "    relevant: 2, subtopics: true}\n"
         "  model: {outputs: {d: 1, e: 2}}\n"
-        "datasets: {d: {judgments: {path: r}, queries: t2}, e: {ratings: r}}\n"
+        "datasets: {d: {judgments: {path: r}, queries: t2}, e: {ratings: r}, f: {scores: {a: higher}}}\n"
         "models: {m: {outputs: {d: 3}}, n: {outputs: x}, o: {outputs: {path: x}}}\n"
     )
 
     data = load("a.yaml").data
 
     assert data["datasets"] == {
-        "d": {"judgments": {"path": "r"}, "queries": "t2"},
-        "e": {"queries": {"path": "t", "format": "csv"}, "ratings": "r"},
+        "d": {"judgments": {"path": "r"}, "queries": "t2", "relevant": 2, "subtopics": True},
+        "e": {"queries": {"path": "t", "format": "csv"}, "relevant": 2, "ratings": "r"},
+        "f": {"queries": {"path": "t", "format": "csv"}, "scores": {"a": "higher"}},
     }
     assert data["models"] == {
         "m": {"outputs": {"d": 3, "e": 2}},

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.config.notify import Notify
+from rankledger.pipeline.config.nightly import Notify
 from rankledger.pipeline.config.schema import Loaded, load
 from rankledger.pipeline.support.errors import InputError
 

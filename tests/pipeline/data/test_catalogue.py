@@ -16,7 +16,7 @@ from rankledger.metrics.recommendation import calibration, novelty, popularity, 
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.join import Catalogue, known_documents
 from rankledger.pipeline.data.judgments import index_judgments
-from rankledger.pipeline.data.readers import read_interactions
+from rankledger.pipeline.data.readers import read_pairs
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.inputs import DatasetSource, Ids, Source
 from tests.support.blocks import sparse
@@ -130,7 +130,7 @@ def test_interactions_have_no_value(format, in_folder):
     rows = [("u", "a", 3.0), ("v", "a", 1.0), ("u", "a", 2.0)]
     write(Path(f"seen{SUFFIXES[format]}"), encode(rows, format, "time"))
 
-    found = read_interactions(f"seen{SUFFIXES[format]}")
+    found = read_pairs(f"seen{SUFFIXES[format]}")
 
     assert list(found.query_ids) == ["u", "v"]
     assert found.query_codes.tolist() == [0, 1, 0]
@@ -141,7 +141,7 @@ def test_interactions_are_no_trec_text(in_folder):
     """They need column names."""
     write(Path("seen.txt"), "u 0 a 1\n")
 
-    assert refusal(read_interactions, "seen.txt") == (
+    assert refusal(read_pairs, "seen.txt") == (
         "seen.txt: TREC text cannot hold query_id and doc_id; use tsv, csv, jsonl or parquet"
     )
 

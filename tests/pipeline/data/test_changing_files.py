@@ -30,6 +30,12 @@ pytestmark = pytest.mark.usefixtures("folder")
 CHANGED = "changed while it was read; evaluate again when it is complete"
 
 
+def read(file: StoredFile) -> pa.Buffer:
+    """All of a file, as a parser takes it."""
+    with file.contents() as contents:
+        return contents.read()
+
+
 @contextmanager
 def repeating(action: Callable[[], Any]) -> Iterator[None]:
     """The action is done again and again by a thread."""
@@ -148,10 +154,10 @@ Store.__abstractmethods__ = frozenset()
 @pytest.mark.parametrize("after", [b"q 0 d 2\n", b"q 0 d 1\nq 0 e 1\n", b"q 0 d 1\n"])
 def test_a_file_elsewhere_that_was_replaced_is_refused(after):
     """By its size and the time of its modification, whatever was read of it; where its digest is asked for, too."""
-    for read in (StoredFile.read, StoredFile.describe):
+    for each in (read, StoredFile.describe):
         file = StoredFile("bucket://a.txt", pa.fs.PyFileSystem(Store(b"q 0 d 1\n", after)), "a.txt")
 
-        assert refusal(read, file) == f"bucket://a.txt: {CHANGED}"
+        assert refusal(each, file) == f"bucket://a.txt: {CHANGED}"
 
 
 def test_a_file_that_ends_early_is_refused():
@@ -163,7 +169,7 @@ def test_a_file_that_ends_early_is_refused():
         pa.fs.FileInfo(path, pa.fs.FileType.File, size=8, mtime_ns=0) for path in paths
     ]
 
-    message = refusal(StoredFile("bucket://a.txt", pa.fs.PyFileSystem(store), "a.txt").read)
+    message = refusal(read, StoredFile("bucket://a.txt", pa.fs.PyFileSystem(store), "a.txt"))
 
     assert message == "bucket://a.txt: ended 4 bytes early while it was read; check the file"
 

@@ -13,7 +13,8 @@ import pytest
 from rankledger.pipeline.data import digests
 from rankledger.pipeline.data.dataset import content_of, describe
 from rankledger.pipeline.data.digests import Digest, describe_ranges
-from rankledger.pipeline.data.files import MovedFiles, find_files
+from rankledger.pipeline.data.files import find_files
+from rankledger.pipeline.data.moved_files import MovedFiles
 from rankledger.pipeline.types.inputs import InputFile, Source, short_digest
 
 
@@ -66,7 +67,9 @@ def test_a_file_is_described_as_it_is_parsed(tmp_path, size):
     path.write_bytes(data)
     (file,) = find_files(str(path))
 
-    parsed = file.read()[1]
+    with file.contents() as contents:
+        contents.read()
+        parsed = contents.describe()
 
     expected = by_hand(str(path), data) if size > 20 else InputFile(str(path), size, hashlib.sha256(data).hexdigest())
     assert parsed == file.describe() == MovedFiles(tmp_path).describe(path) == expected

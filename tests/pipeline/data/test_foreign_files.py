@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,16 +13,12 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from rankledger.pipeline.data.judgments import index_judgments
-from rankledger.pipeline.data.readers import (
-    read_documents,
-    read_judgments,
-    read_predictions,
-    read_queries,
-    read_ranking,
-    read_ratings,
-)
+from rankledger.pipeline.data.readers import read_documents, read_judgments, read_pairs, read_queries, read_ranking
 from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import compress, contents, refusal, write
+
+read_ratings = partial(read_pairs, value="rating")
+read_predictions = partial(read_pairs, value="prediction")
 
 IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60)

@@ -6,6 +6,7 @@ import decimal
 import itertools
 import json
 import math
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from rankledger.pipeline.data import formats
 from rankledger.pipeline.data.judgments import index_judgments
-from rankledger.pipeline.data.readers import read_judgments, read_predictions, read_queries, read_ranking, read_ratings
+from rankledger.pipeline.data.readers import read_judgments, read_pairs, read_queries, read_ranking
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import (
@@ -30,6 +31,9 @@ from tests.support.data_files import (
     table_bytes,
     write,
 )
+
+read_ratings = partial(read_pairs, value="rating")
+read_predictions = partial(read_pairs, value="prediction")
 
 # Documents that look like numbers, so that a field that slips into its neighbour's place is not refused by luck.
 JUDGED = [("q1", "12", 1.0), ("q1", "013", 0.0), ("01", "12", 2.0)]

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import item_coverage
-from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.rating import mae, mse, rmse
 from rankledger.pipeline.data.join import Catalogue, join_predictions, spans
-from rankledger.pipeline.data.judgments import index_judgments
-from rankledger.pipeline.data.rankings import join_ranking
+from rankledger.pipeline.data.judgments import Judgments, index_judgments
+from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.joined import Joined
 from tests.support.data_files import refusal, rows_of
@@ -451,6 +451,19 @@ def test_a_pair_predicted_twice_is_refused(pair):
 # Catalogue
 
 
+def recommended(
+    judgments: Judgments,
+    ranked: list[tuple[str, str, float]],
+    conventions: Conventions,
+    known: Catalogue,
+    depth: float = np.inf,
+) -> Joined:
+    """The join of a ranking where it is asked which documents were recommended."""
+    join = RankingJoin(judgments, conventions, Depths(depth))
+    join.add(table(ranked))
+    return join.joined("", catalogue=known)
+
+
 def catalogue(*names: str) -> Catalogue:
     return Catalogue(strings(names), len(names))
 
@@ -472,7 +485,7 @@ def test_a_hand_worked_coverage():
     }
     judgments = index_judgments(table({("q2", "a"): 1.0, ("q1", "zz"): 1.0, ("q3", "e"): 1.0}))
 
-    block = join_ranking(judgments, table(ranked), TREC_EVAL, catalogue=catalogue("e", "d", "c", "b", "a")).catalogue
+    block = recommended(judgments, ranked, TREC_EVAL, catalogue("e", "d", "c", "b", "a")).catalogue
 
     assert block is not None
     np.testing.assert_array_equal(block.codes, [[3, 5, -1], [2, 1, -1], [4, 4, -1]])
@@ -487,7 +500,7 @@ def test_the_codes_of_what_was_recommended(judged, ranked, documents):
 
     Where the judgments have the document, its grade stands beside it.
     """
-    joined = join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL, catalogue=catalogue(*documents))
+    joined = recommended(index_judgments(table(judged)), ranked, TREC_EVAL, catalogue(*documents))
 
     block = joined.catalogue
     assert block is not None
@@ -508,10 +521,10 @@ def test_the_codes_of_what_was_recommended(judged, ranked, documents):
 def test_codes_go_no_deeper_than_is_asked_for(judged, ranked, depth):
     """The first ranks of the codes that are made without a limit, and their grades."""
     judgments = index_judgments(table(judged))
-    whole = join_ranking(judgments, table(ranked), TREC_EVAL, catalogue=catalogue("a")).catalogue
-    found = join_ranking(judgments, table(ranked), TREC_EVAL, catalogue=catalogue("a"), depth=depth).catalogue
+    whole = recommended(judgments, ranked, TREC_EVAL, catalogue("a")).catalogue
+    found = recommended(judgments, ranked, TREC_EVAL, catalogue("a"), depth).catalogue
     shallow = dataclasses.replace(TREC_EVAL, depth=depth)
-    by_convention = join_ranking(judgments, table(ranked), shallow, catalogue=catalogue("a")).catalogue
+    by_convention = recommended(judgments, ranked, shallow, catalogue("a")).catalogue
 
     np.testing.assert_array_equal(found.codes >= 0, whole.codes[:depth] >= 0)
     np.testing.assert_array_equal(found.grades, whole.grades[:depth])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,16 @@ from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.readers import (
     RankingRanges,
     read_documents,
-    read_interactions,
     read_judgments,
-    read_predictions,
+    read_pairs,
     read_queries,
     read_ranking,
-    read_ratings,
 )
 from rankledger.pipeline.types.inputs import DatasetSource, Rows, Source
 from tests.support.data_files import contents, refusal, table_bytes, write
+
+read_ratings = partial(read_pairs, value="rating")
+read_predictions = partial(read_pairs, value="prediction")
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -88,7 +90,7 @@ FILES: list[tuple[str, str | bytes, Read, list[tuple[str, str, float]], str, str
         *("as files of MovieLens", "query_id: userId, doc_id: movieId, relevance: rating"),
     ),
     (
-        *("ratings.csv", MOVIELENS, read_interactions, [("1", "1", 0.0), ("1", "3", 0.0), ("2", "318", 0.0)]),
+        *("ratings.csv", MOVIELENS, read_pairs, [("1", "1", 0.0), ("1", "3", 0.0), ("2", "318", 0.0)]),
         *("as files of MovieLens", "query_id: userId, doc_id: movieId"),
     ),
     (
@@ -294,7 +296,7 @@ HEADERLESS: list[tuple[str, str, Read, list[tuple[str, str, float]], str]] = [
         "read as lines without a header: columns: {query_id: 1, doc_id: 2, relevance: 3}",
     ),
     (
-        *("train.txt", "u i\nu j\n", read_interactions, [("u", "i", 0.0), ("u", "j", 0.0)]),
+        *("train.txt", "u i\nu j\n", read_pairs, [("u", "i", 0.0), ("u", "j", 0.0)]),
         "read as lines without a header: columns: {query_id: 1, doc_id: 2}",
     ),
     *(
@@ -306,7 +308,7 @@ HEADERLESS: list[tuple[str, str, Read, list[tuple[str, str, float]], str]] = [
         for read, rows, value in (
             (read_ratings, grades, ", rating: 3"),
             (read_judgments, grades, ", relevance: 3"),
-            (read_interactions, [(query, doc, 0.0) for query, doc, _ in grades], ""),
+            (read_pairs, [(query, doc, 0.0) for query, doc, _ in grades], ""),
         )
     ),
 ]

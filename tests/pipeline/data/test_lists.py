@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,11 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.file_ranges import RangeReader
 from rankledger.pipeline.data.formats.memory import hold
-from rankledger.pipeline.data.readers import (
-    RankingRanges,
-    read_interactions,
-    read_judgments,
-    read_ranking,
-    read_ratings,
-)
+from rankledger.pipeline.data.readers import RankingRanges, read_judgments, read_pairs, read_ranking
 from rankledger.pipeline.types.inputs import DatasetSource, Rows, Source
 from tests.support.data_files import contents, refusal, table_bytes, write
+
+read_ratings = partial(read_pairs, value="rating")
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
 Read = Callable[[str | Source], Rows]
@@ -162,7 +159,7 @@ FILES: list[tuple[str, str | bytes, Read, Triples, str, str]] = [
         *(LISTS, "query_id: user_id, doc_id: items.item_id, rating: items.rating"),
     ),
     (
-        *("t.parquet", LENSKIT_TEST, read_interactions, [("1", "10", 0.0), ("1", "11", 0.0)]),
+        *("t.parquet", LENSKIT_TEST, read_pairs, [("1", "10", 0.0), ("1", "11", 0.0)]),
         *(LISTS, "query_id: user_id, doc_id: items.item_id"),
     ),
     (

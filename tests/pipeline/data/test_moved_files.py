@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.data.files import MovedFiles, find_files, link_files
+from rankledger.pipeline.data.files import find_files
+from rankledger.pipeline.data.moved_files import MovedFiles, link_files
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile
 

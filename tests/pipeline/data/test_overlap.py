@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data.dataset import DatasetInput, likely_cause, read_dataset, read_output, small_overlap
+from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
+from rankledger.pipeline.data.overlap import likely_cause, small_overlap
 from rankledger.pipeline.types.inputs import DatasetSource, Source
 from rankledger.pipeline.types.joined import Joined, Quality
 from tests.support.data_files import refusal, write

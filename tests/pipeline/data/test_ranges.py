@@ -262,7 +262,7 @@ def test_the_digest_is_that_of_the_whole_file(tmp_path, capfd, suffix):
 
     stored = Path(path).read_bytes()
     expected = (InputFile(path, len(stored), hashlib.sha256(stored).hexdigest()),)
-    assert (ranges.files, read_ranking(path).files) == (expected, expected)
+    assert (tuple(ranges.files), read_ranking(path).files) == (expected, expected)
     assert capfd.readouterr().err == ""
 
 
@@ -407,7 +407,7 @@ def test_the_join_of_a_range_can_go_to_another_process(tmp_path, dataset):
     """Pickled, the rows put aside and the queries' hashes are there, too; rows are numbered from the range's first."""
     path = write(tmp_path / "run.txt", "".join(lines_of("u1", "q1", "q2", "u2")))
     join = partial(join_range, dataset.judgments, None, TREC_EVAL, Depths(recommended=3, compared=2))
-    found = [joined for _, joined in RankingRanges(path, n_rows=6).each(join)]
+    found = [joined for _, joined in RankingRanges(path, n_rows=6).each_range(join)]
     copies = [pickle.loads(pickle.dumps(joined)) for joined in found]
 
     assert [(joined.numbers.tolist(), contents(joined.aside)) for joined in copies] == [

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.data.ranking import order_rows
-from tests.support.data_files import refusal, rows_of
+from rankledger.pipeline.data.ranking import beyond_single, order_rows
+from tests.support.data_files import rows_of
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)
 SMALL = [0.0, -0.0, 1e-60, -1e-60, 1e-45, 0.1, 0.1 + 1e-12, 1.0, 1 + 1e-9, 1 + 1e-6, -1.0, -1 - 1e-9]
@@ -118,9 +118,12 @@ def test_a_score_beyond_single_precision_is_refused_with_its_row(score, chunk):
     """Whichever chunk it is in; rounding to infinity is what makes it too great."""
     rows = [*[("q", f"d{n}", 0.0) for n in range(5)], ("q", "x", score), ("q", "y", 0.0)]
 
-    message = refusal(order_rows, rows_of(rows, path="a.tsv", chunk=chunk), "doc_id_desc", "float32")
+    ranking = rows_of(rows, path="a.tsv", chunk=chunk)
 
-    assert message == f"a.tsv: score {score} (line 6) is beyond single precision; rescale the scores"
+    odd = beyond_single(ranking)
+
+    assert odd is not None
+    assert odd.message(ranking.place) == f"score {score} (line 6) is beyond single precision; rescale the scores"
 
 
 def test_the_greatest_float32_is_a_score():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -17,14 +18,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data.join import join_predictions
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
-from rankledger.pipeline.data.readers import (
-    read_documents,
-    read_judgments,
-    read_predictions,
-    read_queries,
-    read_ranking,
-    read_ratings,
-)
+from rankledger.pipeline.data.readers import read_documents, read_judgments, read_pairs, read_queries, read_ranking
 from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import (
     FORMATS,
@@ -39,6 +33,9 @@ from tests.support.data_files import (
     table_bytes,
     write,
 )
+
+read_ratings = partial(read_pairs, value="rating")
+read_predictions = partial(read_pairs, value="prediction")
 
 READERS = {"relevance": read_judgments, "score": read_ranking, "rating": read_ratings, "prediction": read_predictions}
 TABLES = ("tsv", "csv", "jsonl", "parquet")
@@ -276,7 +273,7 @@ def test_a_pair_that_is_predicted_twice_is_refused_with_both_lines(format):
     path = write(Path("a" + SUFFIXES[format]), encode(rows, format, "prediction"))
     ratings = index_judgments(rows_of([("u", "j", 1.0)]))
 
-    message = refusal(lambda: join_predictions(ratings, read_predictions(path)))
+    message = refusal(lambda: join_predictions(ratings, read_pairs(path, "prediction")))
 
     assert message.startswith(f"{path}: query 'u' predicts document 'i' twice (")
     assert f"{place_of(format, 0)} and " in message

@@ -55,7 +55,7 @@ def test_ranges_of_row_groups_give_what_the_file_gives(tmp_path, group):
     ranges = RankingRanges(path, n_rows=1_000)
     found = [row for rows in ranges for row in contents(rows)]
     assert found == contents(read_ranking(path))
-    assert ranges.files == (InputFile(path, len(data), hashlib.sha256(data).hexdigest()),)
+    assert ranges.files == [InputFile(path, len(data), hashlib.sha256(data).hexdigest())]
 
 
 class Reads(pa.fs.FileSystemHandler):  # type: ignore[misc]

@@ -345,7 +345,7 @@ def test_the_page_asks_for_queries_or_replicates(folder):
     [
         ("outputs: bm25.tsv", "outputs: bm25.tsv, replicates: [1, 2]", r"`outputs` has no {replicate}; write it into"),
         ("outputs: bm25.tsv", "outputs: bm25.tsv, shared_seeds: true", r"or remove `shared_seeds`"),
-        ('.tsv"}', '.tsv", replicates: [1, 1]}', "the replicate '1' is listed twice; keep one"),
+        ('.tsv"}', '.tsv", replicates: [1, 1]}', "the replicate '1' is named twice; keep one"),
         ("runs-of/{model}", "s3://bucket/{model}", "replicates are searched for in local folders only; list them"),
         ("rr]", '"rbo(model=dense)"]', "compares with 'dense', which has replicates; name a model with one output"),
     ],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.config.schema import Nightly
+from rankledger.pipeline.config.nightly import Nightly
 from rankledger.pipeline.workflow.nightly import AwaitedInput, wait_for
 from tests.support.fake_clock import Clock
 

@@ -1,4 +1,4 @@
-"""Where changes of state are sent: the targets under `notify`, and which of their texts may be recorded."""
+"""What `rankledger nightly` waits for, where changes of state are sent, and what of that may be recorded."""
 
 from __future__ import annotations
 
@@ -10,21 +10,58 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 
-from rankledger.pipeline.config.values import Interval, Section, is_printable
+from rankledger.pipeline.config.values import Duration, Interval, Section, is_printable
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.credentials import has_credentials
 
-__all__ = ["Notify", "recorded_secrets"]
+__all__ = ["EXISTS", "STABLE", "Nightly", "Notify", "recorded_secrets"]
+
+EXISTS = "exists"
+STABLE = "stable"
+
+
+def _ready(ready: str) -> str:
+    """A marker's name must be one that `fill` can fill; its words are known when it is planned."""
+    try:
+        fields = [(spec, conversion) for _, name, spec, conversion in Formatter().parse(ready) if name is not None]
+    except ValueError:
+        raise ValueError(f"{ready!r} has a single brace; write {{{{ or }}}} to mean it literally") from None
+    if any(spec or conversion for spec, conversion in fields):
+        raise ValueError(f"{ready!r} has a placeholder with a format; write it as {{model}}")
+    if ready.endswith("/"):
+        raise ValueError(f"{ready!r} is a folder; name the file in it that is written last, such as _SUCCESS")
+    return ready
+
+
+Ready: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_ready)]
+
+
+class Nightly(Section):
+    """What `rankledger nightly` waits for, and how long."""
+
+    wait: Duration = Field(timedelta(0), json_schema_extra={"default": "0"})
+    """How long to wait for what is not ready, such as `90s`, `30m` or `2h`; `0` is not at all. An output that is still
+    late has failed, and the others are evaluated."""
+
+    ready: Ready = EXISTS
+    """When an output is ready: `exists`, as soon as it exists; `stable`, when its size has not changed for one `every`;
+    or the name of a marker file that is written beside it last, such as `_SUCCESS` or `{model}.done`."""
+
+    every: Interval = Field(timedelta(seconds=30), json_schema_extra={"default": "30s"})
+    """How often to check."""
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Nightly:
+        if self.ready == STABLE and self.wait < self.every:
+            raise ValueError("`ready: stable` checks twice, `every` apart; set `wait` to at least as long")
+        return self
+
 
 _KINDS = ("webhook", "command", "file", "metrics")
 _OF_WEBHOOKS = ("form", "secret")
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-)?\}")  # whose default is empty
 _IN_THE_URL = "contains credentials, which would be recorded; write the address as ${NAME}"
 _IS_SECRET = "is a secret, which would be recorded; write it as ${NAME}"
-
-
-def _webhook(url: str) -> str:
-    return url and _address(url)  # empty as its variable is: no target
 
 
 def _address(url: str) -> str:
@@ -44,7 +81,7 @@ def _page(template: str) -> str:
     return template
 
 
-Address: TypeAlias = Annotated[str, AfterValidator(_webhook)]
+Address: TypeAlias = Annotated[str, AfterValidator(lambda url: url and _address(url))]  # empty: no target
 Word: TypeAlias = Annotated[str, Field(min_length=1)]
 
 

@@ -1,0 +1,87 @@
+"""Planning comparisons: which models are compared with which, by which measures, and which measure leads."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.inputs import Model
+from rankledger.pipeline.config.messages import suggestion
+from rankledger.pipeline.config.planned import (
+    PlannedComparison,
+    PlannedDataset,
+    Planning,
+    Task,
+    choose_measures,
+    planned_measures,
+)
+
+__all__ = ["plan_comparison", "plan_lead"]
+
+_ALL_PAIRS = "all_pairs"
+_MANY = 10  # models, each with each: beyond, the correction for 55 pairs and more hides most differences
+
+
+def plan_comparison(
+    planning: Planning, datasets: Sequence[PlannedDataset], models: Mapping[str, Model], tasks: Sequence[Task]
+) -> PlannedComparison | None:
+    """What is compared with what; None where nothing is."""
+    section = planning.config.comparison
+    if section is None:
+        return None
+    if section.baseline not in (_ALL_PAIRS, *models):
+        known = suggestion(section.baseline, [*models, _ALL_PAIRS])
+        planning.find(("comparison", "baseline"), f"unknown model {section.baseline!r}{known}")
+    if section.baseline == _ALL_PAIRS and len(models) > _MANY:
+        pairs = f"all pairs of {len(models)} models are {len(models) * (len(models) - 1) // 2} comparisons"
+        planning.warn(("comparison", "baseline"), f"{pairs}, so the correction is strict; name a baseline instead")
+    if section.search_slices and not any(dataset.queries for dataset in datasets):
+        message = "slices are searched by the columns of a queries table, and no dataset has one; add `queries:`"
+        planning.find(("comparison", "search_slices"), message)
+    lines = section.measures
+    every = [measure for dataset in datasets for measure in dataset.measures if measure.metric.per == "query"]
+    chosen = every if lines is None else choose_measures(planning, ("comparison", "measures"), lines, datasets)
+    here = {
+        dataset.name: [*dict.fromkeys(task.model for task in tasks if task.dataset == dataset.name)]
+        for dataset in datasets
+    }
+    return PlannedComparison(
+        pairs={name: _pairs(section.baseline, found) for name, found in here.items()},
+        measures={
+            dataset.name: tuple(measure for measure in dataset.measures if measure in chosen) for dataset in datasets
+        },
+        rules=section,
+    )
+
+
+def _pairs(baseline: str, models: Collection[str]) -> tuple[tuple[str, str], ...]:
+    """The (model, baseline) among the models of one dataset; of all pairs, the first by name is the baseline."""
+    if baseline == _ALL_PAIRS:
+        return tuple((second, first) for first, second in combinations(sorted(models), 2))
+    return tuple((model, baseline) for model in models if model != baseline and baseline in models)
+
+
+def plan_lead(
+    planning: Planning, datasets: Sequence[PlannedDataset], comparison: PlannedComparison | None
+) -> dict[str, Measure]:
+    """By dataset, the measure of the config's `lead`, or else the first of the dataset's own first suite."""
+    line = planning.config.lead
+    there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
+    chosen = [] if line is None else planned_measures(planning, ("lead",), line, there)
+    if len(chosen) > 1:
+        planning.find(("lead",), f"{line} is {len(chosen)} measures: {', '.join(map(str, chosen))}; write one")
+    for measure in chosen if comparison else ():
+        own = [dataset.name for dataset in datasets if measure in dataset.measures]
+        lacking = [
+            name for name in own if comparison and comparison.pairs[name] and measure not in comparison.measures[name]
+        ]
+        if lacking:
+            on = f"models are not compared by {measure} on {', '.join(lacking)}"
+            message = f"{on}, and differences lead with another measure; add it to `comparison.measures`"
+            planning.warn(("lead",), message)
+    return {
+        dataset.name: next((measure for measure in chosen if measure in dataset.measures), dataset.measures[0])
+        for dataset in datasets
+        if dataset.measures
+    }

@@ -1,0 +1,126 @@
+"""Features of documents: columns of a catalogue that hold categories or vectors.
+
+A feature that is a text holds categories with bars between them (`Action|Comedy`), a whole number is one category, a
+list of either holds several, and a list of decimal numbers is a vector. Where a field is empty or null, the document is
+without the feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankledger.metrics.catalogue import Sparse
+from rankledger.pipeline.data.formats.common import FilePart
+from rankledger.pipeline.data.formats.json import double, written
+from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
+from rankledger.pipeline.support.errors import InputError, shorten
+
+__all__ = ["Feature", "joined_feature", "read_features"]
+
+_KINDS = "categories as texts or whole numbers, one or a list of them, or a vector as a list of decimal numbers"
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """One feature of a file's documents: how many categories or numbers each has, and all of them in one array."""
+
+    sizes: npt.NDArray[np.int64]
+    values: pa.Array
+
+
+def read_features(part: FilePart, names: Sequence[str]) -> list[Feature]:
+    """These columns of one file of documents that was read before, so that its rows are known to be sound."""
+    if not names:
+        return []
+    if part.format.table is None:
+        cells = part.format.cells(part, names)
+        return [_of_cells(part.path, name, cells[name]) for name in names]
+    table = part.format.table(part, names)
+    return [_of_array(part.path, name, table.column(name).combine_chunks()) for name in names]
+
+
+def joined_feature(path: str, name: str, columns: Sequence[Feature], n_documents: int) -> Sparse:
+    """The feature of all documents, from its columns in the files they stand in."""
+    if len({column.values.type for column in columns if len(column.values)}) > 1:
+        raise InputError(f"{path}: '{name}' holds categories in one file and vectors in another; write one kind")
+    sizes = np.concatenate([column.sizes for column in columns])
+    if len(sizes) != n_documents:
+        raise InputError(
+            f"{path}: '{name}' has {len(sizes)} rows, but there are {n_documents} ids; write the file again"
+        )
+    values = [column.values for column in columns if len(column.values)]
+    if values and pa.types.is_floating(values[0].type):
+        return _vectors(path, name, sizes, np.concatenate([numpy_of(part, np.float64) for part in values]))
+    return _categories(sizes, concatenate(values))
+
+
+def _of_cells(path: str, name: str, cells: Sequence[Any]) -> Feature:
+    """Cell by cell: Arrow would take texts that look like dates for dates."""
+    lists = [cell if isinstance(cell, list) else [] if cell is None else [cell] for cell in cells]
+    entries = [entry for values in lists for entry in values]
+    sizes = np.array([len(values) for values in lists], dtype=np.int64)
+    types = {type(entry) for entry in entries}
+    if types <= {int, float} and float in types and all(cell is None or isinstance(cell, list) for cell in cells):
+        return Feature(sizes, floats(np.array([*map(double, entries)])))
+    if not types <= {str, int}:
+        odd = next(entry for entry in entries if type(entry) not in (str, int))
+        raise InputError(f"{path}: '{name}' holds {written(odd)}; write {_KINDS}")
+    return _split(sizes, strings(map(str, entries)))
+
+
+def _of_array(path: str, name: str, column: pa.Array) -> Feature:
+    """One column of a table of Arrow."""
+    found = column.type
+    if pa.types.is_dictionary(found):
+        column = column.dictionary_decode()
+    plain = column.type
+    if pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_integer(plain):
+        texts = pc.fill_null(column.cast(pa.string()), "")
+        return _split(np.ones(len(texts), dtype=np.int64), texts)
+    if pa.types.is_list(plain) or pa.types.is_large_list(plain) or pa.types.is_fixed_size_list(plain):
+        sizes = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())
+        values = pc.list_flatten(column)
+        if pa.types.is_floating(plain.value_type):
+            return Feature(numpy_of(sizes, np.int64), pc.fill_null(values.cast(pa.float64()), float("nan")))
+        if pa.types.is_string(plain.value_type) or pa.types.is_integer(plain.value_type):
+            return _split(numpy_of(sizes, np.int64), pc.fill_null(values.cast(pa.string()), ""))
+    raise InputError(f"{path}: '{name}' is {shorten(str(found))}; write {_KINDS}")
+
+
+def _split(sizes: npt.NDArray[np.int64], texts: pa.StringArray) -> Feature:
+    """The categories in these texts, some texts to a document: without blanks around them, none of them empty."""
+    parts = pc.split_pattern(texts, "|")
+    rows = np.repeat(np.repeat(np.arange(len(sizes)), sizes), numpy_of(pc.list_value_length(parts), np.int32))
+    names = pc.utf8_trim_whitespace(pc.list_flatten(parts))
+    full = np.flatnonzero(numpy_of(pc.binary_length(names), np.int32))
+    return Feature(np.bincount(rows[full], minlength=len(sizes)), names.take(integers(full)))
+
+
+def _categories(sizes: npt.NDArray[np.int64], names: pa.StringArray) -> Sparse:
+    """A column for each category, in the order of their names; a document has each of its own once."""
+    coded = names.dictionary_encode()
+    distinct = coded.dictionary.to_pylist()
+    order = np.argsort(np.array(sorted(range(len(distinct)), key=distinct.__getitem__), dtype=np.int64))
+    n_columns = max(1, len(distinct))
+    rows = np.repeat(np.arange(len(sizes)), sizes)
+    keys = np.unique(rows * n_columns + order[numpy_of(coded.indices, np.int32)])
+    starts = np.searchsorted(keys // n_columns, np.arange(len(sizes) + 1))
+    return Sparse(starts.astype(np.int64), (keys % n_columns).astype(np.int32), np.ones(len(keys)))
+
+
+def _vectors(path: str, name: str, sizes: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> Sparse:
+    lengths = np.unique(sizes[sizes > 0])
+    if len(lengths) > 1:
+        found = f"of {lengths[0]} and of {lengths[1]} numbers"
+        raise InputError(f"{path}: '{name}' has vectors {found}; give all the same length")
+    if not np.isfinite(values).all():
+        raise InputError(f"{path}: '{name}' holds a number that is not finite; fix it")
+    columns = np.tile(np.arange(lengths[0], dtype=np.int32), len(values) // int(lengths[0]))
+    return Sparse(np.concatenate([[0], np.cumsum(sizes)]), columns, values)

@@ -1,0 +1,237 @@
+"""What an output and a dataset have in common, and why it may be too little.
+
+An output and the judgments must speak of the same queries and documents. An id that was read as a number, or has a
+prefix on one side only, matches nothing and scores 0, which looks like a bad model. The likely causes are found by
+trying them: ids of both sides are written alike in one way after another.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from statistics import median
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.exclusions import own_documents
+from rankledger.pipeline.data.join import Catalogue
+from rankledger.pipeline.data.judgments import Judgments, hash_pairs, match
+from rankledger.pipeline.support.arrow import concatenate, strings
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.types.joined import Quality, Unmatched
+
+__all__ = [
+    "ALLOW_NO_OVERLAP",
+    "any_in",
+    "find_unmatched",
+    "likely_cause",
+    "mismatch",
+    "none_of",
+    "odd_rankings",
+    "refuse_other_pairs",
+    "refuse_other_queries",
+    "small_overlap",
+]
+
+ALLOW_NO_OVERLAP = "or accept it with outputs: {path: …, allow_no_overlap: true}"
+"""The end of the message on an output that shares no query, document or pair with its dataset."""
+_OURS, _THEIRS = 10_000, 100_000  # ids of an output and of the dataset that are looked at for a cause
+_LONGEST = 256  # characters of an id that is looked at
+_SHOWN = 80  # characters of an id in a message
+_FEW = 0.1  # of the queries
+_HALF = 0.5
+_HARDLY = 0.01  # of the top 10
+_TIMES = 10  # that the other models have
+_Rule = Callable[[str], str]
+
+
+def refuse_other_queries(
+    path: str, ours: Sequence[str], theirs: npt.NDArray[np.object_], *, what: str = "judged"
+) -> None:
+    """Refuse an output that has no query of the dataset.
+
+    Args:
+        path: the output as it was named.
+        ours: its distinct queries, at least one.
+        theirs: those of the dataset, at least one, ascending.
+        what: where these stand: they are `judged`, `rated`, or in the `queries` table.
+
+    Raises:
+        InputError: none of its queries is among them.
+    """
+    places = ((bisect_left(theirs, query_id), query_id) for query_id in ours)  # the first is found as a rule
+    if any(place < len(theirs) and theirs[place] == query_id for place, query_id in places):
+        return
+    found = f"{none_of(len(ours), 'queries')} is " + ("in the queries table" if what == "queries" else what)
+    others = {"judged": "the judgments have", "rated": "the ratings have"}.get(what, "the table has")
+    raise InputError(mismatch(path, found, ours, theirs.tolist(), others))
+
+
+def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
+    """Refuse predictions if none has a rating, though some of their queries have ratings.
+
+    Raises:
+        InputError: always.
+    """
+    ours, theirs = _distinct(_documents(predictions, ratings)), _distinct(ratings.rows.doc_ids)
+    found = f"{none_of(len(predictions.query_codes), 'predictions')} has a rating"
+    if set(ours).isdisjoint(theirs):
+        raise InputError(mismatch(predictions.path, found, ours, theirs, "the ratings have"))
+    remedy = "its queries and documents are rated, but not together; predict the pairs of the test data"
+    raise InputError(f"{predictions.path}: {found}: {remedy}, {ALLOW_NO_OVERLAP}")
+
+
+def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.RankingRanges) -> Unmatched | None:
+    """What is wrong with a ranking that has no hit; None if the dataset knows some of its documents in another role."""
+    documents, judged = strings([]), judgments.rows.doc_ids
+    for rows in ranges:
+        documents = concatenate([documents, _documents(rows, judgments)]).unique()
+    if not len(documents) or any_in(documents, concatenate([judged, catalogue.ids])):
+        return None
+    found = f"{none_of(len(documents), 'documents')} is judged"
+    refusal = mismatch(ranges.path, found, _distinct(documents), _distinct(judged), "the judgments have")
+    return Unmatched(refusal, documents)
+
+
+def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, str] | None:
+    """The way of writing ids by which most of them would match, though none does as they are.
+
+    Args:
+        ours: the ids of an output.
+        theirs: those of the dataset.
+
+    Returns:
+        An id of each side that would match, and what to do; None if no way makes any match.
+    """
+    ours = [text for text in ours[:_OURS] if len(text) <= _LONGEST]
+    theirs = [text for text in theirs[:_THEIRS] if len(text) <= _LONGEST]
+    plain = {text: text for text in theirs}
+    most, cause = 0, None
+    for remedy, rule, of_both in _spellings(ours, theirs):
+        known = {rule(text): text for text in reversed(theirs)} if of_both else plain
+        pairs = [(text, known[written]) for text in ours if (written := rule(text)) in known]
+        if len(pairs) > most:
+            most, cause = len(pairs), (*pairs[0], remedy)
+    return cause
+
+
+def small_overlap(
+    n_queries: int, quality: Quality, others: Sequence[Quality], *, n_judged: int | None = None
+) -> str | None:
+    """What to know of an output that has little in common with the dataset; None if it has enough.
+
+    Args:
+        n_queries: queries of the dataset.
+        quality: what the join found.
+        others: what it found of the other models' outputs on the dataset.
+        n_judged: judged documents among those retrieved; None for predictions.
+    """
+    found = []
+    shared = n_queries - quality.n_missing_queries
+    n_own = shared + quality.n_unjudged_queries
+    if shared < _FEW * n_queries:
+        found.append(f"{shared:,} of the dataset's {n_queries:,} queries are in the output")
+    elif shared < _FEW * n_own and shared < _HALF * n_queries:
+        found.append(f"{shared:,} of the output's {n_own:,} queries are the dataset's")
+    judged, beside = quality.judged_at_10, [one.judged_at_10 for one in others if one.judged_at_10 is not None]
+    typical = median(beside) if beside else 0.0
+    if n_judged == 0 and quality.n_missing_queries < n_queries:
+        found.append("none of the documents retrieved is judged for its query")
+    elif judged is not None and judged < _HARDLY and typical > 0 and typical >= _TIMES * judged:
+        found.append(f"{judged:.2%} of the top 10 is judged, and {typical:.2%} of the other models' (median)")
+    return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
+
+
+def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments) -> Iterator[str]:
+    """What to know of an output that may hold ranks in place of scores, or finds the queries themselves.
+
+    Args:
+        n_queries: queries of the dataset.
+        quality: what the join found.
+        judgments: the dataset's.
+    """
+    n_own = n_queries - quality.n_missing_queries + quality.n_unjudged_queries
+    if quality.n_rank_like == n_own and quality.n_rows >= 2 * n_own > 0:
+        yield (
+            "the scores of every query are 1, 2, 3 and so on down the file, and the greatest comes first; if they are "
+            "ranks, write columns: {rank: score}, with the name of that column"
+        )
+    own, places = own_documents(judgments.query_ids.tolist()), np.arange(n_queries)
+    n_judged = len(match(judgments.pairs(places), own, hash_pairs(own, places))[0])  # queries that judge themselves
+    if quality.n_self_first > _HALF * n_own and n_judged <= _HALF * n_queries:
+        yield (
+            f"{quality.n_self_first:,} of {n_own:,} queries find the document of their own id first; if queries are "
+            "documents, leave these out with exclude_self: true on the dataset"
+        )
+
+
+def mismatch(
+    path: str, found: str, ours: Sequence[str], theirs: Sequence[str], others: str, instead: str = ALLOW_NO_OVERLAP
+) -> str:
+    """One line on ids that match nothing: an id of each side, and what to do about them, or instead."""
+    one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
+    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {instead}"
+
+
+def none_of(n: int, things: str) -> str:
+    """So many things of which none is something."""
+    return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
+
+
+def _spellings(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, _Rule, bool]]:
+    """What would be done, how an id of the output is written then, and whether one of the dataset is, too."""
+    yield "remove the whitespace around ids", str.strip, True
+    yield "write ids as text (pandas made floats of them)", _without("", ".0"), False
+    yield "write the dataset's ids as text (pandas made floats of them)", "{}.0".format, False
+    yield "write the leading zeros on both sides or on neither", lambda text: text.lstrip("0") or text[-1:], True
+    yield "write the letters of both in the same case", str.casefold, True
+    for end in _beginnings(ours):
+        yield f"remove the prefix '{end}'", _without(end), False
+    for end in _beginnings(theirs):
+        yield f"add the prefix '{end}'", _affixed(end), False
+    for end in _endings(ours):
+        yield f"remove the suffix '{end}'", _without("", end), False
+    for end in _endings(theirs):
+        yield f"add the suffix '{end}'", _affixed("", end), False
+
+
+def _beginnings(ids: Sequence[str]) -> Iterator[str]:
+    """How all of them begin, the shortest first; digits alone are left out, for numbers share them by chance."""
+    least, greatest = min(ids, default=""), max(ids, default="")  # all others begin as these two do
+    shared = takewhile(lambda n: least[:n] == greatest[:n], range(1, min(len(least), _SHOWN) + 1))
+    yield from (least[:n] for n in shared if not least[:n].isdigit())
+
+
+def _endings(ids: Sequence[str]) -> Iterator[str]:
+    """How all of them end, the shortest first; digits alone are left out."""
+    yield from (end[::-1] for end in _beginnings([text[::-1] for text in ids]))
+
+
+def _without(prefix: str, suffix: str = "") -> _Rule:
+    return lambda text: text.removeprefix(prefix).removesuffix(suffix)
+
+
+def _affixed(prefix: str, suffix: str = "") -> _Rule:
+    return lambda text: prefix + text + suffix
+
+
+def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
+    """The documents of the rows whose query is judged."""
+    places = judgments.find(rows.query_ids)
+    return rows.take_doc_ids(np.flatnonzero(places[rows.query_codes] < len(judgments.query_ids)))
+
+
+def any_in(documents: pa.StringArray, known: pa.StringArray) -> bool:
+    """Whether any of these documents is among the known ones."""
+    return bool(pc.any(pc.is_in(documents, known)).as_py())
+
+
+def _distinct(documents: pa.StringArray) -> list[str]:
+    return documents.unique().to_pylist()  # type: ignore[no-any-return]
