@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.manifest import Manifest
     from rankledger.pipeline.types.views import (
         ChangeSince,
+        CurvePoint,
         OrderAgreement,
         ReplicateEstimate,
         SliceChange,
@@ -343,30 +344,12 @@ class Record:
     """
 
     def __init__(
-        self,
-        path: Path,
-        manifest: Manifest,
-        *,
-        summary: Callable[[], tuple[Estimate, ...]] = tuple,
-        comparisons: Callable[[], tuple[Comparison, ...]] = tuple,
-        slice_changes: Callable[[], tuple[SliceChange, ...]] = tuple,
-        verdicts: Callable[[], tuple[Verdict, ...]] = tuple,
-        agreement: Callable[[], tuple[OrderAgreement, ...]] = tuple,
-        replicates: Callable[[], tuple[ReplicateEstimate, ...]] = tuple,
-        components: Callable[[], tuple[VarianceComponents, ...]] = tuple,
-        changes: Callable[[], tuple[ChangeSince, ...]] = tuple,
+        self, path: Path, manifest: Manifest, lines: Callable[[str], tuple[Any, ...]] = lambda name: ()
     ) -> None:
-        """Know where the record is, and how each of its tables is had."""
+        """Know where the record is, and what gives the lines of each of its tables, by its name here."""
         self.path = path
         self.manifest = manifest
-        self._summary = summary
-        self._comparisons = comparisons
-        self._slice_changes = slice_changes
-        self._verdicts = verdicts
-        self._agreement = agreement
-        self._replicates = replicates
-        self._components = components
-        self._changes = changes
+        self._lines = lines
 
     def __eq__(self, other: object) -> bool:
         """Whether that is a record, written or read, that holds the same."""
@@ -381,47 +364,52 @@ class Record:
         Raises:
             InputError: it is not what was written.
         """
-        return self._summary()
+        return self._lines("summary")
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Those of `comparisons.csv`; none if it has none. Errors are those of `summary`."""
-        return self._comparisons()
+        return self._lines("comparisons")
 
     @cached_property
     def slice_changes(self) -> tuple[SliceChange, ...]:
         """Those of `slice_changes.csv`; none if it has none. Errors are those of `summary`."""
-        return self._slice_changes()
+        return self._lines("slice_changes")
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Those of `gates.json`; none if it has none. Errors are those of `summary`."""
-        return self._verdicts()
+        return self._lines("verdicts")
 
     @cached_property
     def agreement(self) -> tuple[OrderAgreement, ...]:
         """Those of `agreement.csv`; none if it has none. Errors are those of `summary`."""
-        return self._agreement()
+        return self._lines("agreement")
 
     @cached_property
     def replicates(self) -> tuple[ReplicateEstimate, ...]:
         """Those of `replicates.csv`; none if it has none. Errors are those of `summary`."""
-        return self._replicates()
+        return self._lines("replicates")
 
     @cached_property
     def components(self) -> tuple[VarianceComponents, ...]:
         """Those of `variance_components.csv`; none if it has none. Errors are those of `summary`."""
-        return self._components()
+        return self._lines("components")
 
     @cached_property
     def changes(self) -> tuple[ChangeSince, ...]:
         """Those of `changes.csv`; none if it has none. Errors are those of `summary`."""
-        return self._changes()
+        return self._lines("changes")
+
+    @cached_property
+    def curves(self) -> tuple[CurvePoint, ...]:
+        """Those of `curves.csv`; none if it has none. Errors are those of `summary`."""
+        return self._lines("curves")
 
     @property
     def _contents(self) -> tuple[object, ...]:
         tables = self.summary, self.comparisons, self.slice_changes, self.verdicts, self.agreement
-        return self.path, self.manifest, *tables, self.replicates, self.components, self.changes
+        return self.path, self.manifest, *tables, self.replicates, self.components, self.changes, self.curves
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -121,7 +121,7 @@ def analyze(
         )
     slice_changes, searched = _search_slices(planned, results, samples, search)
     tables = RecordTables(
-        estimates=estimates,
+        summary=estimates,
         agreement=order_agreement(estimates, samples, planned.lead, config.bootstrap.confidence),
         replicates=tuple(
             line

@@ -580,7 +580,7 @@ def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
         name=opened.loaded.config.name,
         directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
         results=computed.results,
-        estimates=tables.estimates,
+        estimates=tables.summary,
         quality=inputs.model_quality,
         failures=inputs.failures,
         record=path,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.inference.changes import changed_queries, counted_scores, oriented
-from rankledger.pipeline.record.folder import read_curves, read_query_changes, read_query_details, read_record
+from rankledger.pipeline.record.folder import read_query_changes, read_query_details, read_record
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.record.tables import damaged_files, fitting_details
@@ -76,7 +76,7 @@ def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) 
         OSError: the place of records cannot be reached.
     """
     pager = _Pager(evaluation_of(record), record.manifest, partial(read_column, record), workspace, with_history)
-    return pager.page(pager.chosen(), read_curves(record), read_query_changes(record), read_query_details(record))
+    return pager.page(pager.chosen(), record.curves, read_query_changes(record), read_query_details(record))
 
 
 def new_page(

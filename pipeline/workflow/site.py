@@ -285,14 +285,9 @@ def _read(entry: RecordEntry) -> SiteRecord:
 
 def _evaluation_in(record: Record) -> Evaluation:
     """The evaluation of a record as far as its headline needs it: the other tables are not read."""
+    read = ("summary", "verdicts", "changes")
     return evaluation_of(
-        Record(
-            record.path,
-            record.manifest,
-            summary=lambda: record.summary,
-            verdicts=lambda: record.verdicts,
-            changes=lambda: record.changes,
-        )
+        Record(record.path, record.manifest, lambda name: getattr(record, name) if name in read else ())
     )
 
 
