@@ -21,13 +21,13 @@ import pyarrow as pa
 from rankledger.pipeline.record.scores import REPLICATES, SCORES, scores_in, write_scores
 from rankledger.pipeline.record.store import digest_of, remember_own
 from rankledger.pipeline.record.tables import (
+    gates_in,
     is_text,
     lines_in,
     query_changes_in,
     query_details_in,
     read_file,
     refuse_unknown,
-    verdicts_in,
     write_gates,
     write_lines,
     write_query_changes,
@@ -382,8 +382,7 @@ def _refuse_incomplete(manifest: Manifest, file: Path, lines: Iterable[Estimate]
 
 def _verdicts(path: Path, manifest: Manifest, read: Read) -> tuple[Verdict, ...]:
     file = path / "gates.json"
-    data = read(file.name)
-    verdicts = () if data is None else verdicts_in(data, file)
+    verdicts = gates_in(read(file.name), file).verdicts
     for verdict in verdicts:
         if verdict.model not in manifest.models:
             raise InputError(f"{file}: {verdict.model!r} is not in the record; restore the record")

@@ -25,15 +25,7 @@ import yaml
 
 from rankledger.pipeline.record.folder import read_record, record_of
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of
-from rankledger.pipeline.record.tables import (
-    damaged_files,
-    lines_of,
-    looks_in,
-    read_file,
-    refuse_unknown,
-    unchanged,
-    verdicts_in,
-)
+from rankledger.pipeline.record.tables import damaged_files, gates_in, lines_in, read_file, refuse_unknown, unchanged
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each
@@ -278,7 +270,7 @@ def spent_looks(history: RecordHistory) -> dict[LookKey, dict[str, str]] | str:
         data = read_file(record.path, record.manifest, "gates.json")
         if data is None:  # the config had no gates
             continue
-        looks = looks_in(data, record.path / "gates.json")
+        looks = gates_in(data, record.path / "gates.json").looks
         if looks is None:
             without.append(f"{record.path.name} does not know it either")
             continue
@@ -457,8 +449,7 @@ class RecordEntry:
         Raises:
             InputError: it is not what was written.
         """
-        data = self._read_unchanged("gates.json")
-        return () if data is None else verdicts_in(data, self.path / "gates.json")
+        return gates_in(self._read_unchanged("gates.json"), self.path / "gates.json").verdicts
 
     def lines(self, measure: str | None) -> tuple[Estimate, ...]:
         """The lines of the summary by that measure, by all for None.
@@ -469,7 +460,7 @@ class RecordEntry:
         data = self._summary
         if data is None:
             return ()
-        lines = lines_of(data, measure, self.path / "summary.csv")
+        lines = lines_in(data, Estimate, self.path / "summary.csv", measure=measure)
         refuse_unknown(self.manifest, self.path / "summary.csv", ((line.dataset, line.model) for line in lines))
         return lines
 

@@ -15,7 +15,7 @@ import pytest
 from rankledger.pipeline.record.folder import Judged, RecordTables, new_evaluation_id, read_record, write_record
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import Records, Remote
-from rankledger.pipeline.record.tables import lines_of
+from rankledger.pipeline.record.tables import lines_in
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import Estimate, Scores
@@ -59,7 +59,7 @@ def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LIN
 def test_the_lines_of_a_measure_are_those_of_the_summary(tmp_path, measure, lines):
     """As `read_record` gives them, however the names have to be quoted; nothing of another measure."""
     summary = written(tmp_path, lines=lines) / "summary.csv"
-    found = lines_of(summary.read_bytes(), measure, summary)
+    found = lines_in(summary.read_bytes(), Estimate, summary, measure=measure)
 
     assert found == tuple(line for line in read_record(summary.parent).summary if line.measure == measure)
     assert [astuple(line) for line in found] == [astuple(line) for line in lines if line.measure == measure]
