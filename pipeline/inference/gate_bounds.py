@@ -22,7 +22,7 @@ from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.gates import LookKey, Outcome, PlannedGate
+from rankledger.pipeline.types.gates import LookKey, Outcome, PlannedGate, VerdictKey
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, ModelKey
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "GateCheck",
     "GateRule",
     "Limit",
-    "NightKey",
     "Subject",
     "format_amount",
     "format_level",
@@ -51,9 +50,6 @@ __all__ = [
 
 UNSETTLED: Literal["fail"] = "fail"
 """The effect of a verdict before it is settled what its outcome comes to: to forget that would block, not let pass."""
-
-NightKey = tuple[str, str, str, str, str]
-"""A line of a gate over the nights: its gate, dataset, model, measure and slice, as a verdict names them."""
 
 Subject = tuple[str, str, Measure]
 """What a gate looks at: a dataset, a model and a measure."""
@@ -110,7 +106,7 @@ class Evidence:
     failures: Mapping[tuple[str, str], str]
     external_metrics: Mapping[str, Mapping[str, float] | str]
     baselines: Mapping[tuple[str, str, str], Baseline]
-    nights: Mapping[NightKey, int] | str
+    nights: Mapping[VerdictKey, int] | str
     night: date
     search: SearchRule | None = None
     looks: Mapping[LookKey, Mapping[str, str]] | str = field(default_factory=dict)

@@ -455,8 +455,7 @@ def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict
     if verdict.outcome != "fail":
         return verdict
     if not isinstance(evidence.nights, str):
-        key = (verdict.gate, verdict.dataset, verdict.model, verdict.measure, verdict.slice)
-        return replace(verdict, nights=1 + evidence.nights.get(key, 0))
+        return replace(verdict, nights=1 + evidence.nights.get(verdict.key, 0))
     if gate.fail_after == 1:
         return replace(verdict, nights=1)
     reason = f"{verdict.reason}; unknown if {gate.fail_after} in a row failed: {evidence.nights}"

@@ -24,6 +24,7 @@ __all__ = [
     "Reference",
     "SpentLooks",
     "Verdict",
+    "VerdictKey",
     "Waiver",
     "night_of",
     "overall_effect",
@@ -134,6 +135,9 @@ class Looks:
     error: float
     since: date | None = None
 
+
+VerdictKey: TypeAlias = tuple[str, str, str, str, str]
+"""What a verdict is found again by: its gate, dataset, model, measure and slice."""
 
 LookKey: TypeAlias = tuple[str, str, str]
 """Whose looks are counted: a gate, a dataset and a model."""
@@ -278,6 +282,11 @@ class Verdict:
     mark: str = ""
     failing_error: float | None = None
     looks: LookCount | None = None
+
+    @property
+    def key(self) -> VerdictKey:
+        """What it is found again by in other evaluations."""
+        return self.gate, self.dataset, self.model, self.measure, self.slice
 
     @property
     def counts_queries(self) -> bool:

@@ -61,6 +61,7 @@ __all__ = [
     "RecordedParameter",
     "RecordedPromotion",
     "TrackingWish",
+    "begun",
     "evaluation_name",
     "finding",
     "is_evaluation_id",
@@ -102,6 +103,11 @@ def evaluation_name(text: str) -> str | None:
     except ValueError:  # the 40th of a month
         return None
     return match["name"]
+
+
+def begun(evaluation_id: str) -> datetime:
+    """When an evaluation began, by its id, which has whole seconds."""
+    return datetime.fromisoformat(evaluation_id.partition("-")[0])
 
 
 def _counts(quality: Quality) -> Quality:

@@ -44,7 +44,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.memory import MemoryLimit, physical_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
-from rankledger.pipeline.types.gates import LookKey, night_of
+from rankledger.pipeline.types.gates import LookKey, VerdictKey, night_of
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
 from rankledger.pipeline.types.views import CurvePoint, SliceChange
@@ -55,7 +55,6 @@ from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalMetrics
-    from rankledger.pipeline.inference.gate_bounds import NightKey
     from rankledger.pipeline.record.lookup import RecordHistory
     from rankledger.pipeline.workflow.baselines import ResolvedBaselines
     from rankledger.pipeline.workflow.since import ChangesSince
@@ -422,7 +421,7 @@ def _judge(
     return Judged(verdicts, past.references, looks_after(gates, verdicts, evidence.looks, night))
 
 
-def _nights(history: RecordHistory) -> Mapping[NightKey, int] | str:
+def _nights(history: RecordHistory) -> Mapping[VerdictKey, int] | str:
     """How many evaluations in a row failed each line of the gates before; or why that is not known."""
     from rankledger.pipeline.record.lookup import failures_in_a_row
 

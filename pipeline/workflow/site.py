@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from rankledger.pipeline.record.lookup import RecordEntry, scan_records
+from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.report import feed
 from rankledger.pipeline.report.html.site import GENERATOR, pages
 from rankledger.pipeline.report.text_table import counted
@@ -265,7 +265,7 @@ def _read(entry: RecordEntry) -> SiteRecord:
     return SiteRecord(
         evaluation_id=entry.evaluation_id,
         name=manifest.name,
-        date=entry.date,
+        date=entry.manifest.night,
         created=datetime.fromisoformat(manifest.created).astimezone(UTC),
         repeats=bool(manifest.repeats),
         state=state_of(evaluation.verdicts, evaluation.failures, evaluation.data_warnings),
