@@ -8,6 +8,7 @@ of them, and the spread of estimates the rest.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
@@ -15,7 +16,7 @@ from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
 from rankledger.pipeline.types.results import LEAST_CLUSTERS
 
-__all__ = ["POWER", "Variation", "minimum_detectable_difference", "standard_errors"]
+__all__ = ["POWER", "Variation", "least_count", "minimum_detectable_difference", "standard_errors"]
 
 POWER = 0.8
 """How often the least detectable difference is detected."""
@@ -83,6 +84,17 @@ def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
     return error * standard_errors(alpha, POWER, difference.n_clusters - 1)
 
 
+def least_count(decides: Callable[[int], bool], few: int) -> int:
+    """The least count that decides, where any greater one does, too, and these few do not."""
+    enough = 2 * few
+    while not decides(enough):
+        few, enough = enough, 2 * enough
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if decides(middle) else (middle, enough)
+    return enough
+
+
 @dataclass(frozen=True)
 class Variation:
     """How a difference varies from cluster to cluster, as one sample shows it.
@@ -132,13 +144,7 @@ class Variation:
         """
         if self.detectable(self.least, alpha, power) <= distance:
             return self.least
-        few, enough = self.least, 2 * self.least
-        while self.detectable(enough, alpha, power) > distance:
-            few, enough = enough, 2 * enough
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            few, enough = (few, middle) if self.detectable(middle, alpha, power) <= distance else (middle, enough)
-        return enough
+        return least_count(lambda n: self.detectable(n, alpha, power) <= distance, self.least)
 
     def ends(self, confidence: float) -> tuple[Variation, Variation]:
         """With the least and the greatest variance that the sample allows.

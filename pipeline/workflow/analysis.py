@@ -396,8 +396,8 @@ def _judge(
     night: date,
     search: SearchRule,
 ) -> Judged:
-    from rankledger.pipeline.inference.gate_bounds import Evidence
     from rankledger.pipeline.inference.gate_errors import looks_after
+    from rankledger.pipeline.inference.gate_evidence import Evidence
     from rankledger.pipeline.inference.gates import judge
 
     evidence = Evidence(

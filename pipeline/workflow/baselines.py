@@ -25,7 +25,7 @@ from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset
 from rankledger.pipeline.data.join import assemble
 from rankledger.pipeline.inference.changes import RetrievedRanks
-from rankledger.pipeline.inference.gate_bounds import Baseline
+from rankledger.pipeline.inference.gate_evidence import Baseline
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, read_accepted, resolve
 from rankledger.pipeline.record.scores import read_scores
