@@ -27,7 +27,8 @@ import numpy.typing as npt
 
 from rankledger.metrics.aggregation import MEAN
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.inference.resampling import Clusters, Contributions, Settings, in_chunks, round_to_exact
+from rankledger.pipeline.inference.ratios import Clusters, Contributions
+from rankledger.pipeline.inference.resampling import Settings, in_chunks, round_to_exact
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.views import SliceChange

@@ -12,7 +12,7 @@ from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval, known
-from rankledger.pipeline.inference.resampling import contributions_of
+from rankledger.pipeline.inference.ratios import contributions_of
 from rankledger.pipeline.inference.samples import Sample, pool
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.joined import Groups

@@ -26,7 +26,8 @@ from rankledger.pipeline.inference.changes import (
 )
 from rankledger.pipeline.inference.paired import TestRule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
-from rankledger.pipeline.inference.resampling import Settings, contributions_of
+from rankledger.pipeline.inference.ratios import contributions_of
+from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule

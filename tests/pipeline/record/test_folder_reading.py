@@ -18,7 +18,7 @@ from pyarrow import parquet
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.resampling import contributions_of
+from rankledger.pipeline.inference.ratios import contributions_of
 from rankledger.pipeline.record.folder import Judged, RecordTables, read_record, write_record
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.tables import lines_in, write_lines
