@@ -20,8 +20,8 @@ from rankledger.pipeline.inference.gate_evidence import Baseline, Subject
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
 from rankledger.pipeline.inference.power import least_count
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.gates import Outcome, PlannedGate
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Outcome, PlannedGate
+from rankledger.pipeline.types.results import ALL
 
 __all__ = [
     "CRASH",

@@ -13,8 +13,9 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.gates import LookKey, PlannedGate, VerdictKey
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, ModelKey
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS, LookKey, PlannedGate, VerdictKey
+from rankledger.pipeline.types.joined import ModelKey
+from rankledger.pipeline.types.results import ALL
 
 __all__ = ["Baseline", "Evidence", "Subject", "slices_of"]
 

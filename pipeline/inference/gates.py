@@ -46,8 +46,8 @@ from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.gates import BLOCKING, Effect, GateKind, Outcome, PlannedGate, Verdict
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
+from rankledger.pipeline.types.gates import BLOCKING, LEAST_CLUSTERS, Effect, GateKind, Outcome, PlannedGate, Verdict
+from rankledger.pipeline.types.results import ALL
 
 __all__ = ["judge"]
 

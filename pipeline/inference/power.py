@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
-from rankledger.pipeline.types.results import LEAST_CLUSTERS
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 
 __all__ = ["POWER", "Variation", "least_count", "minimum_detectable_difference", "standard_errors"]
 

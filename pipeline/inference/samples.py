@@ -25,8 +25,8 @@ from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Contributions, Ratio, Where, contributions_of
 from rankledger.pipeline.inference.replicates import Components, ReplicateEffects, components_of, mean_effects
 from rankledger.pipeline.inference.resampling import Draws, ResampledSums, Settings, SlicedClusters, round_to_exact
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, ModelKey, Scores
+from rankledger.pipeline.types.joined import Groups, ModelKey
+from rankledger.pipeline.types.results import ALL, Scores
 
 __all__ = ["Pair", "Sample", "effective_clusters", "pool"]
 

@@ -31,7 +31,7 @@ from rankledger.pipeline.inference.ratios import Clusters, Contributions
 from rankledger.pipeline.inference.resampling import Settings, in_chunks, round_to_exact
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.views import SliceChange
+from rankledger.pipeline.types.tables import SliceChange
 
 __all__ = ["FoundSlice", "SearchRule", "SliceSearch", "changed_slices", "search_slices"]
 

@@ -40,16 +40,15 @@ from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.inputs import InputFile, short_digest
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores
-from rankledger.pipeline.types.views import (
+from rankledger.pipeline.types.tables import (
     ChangeSince,
     CurvePoint,
     OrderAgreement,
-    QueryChange,
-    QueryDetail,
     ReplicateEstimate,
     SliceChange,
     VarianceComponents,
 )
+from rankledger.pipeline.types.views import QueryChange, QueryDetail
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.upkeep import ComparedFigures

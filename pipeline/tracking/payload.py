@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from rankledger.pipeline.support.errors import TrackingError, shorten
-from rankledger.pipeline.types.gates import Verdict, night_of, overall_effect, overall_outcome
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Verdict, night_of, overall_effect, overall_outcome
 from rankledger.pipeline.types.manifest import Dataset, Description
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
@@ -42,8 +42,8 @@ from rankledger.pipeline.types.mlflow_names import (
     overview,
     text_of,
 )
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Record
-from rankledger.pipeline.types.views import ChangeSince
+from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record
+from rankledger.pipeline.types.tables import ChangeSince
 
 __all__ = [
     "DATASET",

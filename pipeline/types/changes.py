@@ -11,8 +11,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from rankledger.pipeline.types.results import ALL, Comparison, frame
-from rankledger.pipeline.types.views import PairedScores, QueryChange, QueryDetail, RankedDocument, SliceChange
+from rankledger.pipeline.types.results import ALL, Comparison
+from rankledger.pipeline.types.tables import SliceChange, frame
+from rankledger.pipeline.types.views import PairedScores, QueryChange, QueryDetail, RankedDocument
 
 if TYPE_CHECKING:
     import pandas as pd

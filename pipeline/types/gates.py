@@ -12,6 +12,7 @@ from rankledger.metrics.measure import Measure
 
 __all__ = [
     "BLOCKING",
+    "LEAST_CLUSTERS",
     "Acceptance",
     "Accepted",
     "Effect",
@@ -37,6 +38,10 @@ Effect: TypeAlias = Literal["pass", "warn", "stop", "fail"]
 
 BLOCKING: tuple[Effect, ...] = ("fail", "stop")
 """Effects that stop the release: a gate failed, or is undecided and must not be."""
+
+
+LEAST_CLUSTERS = 30
+"""Clusters that a judgment must rest on: a slice of fewer is shown and not judged."""
 
 
 def night_of(given: str | None, began: datetime) -> date:

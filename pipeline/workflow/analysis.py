@@ -47,7 +47,7 @@ from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.gates import LookKey, VerdictKey, night_of
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
-from rankledger.pipeline.types.views import CurvePoint, SliceChange
+from rankledger.pipeline.types.tables import CurvePoint, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.replicates import absent_replicates

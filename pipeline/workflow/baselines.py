@@ -36,9 +36,9 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.types.gates import PlannedGate, Reference
 from rankledger.pipeline.types.inputs import InputFile, Rows
-from rankledger.pipeline.types.joined import Joined, OutputKey
+from rankledger.pipeline.types.joined import Joined, OutputKey, RecordedModel
 from rankledger.pipeline.types.manifest import RecordedBaseline
-from rankledger.pipeline.types.results import Record, RecordedModel, Scores
+from rankledger.pipeline.types.results import Record, Scores
 from rankledger.pipeline.workflow.deliver import fetch_record
 from rankledger.pipeline.workflow.inputs import Inputs, read_planned
 from rankledger.pipeline.workflow.manifest import exclusions_digest, judgments_digest

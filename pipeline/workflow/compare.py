@@ -37,7 +37,8 @@ from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Scores
-from rankledger.pipeline.types.views import PairedScores, QueryDetail, SliceChange
+from rankledger.pipeline.types.tables import SliceChange
+from rankledger.pipeline.types.views import PairedScores, QueryDetail
 from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
 from rankledger.pipeline.workflow.details import ShownDataset, query_details, recorded_output_of
 from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs

@@ -25,7 +25,8 @@ from rankledger.pipeline.record.tables import damaged_files, fitting_details
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Record, Scores
-from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange, QueryDetail
+from rankledger.pipeline.types.tables import CurvePoint
+from rankledger.pipeline.types.views import Page, PairedScores, QueryChange, QueryDetail
 from rankledger.pipeline.workflow.details import ShownDataset, ShownOutput, query_details, recorded_output_of
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.history import known_history

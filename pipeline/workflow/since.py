@@ -24,8 +24,9 @@ from rankledger.pipeline.support.environment import packages
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import Reference, Verdict
-from rankledger.pipeline.types.results import ALL, Record, RecordedModel, Scores
-from rankledger.pipeline.types.views import ChangeSince, Since, SliceChange
+from rankledger.pipeline.types.joined import RecordedModel
+from rankledger.pipeline.types.results import ALL, Record, Scores
+from rankledger.pipeline.types.tables import ChangeSince, Since, SliceChange
 from rankledger.pipeline.workflow.baselines import (
     BaselineResolver,
     CurrentEvaluation,

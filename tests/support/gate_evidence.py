@@ -17,8 +17,8 @@ from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.gates import PlannedGate, Reference, Verdict
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ModelKey, RecordedModel, Scores
+from rankledger.pipeline.types.joined import Groups, ModelKey, RecordedModel
+from rankledger.pipeline.types.results import Scores
 
 NDCG, AP, RR, MAE = map(Measure.parse, ("ndcg@10", "ap", "rr@10", "mae"))
 TODAY = date(2026, 11, 21)

@@ -13,7 +13,7 @@ from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices, search_slices
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.views import SliceChange
+from rankledger.pipeline.types.tables import SliceChange
 
 ONE = Workers(jobs=1)
 RULE = SearchRule(0.05, 0, ONE)

@@ -17,7 +17,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.tracking.payload import Logged, MetricSelection
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
-from rankledger.pipeline.types.views import ChangeSince, SliceChange
+from rankledger.pipeline.types.tables import ChangeSince, SliceChange
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import record_of_tables, whole
 

@@ -14,7 +14,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.tracking.delivery import deliver
 from rankledger.pipeline.tracking.payload import Run, runs_of
 from rankledger.pipeline.types.results import Estimate
-from rankledger.pipeline.types.views import ReplicateEstimate
+from rankledger.pipeline.types.tables import ReplicateEstimate
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import record_of_tables, whole
 
