@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.errors import TrackingError
-from rankledger.pipeline.tracking.payload import Logged, MetricSelection
+from rankledger.pipeline.tracking.figures import Logged, MetricSelection
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
 from rankledger.pipeline.types.tables import ChangeSince, SliceChange
 from rankledger.pipeline.workflow.manifest import define_measures
