@@ -399,21 +399,26 @@ def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = N
     rounded = np.empty((len(columns), len(columns[0])))
     for own in _some_at_a_time(columns):
         numbers = np.stack([*columns[own]])
-        rounded[own] = _to_steps(numbers, _steps(numbers, None if bounds is None else bounds[own]))
+        rounded[own] = _to_steps(numbers, _steps(_greatest(numbers, bounds, own), numbers.shape[1]))
     return rounded.T
 
 
 def steps_of(columns: Sequence[Floats], bounds: Floats) -> Floats:
     """(N,): the steps that `round_to_exact` rounds these columns to; the arguments are the same."""
-    return np.concatenate([_steps(np.stack(columns[own]), bounds[own]) for own in _some_at_a_time(columns)])
+    n_clusters = len(columns[0])
+    found = [_greatest(np.stack(columns[own]), bounds, own) for own in _some_at_a_time(columns)]
+    return _steps(np.concatenate(found), n_clusters)
 
 
-def _steps(numbers: Floats, bounds: Floats | None) -> Floats:
-    """(n,): those of some columns, (n, C)."""
-    greatest = np.abs(numbers).max(axis=1, initial=0.0)
-    if bounds is not None:
-        greatest = np.maximum(greatest, bounds)
-    exponents = _exponents(greatest, numbers.shape[1]) - 53
+def _greatest(numbers: Floats, bounds: Floats | None, own: slice) -> Floats:
+    """(n,): the greatest numbers of these columns, (n, C), or their bounds if these are greater."""
+    greatest: Floats = np.abs(numbers).max(axis=1, initial=0.0)
+    return greatest if bounds is None else np.maximum(greatest, bounds[own])
+
+
+def _steps(greatest: Floats, n_clusters: int) -> Floats:
+    """The steps with which no sum of C numbers up to these has 2**53 of them."""
+    exponents = np.frexp(greatest * n_clusters)[1] - 53
     steps: Floats = np.ldexp(1.0, np.maximum(exponents, -1074))  # 2**-1074: the least double
     return steps
 
@@ -436,8 +441,8 @@ def same_steps(columns: Sequence[Floats], bounds: Floats, sliced: SlicedClusters
     same = np.empty((len(sliced.names), len(columns)), dtype=bool)
     for own in _some_at_a_time(columns):
         found = np.abs(np.stack(columns[own]))
-        whole = _exponents(np.maximum(found.max(axis=1, initial=0.0), bounds[own]), found.shape[1])
-        same[:, own] = _exponents(np.maximum(sliced.greatest(found).T, bounds[own]), found.shape[1]) == whole
+        whole, within = _greatest(found, bounds, own), np.maximum(sliced.greatest(found).T, bounds[own])
+        same[:, own] = _steps(within, found.shape[1]) == _steps(whole, found.shape[1])
     return same
 
 
@@ -445,12 +450,6 @@ def _some_at_a_time(columns: Sequence[Floats] | Floats) -> Iterator[slice]:
     """Columns of a million numbers together, at least one: they are large."""
     step = max(1, _ROUNDED // max(1, len(columns[0])))
     return (slice(begin, begin + step) for begin in range(0, len(columns), step))
-
-
-def _exponents(greatest: Floats, n_clusters: int) -> npt.NDArray[np.int32]:
-    """Of what no sum of C numbers up to these exceeds: it is below 2**exponent."""
-    exponents: npt.NDArray[np.int32] = np.frexp(greatest * n_clusters)[1]
-    return exponents
 
 
 def _sum_counts(parts: Sequence[Sums], counts: npt.NDArray[np.number]) -> list[Floats]:

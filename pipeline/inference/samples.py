@@ -274,19 +274,23 @@ class Sample:
         new, sums = self._draw([ratio for ratios in own for ratio in ratios], *beside)
         left = iter(new)
         made = zip(pairs, sides, [[next(left) for _ in ratios] for ratios in own], strict=True)
-        return (self._difference(pair, *both, drawn or self._both_of(pair)) for pair, both, drawn in made), sums
-
-    def _both_of(self, pair: Pair) -> list[Drawn]:
-        return [self._drawn_of((name, pair.measure, pair.slice)) for name in (pair.model, pair.baseline)]
+        return (
+            self._difference(pair, *both, drawn or [*map(self._drawn_of, self._keys(pair))])
+            for pair, both, drawn in made
+        ), sums
 
     def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
         """A pair's two figures over the queries that both define; those of `figure` where both define the same."""
         ours, theirs = (self.contributions[name, pair.measure] for name in (pair.model, pair.baseline))
         if ours.denominators is theirs.denominators or np.array_equal(ours.counted, theirs.counted):
-            one, other = (self._ratio_of((name, pair.measure, pair.slice)) for name in (pair.model, pair.baseline))
+            one, other = map(self._ratio_of, self._keys(pair))
             return one, other
         both = ours.counted & theirs.counted
         return self._ratio(ours, pair.slice, both), self._ratio(theirs, pair.slice, both)
+
+    @staticmethod
+    def _keys(pair: Pair) -> tuple[Key, Key]:
+        return (pair.model, pair.measure, pair.slice), (pair.baseline, pair.measure, pair.slice)
 
     def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
         """(Q,) the scores whose plain mean a figure is, by sorted query id; None if it is no plain mean of queries."""
