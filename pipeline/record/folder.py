@@ -38,7 +38,8 @@ from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.inputs import InputFile, short_digest
-from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
+from rankledger.pipeline.types.manifest import MANIFEST, Description, Manifest, RecordedBaseline, parse_manifest
+from rankledger.pipeline.types.recorded import File
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores
 from rankledger.pipeline.types.tables import (
     ChangeSince,

@@ -20,7 +20,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.record.tables import read_unchanged
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, repeated, strings
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.manifest import File
+from rankledger.pipeline.types.recorded import File
 from rankledger.pipeline.types.results import Record, Scores
 
 __all__ = [

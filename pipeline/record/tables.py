@@ -26,15 +26,8 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import SpentLooks, Verdict
-from rankledger.pipeline.types.manifest import (
-    MANIFEST,
-    Description,
-    File,
-    Manifest,
-    RecordedBaseline,
-    finding,
-    read_typed,
-)
+from rankledger.pipeline.types.manifest import MANIFEST, Description, Manifest, RecordedBaseline, finding, read_typed
+from rankledger.pipeline.types.recorded import File
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.views import QueryChange, QueryDetail, RankedDocument
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from rankledger.pipeline.support.errors import TrackingError, shorten
 from rankledger.pipeline.tracking.figures import MetricSelection, by_name
 from rankledger.pipeline.types.gates import Verdict, night_of, overall_effect, overall_outcome
-from rankledger.pipeline.types.manifest import Dataset, Description
+from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
     FINGERPRINT,
@@ -28,6 +28,7 @@ from rankledger.pipeline.types.mlflow_names import (
     history_of,
     text_of,
 )
+from rankledger.pipeline.types.recorded import Dataset
 from rankledger.pipeline.types.results import Record
 
 __all__ = [

@@ -22,7 +22,7 @@ from rankledger.metrics.metric import Metric, MetricError, Need, Parameter
 from rankledger.metrics.pairs import RatingsBlock
 from rankledger.metrics.terms import Terms, from_terms
 from rankledger.pipeline.support.own_code import CodePlace, OwnCode, divert_output, load_code, reason_of
-from rankledger.pipeline.types.manifest import RecordedMetric, RecordedParameter
+from rankledger.pipeline.types.recorded import RecordedMetric, RecordedParameter
 
 __all__ = ["own_metric", "record_metric", "recorded_metric", "try_metric"]
 

@@ -21,6 +21,7 @@ __all__ = [
     "ChangeSince",
     "Curve",
     "CurvePoint",
+    "ModelPair",
     "OrderAgreement",
     "ReplicateEstimate",
     "Since",
@@ -85,14 +86,27 @@ _MOST_SHARE = 10.0  # of a change that is next to nothing any slice accounts for
 
 
 @dataclass(frozen=True)
-class SliceChange:
-    """A slice in which the change differs from that of the other queries.
+class ModelPair:
+    """Two models on a dataset by a measure.
 
     Attributes:
         dataset: the dataset's name.
-        model: the candidate's model.
-        baseline: the base's.
-        measure: by which it changed.
+        model: the model that is compared.
+        baseline: the one that it is compared with; `bm25 in ID` where that is of another record.
+        measure: by what.
+    """
+
+    dataset: str
+    model: str
+    baseline: str
+    measure: str
+
+
+@dataclass(frozen=True)
+class SliceChange(ModelPair):
+    """A slice in which the change differs from that of the other queries.
+
+    Attributes:
         slice: `column=value`, or two of them with ` & ` between; `outside column=value` are all other queries, where
             it is they that changed more.
         n_queries: queries of the slice that are defined in both.
@@ -109,10 +123,6 @@ class SliceChange:
             of them.
     """
 
-    dataset: str
-    model: str
-    baseline: str
-    measure: str
     slice: str
     n_queries: int
     n_all: int

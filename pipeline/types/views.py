@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.types.tables import CurvePoint
+from rankledger.pipeline.types.tables import CurvePoint, ModelPair
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.manifest import Description
@@ -282,14 +282,10 @@ class QueryDetail:
 
 
 @dataclass(frozen=True, eq=False)
-class PairedScores:
+class PairedScores(ModelPair):
     """The scores that two models have on the same queries by one measure.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model that is compared.
-        baseline: the one that it is compared with; `bm25 in ID` where that is of another record.
-        measure: by what.
         query_ids: (Q,) the queries, in the order of their ids.
         before: (Q,) the baseline's scores, NaN where undefined or left out of every mean.
         after: (Q,) the model's.
@@ -299,10 +295,6 @@ class PairedScores:
         baseline_model: what the baseline is called in that record.
     """
 
-    dataset: str
-    model: str
-    baseline: str
-    measure: str
     query_ids: npt.NDArray[np.object_]
     before: Floats
     after: Floats

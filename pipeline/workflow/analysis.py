@@ -45,7 +45,8 @@ from rankledger.pipeline.support.memory import MemoryLimit, physical_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.gates import LookKey, VerdictKey, night_of
-from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
+from rankledger.pipeline.types.manifest import RecordedBaseline
+from rankledger.pipeline.types.recorded import RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
 from rankledger.pipeline.types.tables import CurvePoint, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs

@@ -33,7 +33,8 @@ from rankledger.pipeline.support.errors import InputError, InputWarning
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
 from rankledger.pipeline.types.inputs import Given, GivenPairs
-from rankledger.pipeline.types.manifest import Description, TrackingWish
+from rankledger.pipeline.types.manifest import Description
+from rankledger.pipeline.types.recorded import TrackingWish
 from rankledger.pipeline.types.results import DataWarning, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange, QueryDetail
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
