@@ -32,7 +32,7 @@ from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate
-from rankledger.pipeline.types.views import (
+from rankledger.pipeline.types.tables import (
     ChangeSince,
     CurvePoint,
     OrderAgreement,

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.types.joined import Hits
-from rankledger.pipeline.types.manifest import Definition, Description, Environment
+from rankledger.pipeline.types.manifest import Description
+from rankledger.pipeline.types.recorded import Definition, Environment
 from rankledger.pipeline.types.views import PairedScores, QueryChange, RankedDocument
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""What gates judge by: evidence, limits and intervals that hold together; and their verdicts in words.
+"""What gates hold figures to: limits and intervals that hold together; and their verdicts in words.
 
 A verdict is a sentence that a release manager understands, with the figures it rests on.
 """
@@ -6,149 +6,43 @@ A verdict is a sentence that a release manager understands, with the figures it 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.bounded import bounded_interval, exact_interval
+from rankledger.pipeline.inference.gate_evidence import Baseline, Subject
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
-from rankledger.pipeline.inference.samples import Sample
-from rankledger.pipeline.inference.slice_search import SearchRule
+from rankledger.pipeline.inference.power import least_count
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.gates import LookKey, Outcome, PlannedGate
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, ModelKey
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Outcome, PlannedGate
+from rankledger.pipeline.types.results import ALL
 
 __all__ = [
     "CRASH",
     "UNSETTLED",
-    "Baseline",
     "CrashCount",
     "Ends",
-    "Evidence",
     "GateCheck",
     "GateRule",
     "Limit",
-    "NightKey",
-    "Subject",
     "format_amount",
     "format_level",
     "is_enough",
     "limits_of",
     "reason_of",
     "simultaneous",
-    "slices_of",
-    "small_slices_of",
     "subject_name",
     "worst",
 ]
 
 UNSETTLED: Literal["fail"] = "fail"
 """The effect of a verdict before it is settled what its outcome comes to: to forget that would block, not let pass."""
-
-NightKey = tuple[str, str, str, str, str]
-"""A line of a gate over the nights: its gate, dataset, model, measure and slice, as a verdict names them."""
-
-Subject = tuple[str, str, Measure]
-"""What a gate looks at: a dataset, a model and a measure."""
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """What a gate compares one model with on one dataset.
-
-    Attributes:
-        key: what its scores are found by in the dataset's sample; empty where it has none.
-        label: how verdicts refer to it, such as `bm25 in 20261120T020000Z-nightly-1f0c9a2b`.
-        reasons: why it cannot be compared, by measure; a measure that can be is not among them.
-        first: whether that is because there is no earlier evaluation yet.
-        night: how reasons name a model of a record, such as `the night 2026-11-20`; empty for one of this evaluation.
-    """
-
-    key: ModelKey
-    label: str
-    reasons: Mapping[Measure, str] = field(default_factory=dict)
-    first: bool = False
-    night: str = ""
-
-    @property
-    def name(self) -> str:
-        """How reasons name it."""
-        return self.night or self.label
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """All that gates are judged by.
-
-    Attributes:
-        samples: the resamples by dataset; the scores of baselines stand among those of its models.
-        rule: how an interval is read off, before the number of lines is accounted for.
-        query_ids: (Q,) the ids of each dataset's queries, in the order of its scores.
-        missing: the share of judged queries without output, by (dataset, model).
-        failures: why an output is missing or was refused, by (dataset, model).
-        external_metrics: those of each model, by model and name; or the reason why a model's cannot be read.
-        baselines: by (gate, dataset, model).
-        nights: how many of the directly preceding evaluations failed in a row, none where a line is not named; or the
-            reason why that is not known.
-        night: the day of the evaluation, by which looks are spent and waivers end.
-        search: how slices are searched in which a drop sits; None where they are not.
-        absent: by (dataset, model), which replicates of those that are evaluated without them have no output, in words.
-        looks: the looks spent before: the day of each by the digest of its scores; or the reason why that is not known.
-    """
-
-    samples: Mapping[str, Sample]
-    rule: IntervalRule
-    query_ids: Mapping[str, npt.NDArray[np.object_]]
-    missing: Mapping[tuple[str, str], float]
-    failures: Mapping[tuple[str, str], str]
-    external_metrics: Mapping[str, Mapping[str, float] | str]
-    baselines: Mapping[tuple[str, str, str], Baseline]
-    nights: Mapping[NightKey, int] | str
-    night: date
-    search: SearchRule | None = None
-    looks: Mapping[LookKey, Mapping[str, str]] | str = field(default_factory=dict)
-    absent: Mapping[tuple[str, str], str] = field(default_factory=dict)
-
-    def has(self, dataset: str, measure: Measure) -> bool:
-        """Whether the dataset measures it: one of several measures of a gate may be another dataset's."""
-        sample = self.samples.get(dataset)
-        return sample is None or any(measure == scored for _, scored in sample.contributions)
-
-    def incomparable(self, gate: PlannedGate, subject: Subject) -> str | None:
-        """Why the model cannot be compared with the gate's baseline by this measure; None where it can."""
-        dataset, model, measure = subject
-        baseline = self.baselines[gate.name, dataset, model]
-        if measure in baseline.reasons:
-            return baseline.reasons[measure]
-        if (baseline.key, measure) in self.samples[dataset].contributions:
-            return None
-        reason = self.failures.get((dataset, baseline.key)) if isinstance(baseline.key, str) else None
-        return reason or f"{baseline.name} has no scores of {measure} on {dataset}"
-
-
-def slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> Iterator[str]:
-    """`all`, and every slice of the gate's columns that has clusters enough to be judged."""
-    yield ALL
-    yield from (name for name, n in _asked_slices(gate, sample, model, measure) if n >= LEAST_CLUSTERS)
-
-
-def small_slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> Iterator[tuple[str, int]]:
-    """Every other slice of the gate's columns, with the number of its clusters."""
-    yield from (found for found in _asked_slices(gate, sample, model, measure) if found[1] < LEAST_CLUSTERS)
-
-
-def _asked_slices(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> Iterator[tuple[str, int]]:
-    for name in sample.slices_of(measure):
-        if any(name.startswith(f"{column}=") for column in gate.slices):
-            yield name, sample.figure(model, measure, name).n_clusters
-
 
 _NORMAL = NormalDist()
 _HIGHEST = 1 - 1e-12  # beyond it no resample is left outside anyway, and the tail would round to 0
@@ -222,16 +116,14 @@ class Found:
         confidence: how often it should cover at least.
         failing_error: how often the true value should lie beyond the end that decides a failure, if that is rarer than
             beyond the other end; else None.
-        causes: why it is not the interval of the tables, such as `few queries`; none if it is.
-        rare: why the end that decides a failure is further out, such as `90 looks`; empty if it is not.
+        level: the confidence in words, if it is not that of the tables; else empty.
     """
 
     ends: Ends
     method: str
     confidence: float
     failing_error: float | None = None
-    causes: tuple[str, ...] = ()
-    rare: str = ""
+    level: str = ""
 
     def written(self, difference: float = 0.0) -> str:
         """The interval, and its level if it is not that of the tables; empty if there is none.
@@ -244,9 +136,7 @@ class Found:
             return ""
         if difference < 0:
             low, high = -high, -low
-        plain = not self.causes and self.failing_error is None
-        level = "" if plain else " " + format_level(self.confidence, self.causes, self.failing_error, self.rare)
-        return f" [{format_amount(low)}, {format_amount(high)}]{level}"
+        return " ".join(filter(None, (f" [{format_amount(low)}, {format_amount(high)}]", self.level)))
 
 
 def format_level(
@@ -349,13 +239,7 @@ class CrashCount:
             grown = CrashCount(round(own * n), n, self.unit)
             return grown.ends(passing)[1] < share if own < share else grown.ends(failing)[0] > share
 
-        least, enough = self.n, 2 * self.n
-        while not decides(enough):
-            least, enough = enough, 2 * enough
-        while enough - least > 1:
-            middle = (least + enough) // 2
-            least, enough = (least, middle) if decides(middle) else (middle, enough)
-        return enough
+        return least_count(decides, self.n)
 
     def __str__(self) -> str:
         """Such as `2 of 50 queries`."""
@@ -420,40 +304,40 @@ class GateCheck:
 
     def found(self, rule: GateRule, limit: Limit) -> Found:
         """The interval to judge by one limit, how it was made, and its confidence."""
-        found = self._found(rule)
-        if self.bounded and self.judged.families and found.ends[0] is not None and found.ends[1] is not None:
-            reach = self.judged.total_error.reach(rule.bounded)
-            found = replace(found, ends=self.judged.outer(found.ends[0], found.ends[1], reach))
-        low, high = found.ends
-        if rule.failing is None or low is None or high is None:
-            return found
-        error = rule.failing[self.subject[:2]]
-        method, end = self._failing_end(error, limit)
-        ends = (low, max(high, end)) if limit.least else (min(low, end), high)
-        return replace(found, ends=ends, method=f"{found.method}/{method}", failing_error=error, rare=rule.rare)
-
-    def _found(self, rule: GateRule) -> Found:
+        ends: Ends
         if self.bounded:
-            assert self.values is not None, "that is what bounded means"
-            method, exact = bounded_interval(self.values, self.judged.range, rule.bounded)
-            return Found(exact, method, rule.bounded, causes=(*rule.causes, f"few {self.unit}"))
-        ends = rule.resampled.of(self.judged)
-        made = "" if ends[0] is None else rule.resampled.method
-        return Found(ends, made, rule.resampled.confidence, causes=rule.causes)
+            confidence, causes = rule.bounded, (*rule.causes, f"few {self.unit}")
+            method, ends = self._bounded(confidence)
+        else:
+            confidence, causes = rule.resampled.confidence, rule.causes
+            ends = rule.resampled.of(self.judged)
+            method = "" if ends[0] is None else rule.resampled.method
+        low, high = ends
+        error = None
+        if rule.failing is not None and low is not None and high is not None:
+            error = rule.failing[self.subject[:2]]
+            own, end = self._failing_end(error, limit)
+            method, ends = f"{method}/{own}", (low, max(high, end)) if limit.least else (min(low, end), high)
+        level = format_level(confidence, causes, error, rule.rare) if causes or error is not None else ""
+        return Found(ends, method, confidence, error, level)
+
+    def _bounded(self, confidence: float) -> tuple[str, tuple[float, float]]:
+        """The interval for any scores in a range; of families as wide as further replicates ask for."""
+        assert self.values is not None, "that is what bounded means"
+        method, (low, high) = bounded_interval(self.values, self.judged.range, confidence)
+        if self.judged.families:
+            low, high = self.judged.outer(low, high, self.judged.total_error.reach(confidence))
+        return method, (low, high)
 
     def _failing_end(self, error: float, limit: Limit) -> tuple[str, float]:
-        """How the end that decides a failure is made, and that end."""
+        """How the end that decides a failure is made, and that end; for families as far as replicates ask."""
         if self.bounded:
-            assert self.values is not None, "that is what bounded means"
-            method, ends = bounded_interval(self.values, self.judged.range, 1 - 2 * error)
-            return method, self._over_replicates(ends[limit.least], error, limit)
-        return "t", self._over_replicates(tail_end(self.judged, error, upper=limit.least), error, limit)
-
-    def _over_replicates(self, end: float, error: float, limit: Limit) -> float:
-        """The end that decides a failure; of families as far out as further replicates ask for."""
-        if not self.judged.families:
-            return end
-        return self.judged.outer(end, end, self.judged.total_error.reach(1 - 2 * error))[limit.least]
+            method, ends = self._bounded(1 - 2 * error)
+            return method, ends[limit.least]
+        end = tail_end(self.judged, error, upper=limit.least)
+        if self.judged.families:
+            end = self.judged.outer(end, end, self.judged.total_error.reach(1 - 2 * error))[limit.least]
+        return "t", end
 
     def outcome(self, ends: Ends, limit: Limit) -> Outcome:
         """What comes of one limit with this interval."""

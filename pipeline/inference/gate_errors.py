@@ -15,7 +15,7 @@ from datetime import date
 
 import numpy as np
 
-from rankledger.pipeline.inference.gate_bounds import Evidence, Subject
+from rankledger.pipeline.inference.gate_evidence import Evidence, Subject
 from rankledger.pipeline.types.gates import LookCount, LookKey, PlannedGate, SpentLooks, Verdict
 
 __all__ = ["GateErrors", "Look", "errors_of", "false_alarm_rate", "look_at", "looks_after"]

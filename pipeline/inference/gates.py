@@ -28,29 +28,26 @@ from rankledger.pipeline.inference.gate_bounds import (
     CRASH,
     UNSETTLED,
     CrashCount,
-    Evidence,
     GateCheck,
     GateRule,
     Limit,
-    Subject,
     format_amount,
     format_level,
     is_enough,
     limits_of,
     reason_of,
     simultaneous,
-    slices_of,
-    small_slices_of,
     subject_name,
     worst,
 )
 from rankledger.pipeline.inference.gate_errors import GateErrors, errors_of, look_at
+from rankledger.pipeline.inference.gate_evidence import Evidence, Subject, slices_of
 from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.gates import BLOCKING, Effect, GateKind, Outcome, PlannedGate, Verdict
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
+from rankledger.pipeline.types.gates import BLOCKING, LEAST_CLUSTERS, Effect, GateKind, Outcome, PlannedGate, Verdict
+from rankledger.pipeline.types.results import ALL
 
 __all__ = ["judge"]
 
@@ -61,7 +58,9 @@ _ROUNDING = 1e-12  # 0.9 - 0.7 is above 0.2 by less than this, and no drop of mo
 def _judge_drops(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
     """How many queries dropped by more than one may, slice by slice."""
     asked = [
-        (subject, name) for subject in subjects for name in slices_of(gate, evidence.samples[subject[0]], *subject[1:])
+        (subject, name)
+        for subject in subjects
+        for name in slices_of(gate, evidence.samples[subject[0]], *subject[1:])[0]
     ]
     gate_errors, n = errors_of(gate, evidence.rule.confidence), max(1, len(asked))
     errors = gate_errors and GateErrors(gate_errors.failing / n, gate_errors.passing / n)
@@ -213,7 +212,7 @@ def _judge_figures(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evi
     lines = []
     for dataset, model, measure in subjects:
         sample = evidence.samples[dataset]
-        for name in slices_of(gate, sample, model, measure):
+        for name in slices_of(gate, sample, model, measure)[0]:
             figure = sample.figure(model, measure, name)
             values = None if is_enough(figure) else sample.scores_of(model, measure, name)
             subject = dataset, model, measure
@@ -259,7 +258,7 @@ def _differences(
     gate: PlannedGate, subjects: Sequence[Subject], sample: Sample, evidence: Evidence
 ) -> Iterator[GateCheck]:
     """The lines of one dataset. Their differences are asked for together: those of fewer queries are drawn anew."""
-    asked = [(subject, name) for subject in subjects for name in slices_of(gate, sample, *subject[1:])]
+    asked = [(subject, name) for subject in subjects for name in slices_of(gate, sample, *subject[1:])[0]]
     pairs = [pair for subject, name in asked for pair in _pairs(gate, subject, name, evidence)]
     found = iter(sample.differences(pairs))
     for subject, name in asked:
@@ -412,7 +411,7 @@ def _too_small(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidenc
     """A line for each slice that the gate asks for and that has too few queries, or clusters, to be judged."""
     for subject in subjects:
         sample = evidence.samples[subject[0]]
-        for name, n in small_slices_of(gate, sample, *subject[1:]):
+        for name, n in slices_of(gate, sample, *subject[1:])[1].items():
             yield _verdict(gate, subject, "not judged", f"{n} {_unit(sample)}, fewer than {LEAST_CLUSTERS}", name)
 
 
@@ -455,8 +454,7 @@ def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict
     if verdict.outcome != "fail":
         return verdict
     if not isinstance(evidence.nights, str):
-        key = (verdict.gate, verdict.dataset, verdict.model, verdict.measure, verdict.slice)
-        return replace(verdict, nights=1 + evidence.nights.get(key, 0))
+        return replace(verdict, nights=1 + evidence.nights.get(verdict.key, 0))
     if gate.fail_after == 1:
         return replace(verdict, nights=1)
     reason = f"{verdict.reason}; unknown if {gate.fail_after} in a row failed: {evidence.nights}"

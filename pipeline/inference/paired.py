@@ -35,17 +35,9 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import (
-    ALL,
-    LEAST_CLUSTERS,
-    PAIRED_REPLICATE_TEST,
-    REPLICATE_TEST,
-    SPARSE_TEST,
-    Comparison,
-    ModelKey,
-    Role,
-)
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS
+from rankledger.pipeline.types.joined import Groups, ModelKey
+from rankledger.pipeline.types.results import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, SPARSE_TEST, Comparison, Role
 
 __all__ = [
     "Correction",

@@ -8,14 +8,15 @@ of them, and the spread of estimates the rest.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
-from rankledger.pipeline.types.results import LEAST_CLUSTERS
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 
-__all__ = ["POWER", "Variation", "minimum_detectable_difference", "standard_errors"]
+__all__ = ["POWER", "Variation", "least_count", "minimum_detectable_difference", "standard_errors"]
 
 POWER = 0.8
 """How often the least detectable difference is detected."""
@@ -25,47 +26,36 @@ _MOST_DEGREES = 1e6  # of freedom, from which on Student's t is the normal distr
 _TRUSTED = 1.5 * ENOUGH  # the expected kappa of a planned sample: with just ENOUGH, half of the samples would be marked
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """How intervals of a mean differ from those of normal clusters: both are 0 for these.
-
-    Attributes:
-        acceleration: of BCa, the skewness of the clusters over 6 √C.
-        excess: the excess kurtosis of the clusters over C.
-    """
-
-    acceleration: float = 0.0
-    excess: float = 0.0
-
-    def reach(self, alpha: float, degrees: float) -> float:
-        """How many standard errors the lower end is below the estimate: the outer of Student's t and BCa."""
-        z = _NORMAL.inv_cdf(1 - alpha / 2)
-        return max(t_quantile(1 - alpha / 2, degrees), z - self.acceleration * (2 * z * z + 1))
-
-    def spread(self, reach: float) -> float:
-        """The standard deviation of the lower end, in standard errors: with the estimate, its error varies."""
-        return math.sqrt(max(0.0, 1 - 6 * reach * self.acceleration + reach * reach * self.excess / 4))
+def _reach(alpha: float, degrees: float, acceleration: float) -> float:
+    """How many standard errors the lower end is below the estimate: the outer of Student's t and BCa."""
+    z = _NORMAL.inv_cdf(1 - alpha / 2)
+    return max(t_quantile(1 - alpha / 2, degrees), z - acceleration * (2 * z * z + 1))
 
 
-_NORMAL_SHAPE = _Shape()
+def _spread(reach: float, acceleration: float, excess: float) -> float:
+    """The standard deviation of the lower end, in standard errors: with the estimate, its error varies."""
+    return math.sqrt(max(0.0, 1 - 6 * reach * acceleration + reach * reach * excess / 4))
 
 
-def standard_errors(alpha: float, power: float, degrees: float, shape: _Shape = _NORMAL_SHAPE) -> float:
+def standard_errors(
+    alpha: float, power: float, degrees: float, acceleration: float = 0.0, excess: float = 0.0
+) -> float:
     """How many standard errors a difference must be above a limit to be found above it.
 
     Args:
         alpha: the level of the two-sided interval, in (0, 1).
         power: how often it is to be found, in (0, 1).
         degrees: of freedom of the standard error.
-        shape: of the clusters' differences.
+        acceleration: of BCa, the skewness of the clusters' differences over 6 √C; 0 if they are normal.
+        excess: their excess kurtosis over C; likewise.
 
     Reference:
         Bloom 1995, doi:10.1177/0193841X9501900504: t of 1 - alpha / 2 plus t of the power. The terms of the shape are
         the first of the expansions in 1 / √C: of the lower end, Efron 1987, doi:10.1080/01621459.1987.10478410; of its
         variance, by cov(mean, s²) = μ₃ / C and var(s²) = (μ₄ - σ⁴) / C.
     """
-    reach = shape.reach(alpha, degrees)
-    return reach + shape.spread(reach) * t_quantile(power, degrees)
+    reach = _reach(alpha, degrees, acceleration)
+    return reach + _spread(reach, acceleration, excess) * t_quantile(power, degrees)
 
 
 def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
@@ -81,6 +71,17 @@ def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
     if difference.total_error.replicates:
         return difference.total_error.reach(1 - alpha) + difference.total_error.reach(2 * POWER - 1)
     return error * standard_errors(alpha, POWER, difference.n_clusters - 1)
+
+
+def least_count(decides: Callable[[int], bool], few: int) -> int:
+    """The least count that decides, where any greater one does, too, and these few do not."""
+    enough = 2 * few
+    while not decides(enough):
+        few, enough = enough, 2 * enough
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if decides(middle) else (middle, enough)
+    return enough
 
 
 @dataclass(frozen=True)
@@ -113,13 +114,13 @@ class Variation:
     def detectable(self, n: float, alpha: float, power: float) -> float:
         """The least distance from the margin at which n clusters pass with this power."""
         degrees = min(n - 1, _MOST_DEGREES)
-        return math.sqrt(self.variance / n) * standard_errors(alpha, power, degrees, self._shape(n))
+        return math.sqrt(self.variance / n) * standard_errors(alpha, power, degrees, *self._shape(n))
 
     def power(self, n: int, distance: float, alpha: float) -> float:
         """How often n clusters pass at this distance from the margin."""
-        shape, degrees = self._shape(n), min(n - 1, _MOST_DEGREES)
-        reach = shape.reach(alpha, degrees)
-        apart, spread = distance / math.sqrt(self.variance / n) - reach, shape.spread(reach)
+        (acceleration, excess), degrees = self._shape(n), min(n - 1, _MOST_DEGREES)
+        reach = _reach(alpha, degrees, acceleration)
+        apart, spread = distance / math.sqrt(self.variance / n) - reach, _spread(reach, acceleration, excess)
         return t_tail(-apart / spread, degrees) if spread else float(apart > 0)
 
     def needed(self, distance: float, alpha: float, power: float) -> int:
@@ -132,13 +133,7 @@ class Variation:
         """
         if self.detectable(self.least, alpha, power) <= distance:
             return self.least
-        few, enough = self.least, 2 * self.least
-        while self.detectable(enough, alpha, power) > distance:
-            few, enough = enough, 2 * enough
-        while enough - few > 1:
-            middle = (few + enough) // 2
-            few, enough = (few, middle) if self.detectable(middle, alpha, power) <= distance else (middle, enough)
-        return enough
+        return least_count(lambda n: self.detectable(n, alpha, power) <= distance, self.least)
 
     def ends(self, confidence: float) -> tuple[Variation, Variation]:
         """With the least and the greatest variance that the sample allows.
@@ -153,6 +148,6 @@ class Variation:
         factor = math.exp(t_quantile((1 + confidence) / 2, self.kappa - 1) * error)
         return replace(self, variance=self.variance / factor), replace(self, variance=self.variance * factor)
 
-    def _shape(self, n: float) -> _Shape:
-        kurtosis = self.n_clusters / self.kappa
-        return _Shape(self.skewness / (6 * math.sqrt(n)), (kurtosis - 3) / n)
+    def _shape(self, n: float) -> tuple[float, float]:
+        """The acceleration and the excess kurtosis of n clusters, over n."""
+        return self.skewness / (6 * math.sqrt(n)), (self.n_clusters / self.kappa - 3) / n

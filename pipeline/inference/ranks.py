@@ -17,7 +17,7 @@ from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters, pool
 from rankledger.pipeline.inference.summary import POOLED
 from rankledger.pipeline.types.results import ALL, Estimate
-from rankledger.pipeline.types.views import OrderAgreement
+from rankledger.pipeline.types.tables import OrderAgreement
 
 __all__ = ["kendall_tau", "order_agreement", "rank_intervals", "with_ranks"]
 

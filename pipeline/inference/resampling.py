@@ -1,7 +1,6 @@
 """Bootstrap resamples of query clusters, drawn once per dataset, and the sums of each figure that they weigh.
 
-Every figure is made of sums over queries, one or several numerators over a denominator. A slice is the same with the
-other queries at 0, and a cluster adds what its queries add together. So one product resamples all of them.
+Every figure is made of sums over queries (`ratios`). So one product resamples all of them.
 
 A cluster is a query, or the queries that are drawn as one. A resample is a row of counts, how often each cluster was
 drawn; counts times columns of numbers give the resampled sums. Each column is first rounded to a step so coarse that no
@@ -23,26 +22,19 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.aggregation import MEAN, Aggregation, contributions
-from rankledger.metrics.block import Bools, Floats, divide
-from rankledger.metrics.conventions import Conventions
-from rankledger.metrics.measure import Measure
+from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Where
 from rankledger.pipeline.support.environment import threaded_libraries
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.results import Scores
 
 __all__ = [
-    "MANY_CLUSTERS",
-    "Contributions",
     "Draws",
     "Indices",
     "LargeSums",
-    "Ratio",
     "ResampledSums",
     "Settings",
     "SlicedClusters",
-    "contributions_of",
     "entropy_of",
     "in_chunks",
     "round_to_exact",
@@ -51,195 +43,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-Clusters: TypeAlias = npt.NDArray[np.int64]
-Where: TypeAlias = slice | npt.NDArray[np.int64]
-"""Which queries or clusters."""
-
-MANY_CLUSTERS = 1 << 17
-"""Clusters beyond which the numbers of a column are made when they are asked for, some at a time: 1 MB of a column."""
-
-
-@dataclass(frozen=True, eq=False)
-class Ratio:
-    """One figure as sums over C clusters.
-
-    Attributes:
-        aggregation: takes the means to the figure.
-        make: gives (S, q), what each of some queries adds to the numerators, be it in the slice or not.
-        n_sums: S: one for most measures, several for a figure that is made of several means.
-        denominators: (C,) what each cluster adds to the denominator; 0 where it has nothing in the slice.
-        bound: what no number of the numerators can exceed, whatever the model; 0 where that is not known.
-        queries: (Q,) those of the slice; None for all.
-        clusters: (Q,) the cluster of each; None where each query is one.
-    """
-
-    aggregation: Aggregation
-    make: Callable[[Where], Floats]
-    n_sums: int
-    denominators: Floats
-    bound: float
-    queries: Bools | None = None
-    clusters: Clusters | None = None
-
-    @property
-    def numerators(self) -> Floats:
-        """(S, C): what each cluster adds to the numerators; not kept, for there are as many as models times slices."""
-        added = self._added(slice(None))
-        if self.clusters is None:
-            return added
-        return np.stack([_added_up(row, self.clusters, len(self.denominators)) for row in added])
-
-    def _added(self, queries: Where) -> Floats:
-        return self.make(queries) if self.queries is None else self.make(queries) * self.queries[queries]
-
-    def numerators_at(self, clusters: Where) -> Floats:
-        """(S, c): what some clusters add to the numerators."""
-        return self._added(clusters) if self.clusters is None else self._of_clusters[:, clusters]
-
-    @cached_property
-    def _of_clusters(self) -> Floats:
-        return self.numerators
-
-    def figure(self, numerators: Floats, denominators: Floats) -> Floats:
-        """The figure that these sums make, (S, …) and (…); NaN where nothing was counted."""
-        figures: Floats = self.aggregation.backward(divide(numerators, denominators))[0]
-        return figures
-
-    @cached_property
-    def totals(self) -> tuple[Floats, Floats]:
-        """(S,) and (): the sums over all clusters."""
-        return self.numerators.sum(axis=1), self.denominators.sum()
-
-    @cached_property
-    def estimate(self) -> float:
-        """The figure over all clusters."""
-        return float(self.figure(*self.totals))
-
-    @property
-    def influence(self) -> Floats:
-        """(C,): how much each cluster moves the figure, by its infinitesimal jackknife; the sum is 0.
-
-        Reference:
-            Efron & Tibshirani 1993, section 22.6: `(num - θ·den) / Σ den`, times the slope of what is done to the mean.
-        """
-        return self.influence_of(self)
-
-    def influence_of(self, replicate: Ratio) -> Floats:
-        """(C,): how much each cluster of a replicate moves its figure from this one, to the first order."""
-        sums, total = self.totals
-        means = divide(sums, total)
-        apart = means[:, np.newaxis] * replicate.denominators
-        np.subtract(replicate.numerators, apart, out=apart)
-        if self.aggregation is not MEAN:
-            apart = (self.aggregation.slope(means)[:, np.newaxis] * apart).sum(axis=0, keepdims=True)
-        return divide(apart[0], total)
-
-    @property
-    def values(self) -> Floats:
-        """The mean of each cluster that counts; the last of them where a figure is made of several."""
-        counted = self.denominators > 0
-        return divide(self.numerators[-1, counted], self.denominators[counted])
-
-    def is_mean_over(self, other: Ratio) -> bool:
-        """Whether both are plain means over the same denominators, so that their difference is one too."""
-        plain = self.aggregation is MEAN and other.aggregation is MEAN
-        return plain and self.has_weights_of(other)
-
-    def has_weights_of(self, other: Ratio) -> bool:
-        """Whether both have the same denominators."""
-        return self.denominators is other.denominators or np.array_equal(self.denominators, other.denominators)
-
-
-@dataclass(frozen=True, eq=False)
-class Contributions:
-    """What each of Q queries adds to the sums of one measure of one model.
-
-    Attributes:
-        measure: the measure.
-        make: gives the numerators of some queries, (S, q).
-        n_sums: S.
-        denominators: (Q,); 0 where the query does not count.
-        values: (Q,) the queries' own scores.
-    """
-
-    measure: Measure
-    make: Callable[[Where], Floats]
-    n_sums: int
-    denominators: Floats
-    values: Floats | None = None
-
-    @classmethod
-    def of(
-        cls, measure: Measure, numerators: Floats, denominators: Floats, values: Floats | None = None
-    ) -> Contributions:
-        """What (S, Q) numerators and (Q,) denominators add."""
-        return cls(measure, lambda queries: numerators[:, queries], len(numerators), denominators, values)
-
-    @property
-    def numerators(self) -> Floats:
-        """(S, Q)."""
-        return self.make(slice(None))
-
-    @property
-    def counted(self) -> Bools:
-        """(Q,): the queries that count."""
-        return self.denominators > 0
-
-    @property
-    def scores(self) -> Floats:
-        """(Q,): the score of each query; NaN where it does not count."""
-        if self.values is not None and not self.measure.has_slices:  # its sums are of pairs of other queries, too
-            return np.where(self.counted, self.values, np.nan)
-        scores: Floats = self.measure.aggregation.backward(divide(self.numerators, self.denominators))[0]
-        return scores
-
-    def ratio(self, queries: Bools | None, clusters: Clusters | None) -> Ratio:
-        """The figure over these queries, all of them for None, as sums over clusters."""
-        denominators = self.denominators if queries is None else self.denominators * queries
-        if not self.measure.has_slices and not np.array_equal(denominators, self.denominators):
-            denominators = np.zeros_like(denominators)  # there is no figure of some of the queries
-        largest = 1
-        if clusters is not None:
-            denominators = _added_up(denominators, clusters, int(clusters.max()) + 1)
-            largest = int(np.bincount(clusters).max())
-        least, greatest = self.measure.metric.range
-        plain = self.measure.aggregation is MEAN and not self.measure.weighted
-        bounded = plain and math.isfinite(least) and math.isfinite(greatest)
-        bound = largest * max(abs(least), abs(greatest)) if bounded else 0.0
-        return Ratio(self.measure.aggregation, self.make, self.n_sums, denominators, bound, queries, clusters)
-
-
-def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conventions) -> Contributions:
-    """What each query adds.
-
-    Args:
-        scores: one model's on one dataset.
-        row: the measure's among them.
-        values: (Q,) the scores of that measure, or a bound of them.
-        conventions: say what an undefined query counts as, and one without output.
-    """
-    measure, weights = scores.measures[row], scores.weights[row]
-    zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"
-    zero = zero and measure not in scores.failed  # whose queries have no score at all
-    if conventions.missing_queries == "skip":
-        weights = np.where(scores.missing, 0.0, weights)
-    means = np.atleast_2d(scores.moments.get(measure, values))
-
-    def make(queries: Where) -> tuple[Floats, Floats]:
-        return contributions(measure.aggregation, means[:, queries], weights[queries], undefined_is_zero=zero)
-
-    numerators, denominators = make(slice(None))
-    if np.array_equal(numerators, means):
-        numerators = means  # the scores are not held twice
-    elif numerators.shape[1] > MANY_CLUSTERS:
-        return Contributions(measure, lambda queries: make(queries)[0], len(means), denominators[0], values)
-    return Contributions.of(measure, numerators, denominators[0], values)
-
-
-def _added_up(values: Floats, clusters: Clusters, n_clusters: int) -> Floats:
-    return np.bincount(clusters, values, n_clusters).astype(np.float64)
-
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 Counts: TypeAlias = npt.NDArray[np.unsignedinteger]
@@ -596,21 +399,26 @@ def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = N
     rounded = np.empty((len(columns), len(columns[0])))
     for own in _some_at_a_time(columns):
         numbers = np.stack([*columns[own]])
-        rounded[own] = _to_steps(numbers, _steps(numbers, None if bounds is None else bounds[own]))
+        rounded[own] = _to_steps(numbers, _steps(_greatest(numbers, bounds, own), numbers.shape[1]))
     return rounded.T
 
 
 def steps_of(columns: Sequence[Floats], bounds: Floats) -> Floats:
     """(N,): the steps that `round_to_exact` rounds these columns to; the arguments are the same."""
-    return np.concatenate([_steps(np.stack(columns[own]), bounds[own]) for own in _some_at_a_time(columns)])
+    n_clusters = len(columns[0])
+    found = [_greatest(np.stack(columns[own]), bounds, own) for own in _some_at_a_time(columns)]
+    return _steps(np.concatenate(found), n_clusters)
 
 
-def _steps(numbers: Floats, bounds: Floats | None) -> Floats:
-    """(n,): those of some columns, (n, C)."""
-    greatest = np.abs(numbers).max(axis=1, initial=0.0)
-    if bounds is not None:
-        greatest = np.maximum(greatest, bounds)
-    exponents = _exponents(greatest, numbers.shape[1]) - 53
+def _greatest(numbers: Floats, bounds: Floats | None, own: slice) -> Floats:
+    """(n,): the greatest numbers of these columns, (n, C), or their bounds if these are greater."""
+    greatest: Floats = np.abs(numbers).max(axis=1, initial=0.0)
+    return greatest if bounds is None else np.maximum(greatest, bounds[own])
+
+
+def _steps(greatest: Floats, n_clusters: int) -> Floats:
+    """The steps with which no sum of C numbers up to these has 2**53 of them."""
+    exponents = np.frexp(greatest * n_clusters)[1] - 53
     steps: Floats = np.ldexp(1.0, np.maximum(exponents, -1074))  # 2**-1074: the least double
     return steps
 
@@ -633,8 +441,8 @@ def same_steps(columns: Sequence[Floats], bounds: Floats, sliced: SlicedClusters
     same = np.empty((len(sliced.names), len(columns)), dtype=bool)
     for own in _some_at_a_time(columns):
         found = np.abs(np.stack(columns[own]))
-        whole = _exponents(np.maximum(found.max(axis=1, initial=0.0), bounds[own]), found.shape[1])
-        same[:, own] = _exponents(np.maximum(sliced.greatest(found).T, bounds[own]), found.shape[1]) == whole
+        whole, within = _greatest(found, bounds, own), np.maximum(sliced.greatest(found).T, bounds[own])
+        same[:, own] = _steps(within, found.shape[1]) == _steps(whole, found.shape[1])
     return same
 
 
@@ -642,12 +450,6 @@ def _some_at_a_time(columns: Sequence[Floats] | Floats) -> Iterator[slice]:
     """Columns of a million numbers together, at least one: they are large."""
     step = max(1, _ROUNDED // max(1, len(columns[0])))
     return (slice(begin, begin + step) for begin in range(0, len(columns), step))
-
-
-def _exponents(greatest: Floats, n_clusters: int) -> npt.NDArray[np.int32]:
-    """Of what no sum of C numbers up to these exceeds: it is below 2**exponent."""
-    exponents: npt.NDArray[np.int32] = np.frexp(greatest * n_clusters)[1]
-    return exponents
 
 
 def _sum_counts(parts: Sequence[Sums], counts: npt.NDArray[np.number]) -> list[Floats]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import zip_longest
 from typing import TypeAlias, TypeVar
 
@@ -20,25 +20,13 @@ from rankledger.metrics.aggregation import MEAN
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.columns import Columns, Drawn
 from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Contributions, Ratio, Where, contributions_of
 from rankledger.pipeline.inference.replicates import Components, ReplicateEffects, components_of, mean_effects
-from rankledger.pipeline.inference.resampling import (
-    MANY_CLUSTERS,
-    Contributions,
-    Draws,
-    LargeSums,
-    Ratio,
-    ResampledSums,
-    Settings,
-    SlicedClusters,
-    Where,
-    contributions_of,
-    round_to_exact,
-    same_steps,
-    steps_of,
-)
-from rankledger.pipeline.types.joined import Groups, OnDemand
-from rankledger.pipeline.types.results import ALL, ModelKey, Scores
+from rankledger.pipeline.inference.resampling import Draws, ResampledSums, Settings, SlicedClusters, round_to_exact
+from rankledger.pipeline.types.joined import Groups, ModelKey
+from rankledger.pipeline.types.results import ALL, Scores
 
 __all__ = ["Pair", "Sample", "effective_clusters", "pool"]
 
@@ -67,20 +55,6 @@ class Pair:
     measure: Measure
     slice: str = ALL
     factor: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """A ratio with its sums over the sample, as it was rounded, and over the resamples: the last axis is 1 + B."""
-
-    ratio: Ratio
-    numerators: Floats
-    denominators: Floats
-
-    @property
-    def figures(self) -> Floats:
-        """(1 + B,): the figure over the sample, and over each resample."""
-        return self.ratio.figure(self.numerators, self.denominators)
 
 
 class Sample:
@@ -160,7 +134,7 @@ class Sample:
         """Nothing is drawn yet."""
         self._draws = draws
         self.n_resamples = draws.n_resamples
-        self._drawn: dict[Key, _Drawn] = {}
+        self._drawn: dict[Key, Drawn] = {}
         self._totals: dict[int, Floats] = {}
         self._held: dict[tuple[Measure, ...], int] = {}  # the blocks whose sums over slices are kept, oldest first
         self._coming: dict[tuple[Measure, ...], Callable[[], None]] = {}  # the block that the workers add up
@@ -300,19 +274,23 @@ class Sample:
         new, sums = self._draw([ratio for ratios in own for ratio in ratios], *beside)
         left = iter(new)
         made = zip(pairs, sides, [[next(left) for _ in ratios] for ratios in own], strict=True)
-        return (self._difference(pair, *both, drawn or self._both_of(pair)) for pair, both, drawn in made), sums
-
-    def _both_of(self, pair: Pair) -> list[_Drawn]:
-        return [self._drawn_of((name, pair.measure, pair.slice)) for name in (pair.model, pair.baseline)]
+        return (
+            self._difference(pair, *both, drawn or [*map(self._drawn_of, self._keys(pair))])
+            for pair, both, drawn in made
+        ), sums
 
     def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
         """A pair's two figures over the queries that both define; those of `figure` where both define the same."""
         ours, theirs = (self.contributions[name, pair.measure] for name in (pair.model, pair.baseline))
         if ours.denominators is theirs.denominators or np.array_equal(ours.counted, theirs.counted):
-            one, other = (self._ratio_of((name, pair.measure, pair.slice)) for name in (pair.model, pair.baseline))
+            one, other = map(self._ratio_of, self._keys(pair))
             return one, other
         both = ours.counted & theirs.counted
         return self._ratio(ours, pair.slice, both), self._ratio(theirs, pair.slice, both)
+
+    @staticmethod
+    def _keys(pair: Pair) -> tuple[Key, Key]:
+        return (pair.model, pair.measure, pair.slice), (pair.baseline, pair.measure, pair.slice)
 
     def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
         """(Q,) the scores whose plain mean a figure is, by sorted query id; None if it is no plain mean of queries."""
@@ -342,7 +320,7 @@ class Sample:
             return np.arange(self.n_clusters)
         return np.flatnonzero(mask) if self.groups.clusters is None else np.unique(self.groups.clusters[mask])
 
-    def _difference(self, pair: Pair, one: Ratio, other: Ratio, drawn: Sequence[_Drawn]) -> Resampled:
+    def _difference(self, pair: Pair, one: Ratio, other: Ratio, drawn: Sequence[Drawn]) -> Resampled:
         sign, factor = -1.0 if pair.measure.metric.direction == "lower" else 1.0, pair.factor
         if len(drawn) == 1:
             figures = _times(sign, drawn[0].figures)
@@ -437,7 +415,7 @@ class Sample:
         inside = np.bincount(clusters, mask, self.n_clusters) > 0
         return inside if np.array_equal(inside[clusters], mask) else None
 
-    def _drawn_of(self, key: Key) -> _Drawn:
+    def _drawn_of(self, key: Key) -> Drawn:
         """A figure's sums, drawn with its block if they are not there."""
         if key not in self._drawn:
             block = self._block_of[key[1]]
@@ -462,7 +440,7 @@ class Sample:
                 drawn = self._drawn.pop(key)
                 if key[2] == ALL and key[:2] in self._sliced:
                     totals = self._totals.setdefault(self._weights[key[:2]], drawn.denominators.copy())
-                    self._drawn[key] = _Drawn(drawn.ratio, drawn.numerators.copy(), totals)
+                    self._drawn[key] = Drawn(drawn.ratio, drawn.numerators.copy(), totals)
 
     def _begin_block(self, block: Collection[Measure]) -> Callable[[], None]:
         """Begin to draw a block's figures; what this gives keeps their sums.
@@ -473,7 +451,7 @@ class Sample:
         products = [
             (columns, sliced)
             for slices, is_sliced in ((self.slicings, True), (self._whole, False))
-            for columns in _Columns.alike([ratio for ratio, key in keys.items() if (key in self._sliced) == is_sliced])
+            for columns in Columns.alike([ratio for ratio, key in keys.items() if (key in self._sliced) == is_sliced])
             for sliced in slices
         ]
         alone = {
@@ -488,7 +466,7 @@ class Sample:
             if key in self._sliced
             for name in self.cut
         }
-        singles = _Columns.alike([*alone])
+        singles = Columns.alike([*alone])
         parts = [columns.part(sliced) for columns, sliced in products] + [columns.part() for columns in singles]
         finish = self._draws.begin(parts)
 
@@ -498,15 +476,15 @@ class Sample:
                 for name, own in zip(sliced.names, found, strict=True):
                     for drawn in columns.drawn(own):
                         key = (*keys[drawn.ratio], name)
-                        self._drawn[key] = _Drawn(self._ratio_of(key), drawn.numerators, drawn.denominators)
+                        self._drawn[key] = Drawn(self._ratio_of(key), drawn.numerators, drawn.denominators)
             for columns, found in zip(singles, sums[len(products) :], strict=True):
                 self._drawn |= {alone[drawn.ratio]: drawn for drawn in columns.drawn(found[0])}
 
         return keep
 
-    def _draw(self, ratios: Sequence[Ratio], *beside: ResampledSums) -> tuple[list[_Drawn], list[Floats]]:
+    def _draw(self, ratios: Sequence[Ratio], *beside: ResampledSums) -> tuple[list[Drawn], list[Floats]]:
         """The ratios with their sums, those over the same clusters together, and the sums of what is drawn beside."""
-        columns = _Columns.alike(ratios)
+        columns = Columns.alike(ratios)
         sums = [found[0] for found in self._draws.sums([*(each.part() for each in columns), *beside])]
         drawn = {one.ratio: one for each, own in zip(columns, sums, strict=False) for one in each.drawn(own)}
         return [drawn[ratio] for ratio in ratios], sums[len(columns) :]
@@ -525,87 +503,6 @@ def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
         return (Ratio(one.aggregation, apart, one.n_sums, one.denominators, bound),)
     numbers = apart(slice(None))
     return (Ratio(one.aggregation, lambda clusters: numbers[:, clusters], one.n_sums, one.denominators, bound),)
-
-
-@dataclass(frozen=True, eq=False)
-class _Columns:
-    """Ratios over the same clusters as columns: all numerators, then each different denominator once.
-
-    Most measures weigh the queries alike, and one column serves them all. Resamples stand side by side: summed down a
-    column, their last bits would depend on the columns beside.
-    """
-
-    ratios: Sequence[Ratio]
-    places: Sequence[int]  # where the denominator of each stands among the different ones
-    numbers: Sequence[Floats]  # (N,) of (C,)
-    bounds: Floats  # (N,)
-
-    @classmethod
-    def alike(cls, ratios: Sequence[Ratio]) -> list[_Columns]:
-        """The ratios, those over the same clusters together."""
-        together: dict[bytes, list[Ratio]] = {}
-        for ratio in ratios:
-            together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
-        return [cls._of(own) for own in together.values()]
-
-    @classmethod
-    def _of(cls, ratios: Sequence[Ratio]) -> _Columns:
-        distinct: dict[bytes, int] = {}
-        places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
-        rows = [(ratio, row) for ratio in ratios for row in range(ratio.n_sums)]
-        weights: list[Floats] = [*map(np.frombuffer, distinct)]
-
-        def column(place: int) -> Floats:
-            if place >= len(rows):
-                return weights[place - len(rows)]
-            ratio, row = rows[place]
-            numbers: Floats = ratio.numerators[row]
-            return numbers
-
-        bounds = np.array([*(ratio.bound for ratio, _ in rows), *[0.0] * len(weights)])
-        if len(ratios[0].denominators) > MANY_CLUSTERS:
-            return cls(ratios, places, OnDemand(column, len(bounds)), bounds)
-        return cls(ratios, places, [*(row for ratio in ratios for row in ratio.numerators), *weights], bounds)
-
-    @cached_property
-    def _rounded(self) -> Floats:
-        return round_to_exact(self.numbers, self.bounds)
-
-    @property
-    def _ends(self) -> npt.NDArray[np.int64]:
-        """(R,): where the numerators of each ratio end among the columns."""
-        return np.cumsum([ratio.n_sums for ratio in self.ratios])
-
-    def part(self, sliced: SlicedClusters | None = None) -> ResampledSums | LargeSums:
-        """What is to be summed, over slices or over all clusters."""
-        counted = self.ratios[0].denominators > 0
-        if len(counted) > MANY_CLUSTERS:
-            return LargeSums.of(self._at, self._steps, counted, sliced)
-        return ResampledSums.of(self._rounded, counted, sliced)
-
-    @cached_property
-    def _steps(self) -> Floats:
-        return steps_of(self.numbers, self.bounds)
-
-    def _at(self, clusters: Where) -> Floats:
-        """(N, c): the numbers of some clusters."""
-        weights = self.numbers[sum(ratio.n_sums for ratio in self.ratios) :]
-        return np.vstack(
-            [*(ratio.numerators_at(clusters) for ratio in self.ratios), *(row[clusters] for row in weights)]
-        )
-
-    def share(self, sliced: SlicedClusters) -> Bools:
-        """(S, R): whether the sums of a ratio over a slice are those of its numbers over all clusters."""
-        same = same_steps(self.numbers, self.bounds, sliced)
-        numerators = np.split(same, self._ends, axis=1)[:-1]
-        weights = [same[:, self._ends[-1] + place] for place in self.places]
-        return np.stack([own.all(axis=1) & its for own, its in zip(numerators, weights, strict=True)], axis=1)
-
-    def drawn(self, sums: Floats) -> Iterator[_Drawn]:
-        """Each ratio with its sums, given those of all columns, (N, 1 + B)."""
-        *numerators, denominators = np.split(sums, self._ends)
-        for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
-            yield _Drawn(ratio, own, denominators[place])
 
 
 def _times(factor: float, numbers: Floats) -> Floats:

@@ -33,9 +33,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats, divide
+from rankledger.pipeline.inference.columns import Columns
+from rankledger.pipeline.inference.ratios import Ratio
 from rankledger.pipeline.inference.resampling import (
     Indices,
-    Ratio,
     ResampledSums,
     Settings,
     SlicedClusters,
@@ -234,23 +235,11 @@ class _Columns:
     """What K clusters add to the sums of some figures, each of N columns once. All sums of them are exact."""
 
     def __init__(self, ratios: Sequence[Ratio], rows: Rows) -> None:
-        distinct = list(dict.fromkeys(ratios))
-        weights: dict[bytes, int] = {}  # most measures weigh the queries alike, and one column serves them all
-        at = [weights.setdefault(ratio.denominators[rows].tobytes(), len(weights)) for ratio in distinct]
-        numerators = [row[rows] for ratio in distinct for row in ratio.numerators]
-        columns = [*numerators, *map(np.frombuffer, weights)]
-        bounds = np.array([*(ratio.bound for ratio in distinct for _ in range(ratio.n_sums)), *[0.0] * len(weights)])
-        self.rounded = np.empty((len(columns), len(columns[0]))).T
-        self._greatest = np.empty(len(columns))
-        for begin in range(0, len(columns), _COLUMNS):
-            some, own = np.stack(columns[begin : begin + _COLUMNS]), slice(begin, begin + _COLUMNS)
-            self.rounded[:, own] = round_to_exact(some, bounds[own])
-            self._greatest[own] = np.maximum(np.abs(some).max(axis=1, initial=0.0), bounds[own])
-        ends = np.cumsum([ratio.n_sums for ratio in distinct])
-        self.places: dict[Ratio, Indices] = {
-            ratio: np.append(np.arange(end - ratio.n_sums, end), len(numerators) + place)
-            for ratio, end, place in zip(distinct, ends, at, strict=True)
-        }
+        columns = Columns.of([*dict.fromkeys(ratios)])
+        numbers = [own[rows] for own in columns.numbers]
+        self.places = columns.of_ratio
+        self.rounded = round_to_exact(numbers, columns.bounds)
+        self._greatest = np.maximum([np.abs(own).max(initial=0.0) for own in numbers], columns.bounds)
 
     def errors(self, n_clusters: int) -> Floats:
         """(N,): how far apart rounding can take two sums over so many of the clusters that are equal but for the signs.
@@ -336,7 +325,6 @@ def _placed(values: Floats, order: Indices) -> Floats:
 
 _CHUNK = 1 << 20  # signs of a chunk: 8 MB as doubles. Each has a stream of its own, so this is part of every p-value.
 _TASK = 4  # chunks of a task
-_COLUMNS = 64  # columns that are rounded at a time
 _HELD = 1 << 20  # statistics that are looked at together: 8 MB
 _MOST_ENUMERATED = 10**8  # statistics of a family: up to so many, all patterns are counted, else random ones
 _ALWAYS_ENUMERATED = 13  # clusters, however many the tests: 8,192 patterns are fewer than are usually drawn

@@ -27,10 +27,11 @@ import numpy.typing as npt
 
 from rankledger.metrics.aggregation import MEAN
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.inference.resampling import Clusters, Contributions, Settings, in_chunks, round_to_exact
+from rankledger.pipeline.inference.ratios import Clusters, Contributions
+from rankledger.pipeline.inference.resampling import Settings, in_chunks, round_to_exact
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.views import SliceChange
+from rankledger.pipeline.types.tables import SliceChange
 
 __all__ = ["FoundSlice", "SearchRule", "SliceSearch", "changed_slices", "search_slices"]
 
@@ -178,11 +179,6 @@ class _Stratum:
     queries: _Ints
     changes: Floats
 
-    @classmethod
-    def of(cls, exact: Floats, queries: _Ints) -> _Stratum:
-        """The stratum of these queries, with their changes of all, (Q,)."""
-        return cls(queries, exact[queries])
-
     def permuted(self, rng: np.random.Generator, n_permutations: int) -> Floats:
         """(K · m, n_permutations): the changes, clusters in a random order and the queries of each, too."""
         n_clusters, size = self.changes.shape
@@ -269,8 +265,9 @@ class _Test:
         kinds, kind_of = np.unique(np.stack([cells, sizes]), axis=1, return_inverse=True)
         by_kind = [np.flatnonzero(kind_of.ravel() == kind) for kind in range(kinds.shape[1])]
         strata = [
-            _Stratum.of(exact, own[np.argsort(units[own], kind="stable")].reshape(-1, size))
+            _Stratum(queries, exact[queries])
             for own, size in zip(by_kind, kinds[1], strict=True)
+            for queries in [own[np.argsort(units[own], kind="stable")].reshape(-1, size)]
         ]
         mean, spread, together, apart = np.array([stratum.moments for stratum in strata])[kind_of.ravel()].T
         expected, precision = [], []

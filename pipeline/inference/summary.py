@@ -12,12 +12,12 @@ from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval, known
-from rankledger.pipeline.inference.resampling import contributions_of
+from rankledger.pipeline.inference.ratios import contributions_of
 from rankledger.pipeline.inference.samples import Sample, pool
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, Estimate, ModelKey, Scores
-from rankledger.pipeline.types.views import CurvePoint, ReplicateEstimate, VarianceComponents
+from rankledger.pipeline.types.joined import Groups, ModelKey
+from rankledger.pipeline.types.results import ALL, Estimate, Scores
+from rankledger.pipeline.types.tables import CurvePoint, ReplicateEstimate, VarianceComponents
 
 __all__ = [
     "POOLED",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rankledger.pipeline.record.lookup import RecordEntry
+from rankledger.pipeline.record.entries import RecordEntry
 from rankledger.pipeline.record.store import Records, json_file, read_json_file
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.alerts import AlertLog, NightState, state_of
@@ -83,7 +83,7 @@ def _nights(records: Records, name: str) -> Iterator[tuple[bool, NightState]]:
             manifest = entry.manifest
             if manifest.date is None or manifest.repeats is not None:
                 continue
-            state = state_of(entry.verdicts, manifest.failures, manifest.warnings)
+            state = state_of(entry.record.verdicts, manifest.failures, manifest.warnings)
         except InputError:
             continue
         yield manifest.alerts, NightState(evaluation_id, manifest.date, manifest.created, state)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +21,13 @@ import pyarrow as pa
 from rankledger.pipeline.record.scores import REPLICATES, SCORES, scores_in, write_scores
 from rankledger.pipeline.record.store import digest_of, remember_own
 from rankledger.pipeline.record.tables import (
-    Line,
+    gates_in,
     is_text,
     lines_in,
     query_changes_in,
     query_details_in,
     read_file,
     refuse_unknown,
-    verdicts_in,
     write_gates,
     write_lines,
     write_query_changes,
@@ -39,18 +38,18 @@ from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.inputs import InputFile, short_digest
-from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
+from rankledger.pipeline.types.manifest import MANIFEST, Description, Manifest, RecordedBaseline, parse_manifest
+from rankledger.pipeline.types.recorded import File
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores
-from rankledger.pipeline.types.views import (
+from rankledger.pipeline.types.tables import (
     ChangeSince,
     CurvePoint,
     OrderAgreement,
-    QueryChange,
-    QueryDetail,
     ReplicateEstimate,
     SliceChange,
     VarianceComponents,
 )
+from rankledger.pipeline.types.views import QueryChange, QueryDetail
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.upkeep import ComparedFigures
@@ -62,7 +61,6 @@ __all__ = [
     "RecordTables",
     "config_of",
     "new_evaluation_id",
-    "read_curves",
     "read_figures",
     "read_query_changes",
     "read_query_details",
@@ -106,7 +104,7 @@ class RecordTables:
     """The tables of a record beside the per-query scores, a file each if it has lines or was asked for.
 
     Attributes:
-        estimates: the lines of the summary.
+        summary: the lines of the summary.
         agreement: how far each measure agrees with the lead measure on the order of models.
         replicates: the figures of replicates.
         components: what the errors of families of replicates are made of.
@@ -117,7 +115,7 @@ class RecordTables:
         changes: how figures changed since earlier records.
     """
 
-    estimates: tuple[Estimate, ...]
+    summary: tuple[Estimate, ...]
     agreement: tuple[OrderAgreement, ...] = ()
     replicates: tuple[ReplicateEstimate, ...] = ()
     components: tuple[VarianceComponents, ...] = ()
@@ -196,39 +194,35 @@ def write_record(
 
 def _record_of(path: Path, manifest: Manifest, tables: RecordTables) -> Record:
     """The record in that folder, whose tables need not be read again."""
-    return Record(
-        path,
-        manifest,
-        summary=lambda: tables.estimates,
-        comparisons=lambda: tables.comparisons or (),
-        slice_changes=lambda: tables.slice_changes or (),
-        verdicts=lambda: tables.verdicts,
-        agreement=lambda: tables.agreement,
-        replicates=lambda: tables.replicates,
-        components=lambda: tables.components,
-        changes=lambda: tables.changes,
-    )
+    return Record(path, manifest, lambda name: getattr(tables, name) or ())
+
+
+_TABLES: Mapping[str, tuple[str, type[Any]]] = MappingProxyType(
+    {
+        "summary": ("summary.csv", Estimate),
+        "comparisons": ("comparisons.csv", Comparison),
+        "agreement": ("agreement.csv", OrderAgreement),
+        "slice_changes": ("slice_changes.csv", SliceChange),
+        "components": ("variance_components.csv", VarianceComponents),
+        "replicates": ("replicates.csv", ReplicateEstimate),
+        "curves": ("curves.csv", CurvePoint),
+        "changes": ("changes.csv", ChangeSince),
+    }
+)
+"""By the name in `Record` and `RecordTables`, the file of a table and what its lines are; the shortest first."""
+
+_EVEN_EMPTY = ("summary", "comparisons", "slice_changes")
+"""The tables that have a file without lines, too, if they were asked for."""
 
 
 def _write_tables(folder: Path, tables: RecordTables) -> None:
     """Write the summary, and the tables that not every record has."""
-    write_lines(folder / "summary.csv", Estimate, tables.estimates)
-    if tables.agreement:
-        write_lines(folder / "agreement.csv", OrderAgreement, tables.agreement)
-    if tables.replicates:
-        write_lines(folder / "replicates.csv", ReplicateEstimate, tables.replicates)
-    if tables.components:
-        write_lines(folder / "variance_components.csv", VarianceComponents, tables.components)
-    if tables.comparisons is not None:
-        write_lines(folder / "comparisons.csv", Comparison, tables.comparisons)
-    if tables.slice_changes is not None:
-        write_lines(folder / "slice_changes.csv", SliceChange, tables.slice_changes)
+    for name, (file, kind) in _TABLES.items():
+        lines = getattr(tables, name)
+        if lines or (lines is not None and name in _EVEN_EMPTY):
+            write_lines(folder / file, kind, lines)
     if tables.judged is not None:
         write_gates(folder / "gates.json", tables.judged.verdicts, tables.judged.references, tables.judged.looks)
-    if tables.curves:
-        write_lines(folder / "curves.csv", CurvePoint, tables.curves)
-    if tables.changes:
-        write_lines(folder / "changes.csv", ChangeSince, tables.changes)
 
 
 def _manifest_of(partial: Path, description: Description, timings: Mapping[str, float]) -> Manifest:
@@ -263,9 +257,6 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-Difference = TypeVar("Difference", Comparison, SliceChange)
-OfOutput = TypeVar("OfOutput", ReplicateEstimate, VarianceComponents, ChangeSince)
-
 _INSTEAD = "name the config instead of the record"
 
 
@@ -292,20 +283,11 @@ def record_of(path: Path, manifest: Manifest, read: Read | None = None) -> Recor
         read: gives what its files hold; by default those in the folder.
     """
     read = read or partial(read_file, path, manifest)
-    record: Record
-    record = Record(
+    return Record(
         path,
         manifest,
-        summary=lambda: _summary(record, read),
-        comparisons=lambda: _differences(record, "comparisons.csv", Comparison, read),
-        slice_changes=lambda: _differences(record, "slice_changes.csv", SliceChange, read),
-        verdicts=lambda: _verdicts(record, read),
-        agreement=lambda: _agreement(record, read),
-        replicates=lambda: _of_outputs(record, "replicates.csv", ReplicateEstimate, read),
-        components=lambda: _of_outputs(record, "variance_components.csv", VarianceComponents, read),
-        changes=lambda: _of_outputs(record, "changes.csv", ChangeSince, read),
+        lambda name: _verdicts(path, manifest, read) if name == "verdicts" else _lines(path, manifest, name, read),
     )
-    return record
 
 
 def _read_manifest(path: Path) -> Manifest:
@@ -320,21 +302,6 @@ def _read_manifest(path: Path) -> Manifest:
     return parse_manifest(data, path)
 
 
-def read_curves(record: Record) -> tuple[CurvePoint, ...]:
-    """The points of the models' curves in a record; none if it has none.
-
-    Raises:
-        InputError: they are not what was written.
-    """
-    lines = _table(record, "curves.csv", CurvePoint, partial(read_file, record.path, record.manifest))
-    refuse_unknown(record.manifest, record.path / "curves.csv", ((line.dataset, line.model) for line in lines))
-    for line in lines:
-        if not (0 <= line.at <= 1 if line.curve == "precision" else 1 <= line.at < math.inf):
-            path = record.path / "curves.csv"
-            raise InputError(f"{path}: the curve {line.curve} has a point at {line.at:g}; restore the record")
-    return lines
-
-
 def read_query_changes(record: Record) -> tuple[QueryChange, ...]:
     """The queries that moved most in a record; none if it has none.
 
@@ -344,7 +311,7 @@ def read_query_changes(record: Record) -> tuple[QueryChange, ...]:
     data = read_file(record.path, record.manifest, "movers.csv")
     lines = () if data is None else query_changes_in(data, record.path / "movers.csv")
     refuse_unknown(record.manifest, record.path / "movers.csv", ((line.dataset, line.model) for line in lines))
-    _refuse_undefined(record, "movers.csv", (line.measure for line in lines))
+    _refuse_undefined(record.manifest, record.path / "movers.csv", (line.measure for line in lines))
     return lines
 
 
@@ -382,95 +349,58 @@ def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> N
         raise InputError(f"{files[0].path}: has changed ({found}); restore them, or {_INSTEAD}")
 
 
-def _summary(record: Record, read: Read) -> tuple[Estimate, ...]:
-    """The lines of the summary: each is of an output of the record, and none lacks."""
-    name = "summary.csv"
-    lines = _table(record, name, Estimate, read)
-    refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
-    _refuse_undefined(record, name, (line.measure for line in lines))
+def _lines(path: Path, manifest: Manifest, name: str, read: Read) -> tuple[Any, ...]:
+    """The lines of a table: each is of outputs and measures of the record, and in the summary none lacks."""
+    file, kind = path / _TABLES[name][0], _TABLES[name][1]
+    data = read(file.name)
+    lines = () if data is None else lines_in(data, kind, file)
+    models, measures = (
+        [key for key in keys if key in kind.__dataclass_fields__]
+        for keys in (("model", "baseline"), ("measure", "lead"))
+    )
+    refuse_unknown(manifest, file, ((line.dataset, getattr(line, key)) for line in lines for key in models))
+    _refuse_undefined(manifest, file, (getattr(line, key) for line in lines for key in measures))
+    for line in lines if name in ("agreement", "curves") else ():
+        if line.dataset not in ("*", *manifest.datasets):
+            raise InputError(f"{file}: {line.dataset!r} is not in the record; restore the record")
+        if name == "curves" and not (0 <= line.at <= 1 if line.curve == "precision" else 1 <= line.at < math.inf):
+            raise InputError(f"{file}: the curve {line.curve} has a point at {line.at:g}; restore the record")
+    if name == "summary":
+        _refuse_incomplete(manifest, file, lines)
+    return lines
+
+
+def _refuse_incomplete(manifest: Manifest, file: Path, lines: Iterable[Estimate]) -> None:
+    """Refuse a summary that lacks a measure of an output."""
     there = {(line.dataset, line.model, line.measure) for line in lines if line.slice == ALL}
-    for output in record.manifest.outputs:
-        for measure in record.manifest.datasets[output.dataset].measures:
+    for output in manifest.outputs:
+        for measure in manifest.datasets[output.dataset].measures:
             if (*output.task, measure) not in there:
                 lack = f"{measure} of {output.model!r} on {output.dataset!r} is missing"
-                raise InputError(f"{record.path / name}: {lack}; restore the record")
-    return lines
+                raise InputError(f"{file}: {lack}; restore the record")
 
 
-def _differences(record: Record, name: str, kind: type[Difference], read: Read) -> tuple[Difference, ...]:
-    lines = _table(record, name, kind, read)
-    refuse_unknown(
-        record.manifest,
-        record.path / name,
-        ((line.dataset, model) for line in lines for model in (line.model, line.baseline)),
-    )
-    _refuse_undefined(record, name, (line.measure for line in lines))
-    return lines
-
-
-def _of_outputs(record: Record, name: str, kind: type[OfOutput], read: Read) -> tuple[OfOutput, ...]:
-    """The lines of a table: each is of an output and a measure of the record."""
-    lines = _table(record, name, kind, read)
-    refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
-    _refuse_undefined(record, name, (line.measure for line in lines))
-    return lines
-
-
-def _agreement(record: Record, read: Read) -> tuple[OrderAgreement, ...]:
-    """The lines of `agreement.csv`: each is of a dataset and measures of the record."""
-    name = "agreement.csv"
-    lines = _table(record, name, OrderAgreement, read)
-    _refuse_undefined(record, name, (measure for line in lines for measure in (line.measure, line.lead)))
-    for line in lines:
-        if line.dataset not in ("*", *record.manifest.datasets):
-            raise InputError(f"{record.path / name}: {line.dataset!r} is not in the record; restore the record")
-    return lines
-
-
-def _verdicts(record: Record, read: Read) -> tuple[Verdict, ...]:
-    name = "gates.json"
-    data = read(name)
-    verdicts = () if data is None else verdicts_in(data, record.path / name)
+def _verdicts(path: Path, manifest: Manifest, read: Read) -> tuple[Verdict, ...]:
+    file = path / "gates.json"
+    verdicts = gates_in(read(file.name), file).verdicts
     for verdict in verdicts:
-        if verdict.model not in record.manifest.models:
-            raise InputError(f"{record.path / name}: {verdict.model!r} is not in the record; restore the record")
+        if verdict.model not in manifest.models:
+            raise InputError(f"{file}: {verdict.model!r} is not in the record; restore the record")
     return verdicts
 
 
-def _table(record: Record, name: str, kind: type[Line], read: Read) -> tuple[Line, ...]:
-    data = read(name)
-    return () if data is None else lines_in(data, kind, record.path / name)
-
-
-def _refuse_undefined(record: Record, name: str, measures: Iterable[str]) -> None:
+def _refuse_undefined(manifest: Manifest, file: Path, measures: Iterable[str]) -> None:
     """Refuse lines by what was not measured."""
     for measure in dict.fromkeys(measures):
-        if measure not in record.manifest.definitions:
-            raise InputError(f"{record.path / name}: {measure!r} has no definition in the record; restore the record")
+        if measure not in manifest.definitions:
+            raise InputError(f"{file}: {measure!r} has no definition in the record; restore the record")
 
 
-FIGURES = (
-    "summary.csv",
-    "comparisons.csv",
-    "agreement.csv",
-    "slice_changes.csv",
-    "variance_components.csv",
-    "replicates.csv",
-    "curves.csv",
-    SCORES,
-    REPLICATES,
-)
+_LINES = {file: kind for name, (file, kind) in _TABLES.items() if name != "changes"}
+
+FIGURES = (*_LINES, SCORES, REPLICATES)
 """The files that the same inputs, config and seed give byte by byte, the shortest first."""
 
-_LINES: dict[str, Any] = {
-    "summary.csv": Estimate,
-    "comparisons.csv": Comparison,
-    "agreement.csv": OrderAgreement,
-    "slice_changes.csv": SliceChange,
-    "variance_components.csv": VarianceComponents,
-    "replicates.csv": ReplicateEstimate,
-    "curves.csv": CurvePoint,
-}
 _KEYS = ("dataset", "model", "replicate", "baseline", "slice", "measure", "query_id", "curve", "at")
 """What a row is called by, where it has them."""
 

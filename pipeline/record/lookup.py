@@ -5,65 +5,43 @@
 night never becomes the baseline. Nor does one without gates, which passed nothing. Two more cases count as passed: the
 model had no baseline yet, or no night could ever be the first; and the record was accepted, which is the way out after
 a change of judgments.
-
-If records are kept in a remote store, these files are read there, several at a time, and no record is copied for them.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, date, datetime
-from functools import cached_property, lru_cache
+from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import count, groupby, islice
 from pathlib import Path
-from typing import Generic, TypeVar
 
 import yaml
 
-from rankledger.pipeline.record.folder import read_record, record_of
+from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of
-from rankledger.pipeline.record.tables import (
-    damaged_files,
-    lines_of,
-    looks_in,
-    read_file,
-    refuse_unknown,
-    unchanged,
-    verdicts_in,
-)
+from rankledger.pipeline.record.tables import damaged_files, gates_in, read_file
 from rankledger.pipeline.support.atomic import write_whole
-from rankledger.pipeline.support.errors import InputError, likely
-from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.gates import Acceptance, LookKey, Reference, Verdict, night_of
-from rankledger.pipeline.types.manifest import MANIFEST, Manifest, evaluation_name, is_evaluation_id, parse_manifest
-from rankledger.pipeline.types.results import Estimate, Record
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.gates import Acceptance, LookKey, Reference, Verdict, VerdictKey, night_of
+from rankledger.pipeline.types.manifest import Manifest, begun, is_evaluation_id
+from rankledger.pipeline.types.results import Record
 
 __all__ = [
     "ACCEPTED",
-    "Line",
-    "RecordEntry",
     "RecordHistory",
     "Resolved",
     "created_at",
-    "damage",
     "failures_in_a_row",
     "failures_of",
-    "no_records",
     "read_accepted",
     "record_at",
     "resolve",
-    "scan_earlier",
-    "scan_records",
     "spent_looks",
     "write_accepted",
 ]
-
-Line = tuple[str, str, str, str, str]
-"""Gate, dataset, model, measure and slice: what a verdict is found again by."""
 
 
 @dataclass(frozen=True)
@@ -154,8 +132,7 @@ class RecordHistory:
 
     def lost_ids_since(self, record: Record) -> tuple[str, ...]:
         """The ids of those."""
-        began, end = _second(record.path.name), f"{self._before.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-        return tuple(lost_id for lost_id in self._lost if began <= _second(lost_id) <= end)
+        return tuple(lost_id for lost_id in self._lost if begun(record.path.name) <= begun(lost_id) <= self._before)
 
     def open(self, path: Path) -> Record:
         """The record in a folder, whichever evaluation it is of; errors are those of `read_record`."""
@@ -164,14 +141,14 @@ class RecordHistory:
         return self._opened[path]
 
     def damage(self, record: Record) -> str | None:
-        """What is wrong with the files of a record, as `damage` says it; they are looked at once."""
+        """What is wrong with the files of a record; None where nothing is. They are looked at once."""
         if record.path not in self._damages:
-            self._damages[record.path] = damage(record)
+            self._damages[record.path] = next(damaged_files(record), None)
         return self._damages[record.path]
 
     def _most_recent_first(self) -> Iterator[Record]:
         """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
-        for _, same in groupby(self.records.ids(self.name), key=_second):
+        for _, same in groupby(self.records.ids(self.name), key=begun):
             found = [self._read(path) for evaluation_id in same if (path := self._fetch(evaluation_id))]
             earlier = [record for record in found if record is not None and created_at(record) < self._before]
             yield from sorted(earlier, key=created_at, reverse=True)
@@ -247,17 +224,12 @@ def failures_of(record: Record, model: str) -> tuple[str, ...]:
     return tuple(f"{dataset}: {reason}" for (dataset, name), reason in failures.items() if name == model)
 
 
-def damage(record: Record) -> str | None:
-    """What is wrong with the files of a record, which its manifest has the hashes of; None where nothing is."""
-    return next(damaged_files(record), None)
-
-
-def failures_in_a_row(history: RecordHistory) -> dict[Line, int]:
+def failures_in_a_row(history: RecordHistory) -> dict[VerdictKey, int]:
     """How many of the directly preceding evaluations failed each line of the gates, for the lines that the last did."""
-    counts: dict[Line, int] = {}
-    alive: set[Line] | None = None
+    counts: dict[VerdictKey, int] = {}
+    alive: set[VerdictKey] | None = None
     for record in history:
-        failed = {(v.gate, v.dataset, v.model, v.measure, v.slice) for v in record.verdicts if v.outcome == "fail"}
+        failed = {verdict.key for verdict in record.verdicts if verdict.outcome == "fail"}
         alive = failed if alive is None else alive & failed
         if not alive:
             break
@@ -279,21 +251,13 @@ def spent_looks(history: RecordHistory) -> dict[LookKey, dict[str, str]] | str:
         data = read_file(record.path, record.manifest, "gates.json")
         if data is None:  # the config had no gates
             continue
-        looks = looks_in(data, record.path / "gates.json")
+        looks = gates_in(data, record.path / "gates.json").looks
         if looks is None:
             without.append(f"{record.path.name} does not know it either")
             continue
-        lost = {lost_id: str(_day(lost_id)) for lost_id in history.lost_ids_since(record)}
+        lost = {lost_id: str(begun(lost_id).date()) for lost_id in history.lost_ids_since(record)}
         return {(own.gate, own.dataset, own.model): own.outputs | lost for own in looks}
     return next(iter([*without, *history.lost]), {})
-
-
-def _day(evaluation_id: str) -> date:
-    return date.fromisoformat(evaluation_id.partition("T")[0])
-
-
-def _second(evaluation_id: str) -> str:
-    return evaluation_id.partition("-")[0]
 
 
 _PLACES = {"last": 0, "previous": 1}  # in the history, most recent first
@@ -307,13 +271,9 @@ def record_at(history: RecordHistory, word: str) -> Record | None:
 def _at(history: RecordHistory, word: str, names: list[str]) -> Resolved:
     record = record_at(history, word)
     if record is None:
-        reason = f"there is only one evaluation of {history.name!r}" if [*history] else _none(history)
-        return Resolved(None, names[0], reason)
+        found = "there is only one" if [*history] else "there is no earlier"
+        return Resolved(None, names[0], f"{found} evaluation of {history.name!r}")
     return replace(_of_record(history, record, names), lost=history.lost_since(record))
-
-
-def _none(history: RecordHistory) -> str:
-    return f"there is no earlier evaluation of {history.name!r}"
 
 
 def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Resolved:
@@ -402,207 +362,6 @@ def _of_record(history: RecordHistory, record: Record, names: list[str]) -> Reso
 def _known(manifest: Manifest, names: list[str]) -> str | None:
     """The first of the names that the record knows."""
     return next((name for name in names if name in manifest.models), None)
-
-
-_AT_A_TIME = 16  # a read elsewhere is all waiting
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class RecordEntry:
-    """A record among others.
-
-    Attributes:
-        records: where it is kept.
-        evaluation_id: its id.
-    """
-
-    records: Records
-    evaluation_id: str
-
-    @property
-    def path(self) -> Path:
-        """Where it lies on this machine, or would."""
-        return self.records.folder / self.evaluation_id
-
-    @cached_property
-    def manifest(self) -> Manifest:
-        """What `manifest.json` holds.
-
-        Raises:
-            OtherSchemaError: another version wrote it.
-            InputError: it is missing, or not what was written.
-        """
-        return parse_manifest(self._manifest, self.path)
-
-    @property
-    def record(self) -> Record:
-        """The record, whose tables are read, where it is, once they are asked for."""
-        return record_of(self.path, self.manifest, self._read_unchanged)
-
-    @property
-    def name(self) -> str:
-        """What the evaluation is called."""
-        return self.manifest.name
-
-    @property
-    def date(self) -> str:
-        """Its night: the date that was given, or else the day on which it began, in UTC."""
-        return self.manifest.night
-
-    @cached_property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """What the gates said; none where the config had none.
-
-        Raises:
-            InputError: it is not what was written.
-        """
-        data = self._read_unchanged("gates.json")
-        return () if data is None else verdicts_in(data, self.path / "gates.json")
-
-    def lines(self, measure: str | None) -> tuple[Estimate, ...]:
-        """The lines of the summary by that measure, by all for None.
-
-        Raises:
-            InputError: the summary is missing, or not what was written.
-        """
-        data = self._summary
-        if data is None:
-            return ()
-        lines = lines_of(data, measure, self.path / "summary.csv")
-        refuse_unknown(self.manifest, self.path / "summary.csv", ((line.dataset, line.model) for line in lines))
-        return lines
-
-    def page(self) -> bytes | None:
-        """What `report.html` holds; None if the record has none.
-
-        Raises:
-            InputError: it is missing, or not what was written.
-        """
-        return self._read_unchanged("report.html")
-
-    @property
-    def stamp(self) -> str:
-        """What tells, without reading it, that a record is the one that was read before: records never change.
-
-        Of one that lies here it is the size and time of its manifest; of one that lies elsewhere alone, its id.
-        """
-        try:
-            found = (self.path / MANIFEST).stat()
-        except OSError:
-            return ""
-        return f"{found.st_size} {found.st_mtime_ns}"
-
-    @property
-    def size(self) -> int:
-        """Bytes of its files."""
-        return len(self._manifest) + sum(file.size for file in self.manifest.files.values())
-
-    @cached_property
-    def _summary(self) -> bytes | None:
-        return self._read_unchanged("summary.csv")
-
-    @cached_property
-    def _manifest(self) -> bytes:
-        return self._read(MANIFEST)
-
-    def _read_unchanged(self, name: str) -> bytes | None:
-        """What a file of it holds; None if the manifest knows none of that name."""
-        described = self.manifest.files.get(name)
-        return None if described is None else unchanged(self._read(name), described, self.path / name)
-
-    def _read(self, name: str) -> bytes:
-        """What a file of it holds: here, if the record is here, or else elsewhere."""
-        data = None
-        if self.records.has_here(self.evaluation_id):
-            try:
-                return (self.path / name).read_bytes()
-            except OSError as error:
-                raise InputError(f"{self.path / name}: {error.strerror or error}; restore the record") from None
-        if self.records.remote is not None:
-            data = self.records.read(f"{self.evaluation_id}/{name}")
-        if data is None:
-            raise InputError(f"{self.records.place}/{self.evaluation_id}/{name}: file not found; restore the record")
-        return data
-
-
-@dataclass(frozen=True)
-class _RecordScan(Generic[T]):
-    """What was read of many records, most recent first, and the ids of those that cannot be read."""
-
-    found: tuple[T, ...]
-    unreadable: tuple[str, ...]
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """That some were passed over, a line each."""
-        return tuple(f"{evaluation_id}: cannot be read as a record, left out" for evaluation_id in self.unreadable)
-
-
-def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
-    """What is read of every record of an evaluation; a folder that cannot be read as a record is passed over.
-
-    Args:
-        records: where they are kept.
-        name: the evaluation; None for all.
-        look: what to read of each; several may be read at a time.
-
-    Raises:
-        InputError: a name is given, and no evaluation of it can be read.
-        OSError: the place elsewhere cannot be reached.
-    """
-
-    ids = records.ids(name)
-    scan = _scanned(records, ids, look)
-    if name is not None and len(scan.unreadable) == len(ids):
-        raise InputError(no_records(records, name, ids))
-    return scan
-
-
-def scan_earlier(
-    records: Records, name: str, evaluation_id: str, most: int, look: Callable[[RecordEntry], T]
-) -> _RecordScan[T]:
-    """The same of the last records of an evaluation before one of them, by the seconds in their ids; none if there are
-    none.
-
-    Args:
-        records: where they are kept.
-        name: the evaluation.
-        evaluation_id: the one that they come before, or began in the same second as.
-        most: how many are read.
-        look: as of `scan_records`.
-
-    Raises:
-        OSError: the place elsewhere cannot be reached.
-    """
-    began = _second(evaluation_id)
-    earlier = (own for own in records.ids(name) if own != evaluation_id and _second(own) <= began)
-    return _scanned(records, [*islice(earlier, most)], look)
-
-
-def _scanned(records: Records, ids: Sequence[str], look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
-    def looked(evaluation_id: str) -> tuple[T, ...]:
-        try:
-            return (look(RecordEntry(records, evaluation_id)),)
-        except InputError:
-            return ()
-
-    if records.remote is None:
-        found = list(each("Reading records", map(looked, ids), len(ids), "records"))
-    else:
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            found = list(each("Reading records", pool.map(looked, ids), len(ids), "records"))
-    unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
-    return _RecordScan(tuple(item for read in found for item in read), unreadable)
-
-
-def no_records(records: Records, name: str, ids: Sequence[str] = ()) -> str:
-    """Why nothing is read of an evaluation: there is none of that name, or none of its records is whole."""
-    if ids:
-        return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
-    known = sorted({str(evaluation_name(evaluation_id)) for evaluation_id in records.ids()})
-    return f"{records.place}: no evaluation is called {name!r}{likely(name, known)}"
 
 
 ACCEPTED = "accepted.yaml"

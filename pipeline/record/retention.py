@@ -14,18 +14,18 @@ What stays, though it is old:
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import groupby
 
-from rankledger.pipeline.record.lookup import RecordEntry
+from rankledger.pipeline.record.entries import RecordEntry
 from rankledger.pipeline.record.receipts import read_receipt, receipt_names
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.manifest import MANIFEST, OtherSchemaError, is_evaluation_id
+from rankledger.pipeline.types.manifest import MANIFEST, OtherSchemaError, begun, is_evaluation_id
 
-__all__ = ["ACCEPTED", "ELSEWHERE", "LAST", "begun", "clear_leftovers", "reasons_to_stay", "stored_records"]
+__all__ = ["ACCEPTED", "ELSEWHERE", "LAST", "clear_leftovers", "reasons_to_stay", "stored_records"]
 
 
 ACCEPTED = "accepted"
@@ -57,11 +57,6 @@ def _can_be_read(entry: RecordEntry) -> bool:
     except InputError:
         return False
     return True
-
-
-def begun(evaluation_id: str) -> datetime:
-    """When an evaluation began, by its id."""
-    return datetime.strptime(evaluation_id.partition("-")[0], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
 
 
 def reasons_to_stay(
@@ -132,10 +127,10 @@ def _last_records(stored: Iterable[RecordEntry], records: Records) -> set[str]:
     last: set[str] = set()
     known: set[str] = set()
     for found in stored:
-        if not found.manifest.repeats and found.name not in known:
+        if not found.manifest.repeats and found.manifest.name not in known:
             last.add(found.evaluation_id)
             if not records.has_here(found.evaluation_id) or not any(damaged_files(found.record)):
-                known.add(found.name)
+                known.add(found.manifest.name)
     return last
 
 

@@ -1,4 +1,7 @@
-"""`scores.parquet`: a row per dataset, model and query, and a column per measure; what was written is read again."""
+"""`scores.parquet`: a row per dataset, model and query, and a column per measure; what was written is read again.
+
+Whatever reads scores raises an InputError if they are not what was written.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.record.tables import read_unchanged
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, repeated, strings
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.manifest import File
+from rankledger.pipeline.types.recorded import File
 from rankledger.pipeline.types.results import Record, Scores
 
 __all__ = [
@@ -73,11 +76,7 @@ def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def read_score(
     record: Record, dataset: str, model: str, query_id: str, measure: str, replicate: str = ""
 ) -> float | None:
-    """A query's score in a record, or that of a replicate, NaN where it was undefined; None where it was not measured.
-
-    Raises:
-        InputError: the scores are not what was written.
-    """
+    """A query's score in a record, or a replicate's, NaN where it was undefined; None where it was not measured."""
     found = read_column(record, dataset, model, measure, replicate)
     query_ids = [] if found is None else found[0].tolist()
     return float(found[1][query_ids.index(query_id)]) if found and query_id in query_ids else None
@@ -91,9 +90,6 @@ def read_column(
     Returns:
         (Q,) ids, (Q,) scores, NaN where undefined, and (Q,) whether the query is without output; None where it was
         not measured query by query.
-
-    Raises:
-        InputError: the scores are not what was written.
     """
     names = _names_in(record, REPLICATES if replicate else SCORES)
     if measure not in names:
@@ -105,11 +101,7 @@ def read_column(
 
 
 def read_query_ids(record: Record, dataset: str) -> tuple[str, ...]:
-    """The queries of a dataset in a record; none where no model was evaluated on it.
-
-    Raises:
-        InputError: the scores are not what was written.
-    """
+    """The queries of a dataset in a record; none where no model was evaluated on it."""
     models = [output.model for output in record.manifest.outputs if output.dataset == dataset]
     table = _rows(record, dataset, models[0], []) if models else None
     return () if table is None else tuple(_query_ids(table))
@@ -126,9 +118,6 @@ def read_scores(record: Record, dataset: str, model: str, measures: Sequence[Mea
 
     Returns:
         The measures that were measured there query by query; None where the model was not evaluated on the dataset.
-
-    Raises:
-        InputError: the scores are not what was written.
     """
     names = _names_in(record)
     wanted = [measure for measure in measures if str(measure) in names]
@@ -177,11 +166,7 @@ def _scores_of(table: pa.Table, dataset: str, model: str, wanted: Sequence[Measu
 
 
 def scores_in(path: Path) -> pa.Table:
-    """All that a file of scores holds.
-
-    Raises:
-        InputError: it is no such table.
-    """
+    """All that a file of scores holds."""
     _schema_of(path)
     return _read(path)
 

@@ -260,6 +260,9 @@ def open_records(runs_dir: Path, place: str | None = None) -> Records:
 class Records:
     """Records, and small files beside them.
 
+    Every method raises OSError if a file cannot be read, written or deleted, if one of a record is gone, and if the
+    place elsewhere cannot be reached or refuses something.
+
     Attributes:
         folder: where they lie on this machine.
         remote: where they are kept elsewhere; None for nowhere.
@@ -278,11 +281,7 @@ class Records:
         return f"{error.filename or self.place}: {error.strerror or error}"
 
     def ids(self, name: str | None = None) -> list[str]:
-        """The evaluations, those of that name, most recent first.
-
-        Raises:
-            OSError: the place elsewhere cannot be reached.
-        """
+        """The evaluations, those of that name, most recent first."""
         here = [path.parent.name for path in self.folder.glob(f"*/{MANIFEST}")]
         there = self.remote.folders() if self.remote else []
         found = ((text, evaluation_name(text)) for text in {*here, *there})
@@ -293,11 +292,7 @@ class Records:
         return (self.folder / evaluation_id / MANIFEST).is_file()
 
     def find(self, text: str) -> Path | None:
-        """The record that is meant by a path or an id, fetched if it lies elsewhere alone; None if there is none.
-
-        Raises:
-            OSError: the place elsewhere cannot be reached.
-        """
+        """The record that is meant by a path or an id, fetched if it lies elsewhere alone; None if there is none."""
         if text and (Path(text) / MANIFEST).is_file():
             return Path(text)
         return self.fetch(text)
@@ -307,7 +302,6 @@ class Records:
 
         Raises:
             DamagedError: what lies elsewhere is not what was written.
-            OSError: the place elsewhere cannot be reached, or the record cannot be put in the folder.
         """
         path = self.folder / evaluation_id
         if not is_evaluation_id(evaluation_id):
@@ -332,7 +326,6 @@ class Records:
         Raises:
             InputError: its folder does not have the name of an evaluation.
             DamagedError: a file is not what was written; with its manifest there it would count as kept.
-            OSError: it cannot be reached or refuses the record, or a file of it is gone.
         """
         _refuse_other_than_id(path.name)
         if self.remote is None or self.remote.has(f"{path.name}/{MANIFEST}"):
@@ -356,7 +349,6 @@ class Records:
 
         Raises:
             InputError: that is not the id of an evaluation.
-            OSError: it cannot be deleted, or the place elsewhere cannot be reached.
         """
         _refuse_other_than_id(evaluation_id)
         path = self.folder / evaluation_id
@@ -368,11 +360,7 @@ class Records:
             self.remote.delete_folder(evaluation_id)
 
     def read(self, name: str) -> bytes | None:
-        """What a file beside the records holds, elsewhere if they are kept there; None if there is none.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """What a file beside the records holds, elsewhere if they are kept there; None if there is none."""
         if self.remote is not None:
             return self.remote.read(name)
         try:
@@ -381,11 +369,7 @@ class Records:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file beside the records, whole, in the place of one that is there.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Write a file beside the records, whole, in the place of one that is there."""
         if self.remote is not None:
             self.remote.write(name, data)
             return
@@ -398,9 +382,6 @@ class Records:
 
         Returns:
             Whether it was written.
-
-        Raises:
-            OSError: it cannot be written.
         """
         if self.remote is not None:
             return self.remote.create(name, data)
@@ -418,9 +399,6 @@ class Records:
         """Write a file in the place of one that holds `seen` still; gives whether it was written.
 
         Elsewhere the server decides who of many does. On this machine nobody does: the caller holds a lock.
-
-        Raises:
-            OSError: it cannot be written.
         """
         if self.remote is not None:
             return self.remote.replace(name, data, seen)
@@ -430,11 +408,7 @@ class Records:
         return True
 
     def forget(self, name: str) -> None:
-        """Delete a file beside the records, if there is one.
-
-        Raises:
-            OSError: it cannot be deleted.
-        """
+        """Delete a file beside the records, if there is one."""
         if self.remote is not None:
             self.remote.delete(name)
         else:

@@ -10,84 +10,57 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, astuple, dataclass, fields
 from functools import partial
 from io import StringIO
 from itertools import accumulate, groupby
 from math import isfinite
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from pathlib import Path
 from sys import intern
 from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import SpentLooks, Verdict
-from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
-from rankledger.pipeline.types.results import Comparison, Estimate, Record
-from rankledger.pipeline.types.views import (
-    ChangeSince,
-    CurvePoint,
-    OrderAgreement,
-    QueryChange,
-    QueryDetail,
-    RankedDocument,
-    ReplicateEstimate,
-    SliceChange,
-    VarianceComponents,
-)
+from rankledger.pipeline.types.manifest import MANIFEST, Description, Manifest, RecordedBaseline, finding, read_typed
+from rankledger.pipeline.types.recorded import File
+from rankledger.pipeline.types.results import Record
+from rankledger.pipeline.types.views import QueryChange, QueryDetail, RankedDocument
 
-if TYPE_CHECKING:  # an evaluation has no power curves
-    from rankledger.pipeline.types.power import PowerPoint
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 __all__ = [
-    "Line",
-    "Rows",
+    "RecordedGates",
     "damaged_files",
-    "figure",
     "fitting_details",
+    "gates_in",
     "is_text",
     "lines_in",
-    "lines_of",
-    "looks_in",
-    "number",
     "query_changes_in",
     "query_details_in",
-    "rank",
     "read_file",
     "read_unchanged",
     "refuse_unknown",
-    "text_of",
     "unchanged",
     "unexpected_files",
-    "verdicts_in",
     "write_gates",
     "write_lines",
     "write_query_changes",
     "write_query_details",
 ]
 
-Line = TypeVar(
-    "Line",
-    Estimate,
-    Comparison,
-    SliceChange,
-    CurvePoint,
-    OrderAgreement,
-    "PowerPoint",
-    ReplicateEstimate,
-    VarianceComponents,
-    ChangeSince,
-)
+Line = TypeVar("Line", bound="DataclassInstance")
 Parser: TypeAlias = Callable[[str], Any]
 
 _MOST = 2**63  # what a column of counts holds is less
 
 
-class Rows:
+class _Rows:
     """A file to which a CSV writer writes: rows end with a line feed, and a cell with any other line break is quoted.
 
     A writer quotes what its own `lineterminator` holds, so that is both, and the file gets one.
@@ -111,91 +84,58 @@ def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
     known = {text for place in texts for text in set(map(attrgetter(names[place]), lines))}
     rows = map(attrgetter(*names), lines)  # None is an empty cell
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(Rows(file), lineterminator=Rows.END)
+        writer = csv.writer(_Rows(file), lineterminator=_Rows.END)
         writer.writerow(names)
         plain = all(text == to_cell(text) for text in known)
         writer.writerows(rows if plain else (_cells(row, texts) for row in rows))
 
 
-def lines_in(data: bytes, kind: type[Line], path: Path) -> tuple[Line, ...]:
+def lines_in(data: bytes, kind: type[Line], path: Path, *, measure: str | None = None) -> tuple[Line, ...]:
     """The lines as they were written.
 
     Args:
         data: what the file holds.
         kind: what its lines are.
         path: the file, for messages.
+        measure: as it is written there; lines of others are passed over and not parsed. None for all.
 
     Raises:
         InputError: it is no such table: the row, and what is wrong with it.
     """
-    return _parsed(StringIO(text_of(data, path), newline=""), kind, path)
-
-
-def lines_of(data: bytes, measure: str | None, path: Path) -> tuple[Estimate, ...]:
-    """The lines of one measure of what `summary.csv` holds; the others are passed over and not parsed.
-
-    Args:
-        data: what the file holds.
-        measure: as it is written there; None for all.
-        path: the file, for messages.
-
-    Raises:
-        InputError: it is no such table.
-    """
-    text = text_of(data, path)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 (byte {error.start:,}); restore the record") from None
+    if measure is None:
+        return tuple(_parsed(StringIO(text, newline=""), kind, path))
     header, *rows = text.split("\n")
-    if measure is not None and '"' not in text:  # else a row may run over several lines
+    if '"' not in text:  # else a row may run over several lines
         rows = [row for row in rows if f",{to_cell(measure)}," in row]
-    found = _parsed((f"{row}\n" for row in [header, *rows]), Estimate, path)
-    return tuple(line for line in found if measure in (None, line.measure))
+    found = _parsed((f"{row}\n" for row in [header, *rows]), kind, path)
+    return tuple(line for line in found if getattr(line, "measure", None) == measure)
 
 
-def _parsed_rows(
-    lines: Iterable[str], columns: Sequence[tuple[str, Parser]], path: Path
-) -> Iterator[tuple[int, list[Any]]]:
-    """The number of each row and what its cells hold; empty rows are passed over.
+def _parsed(lines: Iterable[str], kind: type[Line], path: Path) -> Iterator[Line]:
+    """The lines after the header; empty rows are passed over.
 
-    Args:
-        lines: the file's.
-        columns: the name of each column, and what reads a cell of it or raises a ValueError.
-        path: the file, for messages.
-
-    Raises:
-        InputError: the columns are others, or a cell is not what it should be.
+    What is made for every cell of a record takes seconds, so little is made here.
     """
-    rows = csv.reader(lines)
-    names, parsers = [name for name, _ in columns], [parse for _, parse in columns]
+    rows, types = csv.reader(lines), get_type_hints(kind)
+    names = [field.name for field in fields(kind)]
+    parsers = [_parser(types[name]) for name in names]
     row_number = 1
     try:
         if (header := next(rows, [])) != names:
             raise ValueError(f"the columns are {', '.join(header)[:200] or 'missing'}, not {', '.join(names)}")
-        for row_number, row in enumerate(rows, start=2):
+        for row in rows:
+            row_number += 1
             if not row:
                 continue
             if len(row) != len(names):
                 raise ValueError(f"found {len(row)} cells, not {len(names)}")
-            yield row_number, [parse(text) for parse, text in zip(parsers, row, strict=True)]
+            yield kind(*(parse(text) for parse, text in zip(parsers, row, strict=True)))
     except (ValueError, csv.Error) as error:
         raise InputError(f"{path}: row {row_number}: {str(error)[:300]}; restore the record") from None
-
-
-def text_of(data: bytes, path: Path) -> str:
-    """What a file of text holds.
-
-    Raises:
-        InputError: it is no UTF-8.
-    """
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 (byte {error.start:,}); restore the record") from None
-
-
-def _parsed(lines: Iterable[str], kind: type[Line], path: Path) -> tuple[Line, ...]:
-    """The lines after the header; what is made for every cell of a record takes seconds, so little is made here."""
-    types = get_type_hints(kind)
-    columns = [(field.name, _parser(types[field.name])) for field in fields(kind)]
-    return tuple(kind(*cells) for _, cells in _parsed_rows(lines, columns, path))
 
 
 def _cells(row: Sequence[Any], texts: Sequence[int]) -> list[Any]:
@@ -227,8 +167,8 @@ def _parser(type_: Any) -> Parser:
     if type_ is int:
         return _count
     if type_ == int | None:
-        return rank
-    return number if type_ is float else figure
+        return _rank
+    return _number if type_ is float else _figure
 
 
 def _word(words: Collection[str], text: str) -> str:
@@ -237,12 +177,12 @@ def _word(words: Collection[str], text: str) -> str:
     return text
 
 
-def figure(text: str) -> float | None:
+def _figure(text: str) -> float | None:
     """A number; None for an empty cell."""
-    return number(text) if text else None
+    return _number(text) if text else None
 
 
-def number(text: str) -> float:
+def _number(text: str) -> float:
     """A number; a ValueError if it is none, or not finite."""
     found = float(text)
     if not isfinite(found):
@@ -250,7 +190,7 @@ def number(text: str) -> float:
     return found
 
 
-def rank(text: str) -> int | None:
+def _rank(text: str) -> int | None:
     """A rank; None for an empty cell."""
     return _count(text) if text else None
 
@@ -262,26 +202,39 @@ def _count(text: str) -> int:
     return found
 
 
-_NAMES = ("dataset", "model", "baseline", "query_id", "measure")
-_SCORES = ("before", "after", "change")
-_DOCUMENT = ("doc_id", "grade", "rank_before", "rank_after")
-_COLUMNS: list[tuple[str, Callable[[str], Any]]] = [
-    *((name, from_cell) for name in _NAMES),
-    *((name, number) for name in _SCORES),
-    *(("doc_id", from_cell), ("grade", figure), ("rank_before", rank), ("rank_after", rank)),
-]
-_UNKNOWN = ("", "", "", "")  # of a query whose documents are not known, which has a row, too
-_NONE = ("", 0.0, "", "")  # of one that has none: no document of it is graded above 0
+@dataclass(frozen=True)
+class _ChangeRow:
+    """A row of `movers.csv`: a query with one of its documents.
+
+    If its documents are not known it has one row without; if none is graded above 0, one with the grade 0.
+    """
+
+    dataset: str
+    model: str
+    baseline: str
+    query_id: str
+    measure: str
+    before: float
+    after: float
+    change: float
+    doc_id: str = ""
+    grade: float | None = None
+    rank_before: int | None = None
+    rank_after: int | None = None
+
+
+_OF_QUERY = 8  # columns; the others are of the document
 
 
 def write_query_changes(path: Path, query_changes: Sequence[QueryChange]) -> None:
     """Write the queries in their order, each with its documents; shortest digits that give the same double again."""
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(Rows(file), lineterminator=Rows.END)
-        writer.writerow((*_NAMES, *_SCORES, *_DOCUMENT))
-        for query in query_changes:
-            named = [*(to_cell(getattr(query, name)) for name in _NAMES), *(getattr(query, name) for name in _SCORES)]
-            writer.writerows([*named, *cells] for cells in _documents(query.documents))
+    none = RankedDocument("", 0.0, None, None)
+    rows = [
+        _ChangeRow(*[*vars(query).values()][:_OF_QUERY], *document)
+        for query in query_changes
+        for document in ([()] if query.documents is None else map(astuple, query.documents or [none]))
+    ]
+    write_lines(path, _ChangeRow, rows)
 
 
 def query_changes_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
@@ -294,32 +247,19 @@ def query_changes_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
     Raises:
         InputError: it is no such table.
     """
-    rows = [cells for _, cells in _parsed_rows(StringIO(text_of(data, path), newline=""), _COLUMNS, path)]
-    return tuple(_query([*own]) for _, own in groupby(rows, key=itemgetter(slice(len(_NAMES)))))
+    own = attrgetter("dataset", "model", "baseline", "query_id", "measure")
+    return tuple(_query([*rows]) for _, rows in groupby(lines_in(data, _ChangeRow, path), key=own))
 
 
-def _documents(documents: Sequence[RankedDocument] | None) -> Sequence[tuple[str | float, ...]]:
-    if documents is None:
-        return [_UNKNOWN]
-    return [_document_cells(document) for document in documents] or [_NONE]
-
-
-def _document_cells(document: RankedDocument) -> tuple[str | float, ...]:
-    before, after = ("" if rank is None else rank for rank in (document.before, document.after))
-    return to_cell(document.doc_id), document.grade, before, after
-
-
-def _query(rows: Sequence[Sequence[Any]]) -> QueryChange:
-    names, (before, after, change) = dict(zip(_NAMES, rows[0], strict=False)), rows[0][len(_NAMES) : -len(_DOCUMENT)]
-    known = [RankedDocument(*row[-len(_DOCUMENT) :]) for row in rows if row[-len(_DOCUMENT) + 1] is not None]
+def _query(rows: Sequence[_ChangeRow]) -> QueryChange:
+    known = [RankedDocument(*astuple(row)[_OF_QUERY:]) for row in rows if row.grade is not None]
     documents = tuple(document for document in known if document.grade > 0) if known else None
-    return QueryChange(**names, before=before, after=after, change=change, documents=documents)
+    return QueryChange(*[*astuple(rows[0])[:_OF_QUERY], documents])
 
 
-class _Queries(BaseModel):
+@dataclass(frozen=True)
+class _Queries:
     """What `queries.json` holds."""
-
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, defer_build=True)
 
     queries: tuple[QueryDetail, ...]
 
@@ -354,16 +294,24 @@ def query_details_in(data: bytes, path: Path) -> tuple[QueryDetail, ...]:
     Raises:
         InputError: it is not what was written.
     """
+    return _typed_in(data, _Queries, path).queries
+
+
+def _typed_in(data: bytes, kind: type[Line], path: Path) -> Line:
     try:
-        return _Queries.model_validate_json(data).queries
+        return read_typed(kind, data)
     except ValidationError as error:
         raise InputError(f"{path}: {finding(error)}; restore the record") from None
 
 
-class _Gates(BaseModel):
-    """What is read of the file: the manifest has the references, too."""
+@dataclass(frozen=True)
+class RecordedGates:
+    """What is read of `gates.json`: the manifest has the references, too.
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False, defer_build=True)
+    Attributes:
+        verdicts: what the gates say.
+        looks: those that they had spent; None if that was not known.
+    """
 
     verdicts: tuple[Verdict, ...]
     looks: tuple[SpentLooks, ...] | None = ()
@@ -400,32 +348,17 @@ def write_gates(
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def verdicts_in(data: bytes, path: Path) -> tuple[Verdict, ...]:
-    """The verdicts that the file holds.
+def gates_in(data: bytes | None, path: Path) -> RecordedGates:
+    """What the file holds; no verdicts if the record has none.
 
     Args:
-        data: what it holds.
+        data: what it holds; None if there is none.
         path: the file, for messages.
 
     Raises:
         InputError: it is not what was written.
     """
-    return _gates_in(data, path).verdicts
-
-
-def looks_in(data: bytes, path: Path) -> tuple[SpentLooks, ...] | None:
-    """The looks that gates had spent, as the file has them; None if that was not known.
-
-    Arguments and errors are those of `verdicts_in`.
-    """
-    return _gates_in(data, path).looks
-
-
-def _gates_in(data: bytes, path: Path) -> _Gates:
-    try:
-        return _Gates.model_validate_json(data)
-    except ValidationError as error:
-        raise InputError(f"{path}: {finding(error)}; restore the record") from None
+    return RecordedGates(()) if data is None else _typed_in(data, RecordedGates, path)
 
 
 def _plain(value: object) -> object:

@@ -7,14 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Literal, TypeAlias
 
-from rankledger.pipeline.types.results import (
-    ALL,
-    LEAST_CLUSTERS,
-    PAIRED_REPLICATE_TEST,
-    REPLICATE_TEST,
-    SPARSE_TEST,
-    Comparison,
-)
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS
+from rankledger.pipeline.types.results import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, SPARSE_TEST, Comparison
 
 __all__ = ["EffectLabel", "decisive_p", "effect_label", "effect_rule", "is_alike", "letter_display", "p_value_notes"]
 

@@ -22,7 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.types.manifest import Definition, Manifest
+from rankledger.pipeline.types.manifest import Manifest
+from rankledger.pipeline.types.recorded import Definition
 from rankledger.pipeline.types.results import ALL, Estimate, Record
 
 __all__ = ["ScoreColumn", "every_eval_ever"]

@@ -11,7 +11,7 @@ from rankledger.pipeline.report.verdicts import raised
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import MONTHS
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.types.views import ChangeSince
+from rankledger.pipeline.types.tables import ChangeSince
 
 __all__ = ["headline_of"]
 

@@ -25,7 +25,7 @@ from rankledger.pipeline.report.tables import (
     page_figures,
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
-from rankledger.pipeline.types.manifest import RecordedConventions
+from rankledger.pipeline.types.recorded import RecordedConventions
 from rankledger.pipeline.types.results import SPARSE_TEST, Comparison
 from rankledger.pipeline.types.views import Page
 

@@ -29,8 +29,8 @@ from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Failure
 
 if TYPE_CHECKING:
+    from rankledger.pipeline.types.tables import SliceChange
     from rankledger.pipeline.types.upkeep import PruneResult, Reproduction
-    from rankledger.pipeline.types.views import SliceChange
 
 __all__ = [
     "OVERSTATED",

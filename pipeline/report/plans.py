@@ -9,8 +9,9 @@ from typing import Any
 from rankledger.pipeline.report.tables import figure, models, signed
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, plain
 from rankledger.pipeline.types.changes import RecordPair
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 from rankledger.pipeline.types.power import PowerLine, PowerPlan, PowerPoint
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
+from rankledger.pipeline.types.results import ALL
 
 __all__ = ["heading", "needed_tables", "notes", "plan_data", "plan_markdown", "plan_tables"]
 

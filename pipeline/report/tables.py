@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias, TypeVar
 
 from rankledger.pipeline.report.effects import EffectLabel, effect_label, is_alike, letter_display
 from rankledger.pipeline.report.text_table import TextTable, number, queries, short_text
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Evaluation
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Verdict
+from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Evaluation
 from rankledger.pipeline.types.views import Night, Page
 
 __all__ = [

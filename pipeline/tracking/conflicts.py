@@ -10,14 +10,23 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run as FoundRun
 
-__all__ = ["DELETED", "GHOST", "SAME_ROW", "ConflictError", "delete_ghosts", "retry_conflicts", "without_retries"]
+__all__ = [
+    "DELETED",
+    "GHOST",
+    "SAME_ROW",
+    "ConflictError",
+    "delete_ghosts",
+    "find_runs",
+    "retry_conflicts",
+    "without_retries",
+]
 
 Result = TypeVar("Result")
 
@@ -30,6 +39,7 @@ DELETED = "must be in the 'active' state"
 GHOST = "rankledger.ghost"
 """The tag of a run that is not the one that counts: the id of that one."""
 
+_PAGE = 1_000
 _RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _ATTEMPTS = 8
 _PAUSE = 0.2  # seconds, by which those that met once are kept from meeting again
@@ -76,6 +86,31 @@ def delete_ghosts(client: MlflowClient, ghosts: Iterable[FoundRun], kept: str) -
             client.set_tag(ghost.info.run_id, GHOST, kept)
             client.set_terminated(ghost.info.run_id, "KILLED")
             client.delete_run(ghost.info.run_id)
+
+
+def find_runs(
+    client: MlflowClient, experiment_ids: Sequence[str], wanted: str, *, deleted: bool = False
+) -> Iterator[FoundRun]:
+    """The runs of a search, but for marked ghosts, whose deletion may have been broken off and is done now.
+
+    Args:
+        client: of the tracking store.
+        experiment_ids: where to look.
+        wanted: MLflow's filter.
+        deleted: whether to find deleted runs, too.
+    """
+    from mlflow.entities import ViewType
+
+    view = ViewType.ALL if deleted else ViewType.ACTIVE_ONLY
+    token: str | None = None
+    while token != "":
+        page = client.search_runs([*experiment_ids], wanted, view, _PAGE, page_token=token)
+        for run in page:
+            if GHOST in run.data.tags:
+                delete_ghosts(client, [run], run.data.tags[GHOST])
+            else:
+                yield run
+        token = page.token or ""
 
 
 @contextlib.contextmanager

@@ -25,10 +25,10 @@ from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.tracking.conflicts import (
     DELETED,
-    GHOST,
     SAME_ROW,
     ConflictError,
     delete_ghosts,
+    find_runs,
     retry_conflicts,
     without_retries,
 )
@@ -153,7 +153,6 @@ _THREADS = 4
 _BATCH_LIMITS = {"metrics": 1_000, "params": 100, "tags": 100}
 _BATCH_LENGTH = 1_000
 _BATCH_BYTES = 900_000
-_PAGE = 1_000
 
 
 @dataclass(frozen=True)
@@ -277,20 +276,10 @@ class _Sender:
 
     def _found(self, evaluation_id: str, further: str = "") -> dict[Task, list[FoundRun]]:
         """The runs of the evaluation that are there, by dataset and model; deleted ones, too, but no marked ghosts."""
-        from mlflow.entities import ViewType
-
         wanted = f"tags.`{EVALUATION}` = '{evaluation_id}'" + (f" AND {further}" if further else "")
         found: dict[Task, list[FoundRun]] = {}
-        token: str | None = None
-        while token != "":
-            ids = list(self._experiments.values())
-            page = self._client.search_runs(ids, wanted, ViewType.ALL, _PAGE, page_token=token)
-            for run in page:
-                if GHOST in run.data.tags:
-                    delete_ghosts(self._client, [run], run.data.tags[GHOST])  # which may have been broken off
-                else:
-                    found.setdefault(_task_of(run.data.tags), []).append(run)
-            token = page.token or ""
+        for run in find_runs(self._client, [*self._experiments.values()], wanted, deleted=True):
+            found.setdefault(_task_of(run.data.tags), []).append(run)
         return found
 
     def _one(self, found: Iterable[FoundRun]) -> str:

@@ -16,14 +16,14 @@ A run that a user deleted is none: the next night begins another. If it is resto
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rankledger.pipeline.tracking.conflicts import (
-    GHOST,
     SAME_ROW,
     ConflictError,
     delete_ghosts,
+    find_runs,
     retry_conflicts,
     without_retries,
 )
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 __all__ = ["log_histories"]
 
 _BATCH = 1_000  # points that MLflow takes at once
-_PAGE = 1_000
 
 _Each: TypeAlias = Callable[[Callable[[History], None], Sequence[History]], object]
 _Found: TypeAlias = Mapping[tuple[str, str], Sequence["FoundRun"]]
@@ -109,23 +108,14 @@ class _Sender:
 
     def _found(self) -> _Found:
         """The runs of each history that are there, that of the least id first; no deleted ones, and no ghosts."""
-        found: dict[tuple[str, str], list[FoundRun]] = defaultdict(list)
-        for run in self._search():
-            task = run.data.tags.get(DATASET, ""), run.data.tags.get(MODEL, "")
-            if GHOST in run.data.tags:
-                delete_ghosts(self._client, [run], run.data.tags[GHOST])  # which may have been broken off
-            elif task in self._histories:
-                found[task].append(run)
-        return {task: sorted(runs, key=_id_of) for task, runs in found.items()}
-
-    def _search(self) -> Iterator[FoundRun]:
         ids = list({self._experiments[history.experiment]: None for history in self._histories.values()})
         name = next(iter(self._histories.values())).tags[HISTORY]
-        token: str | None = None
-        while token != "":
-            page = self._client.search_runs(ids, f"tags.`{HISTORY}` = '{name}'", max_results=_PAGE, page_token=token)
-            yield from page
-            token = page.token or ""
+        found: dict[tuple[str, str], list[FoundRun]] = defaultdict(list)
+        for run in find_runs(self._client, ids, f"tags.`{HISTORY}` = '{name}'"):
+            task = run.data.tags.get(DATASET, ""), run.data.tags.get(MODEL, "")
+            if task in self._histories:
+                found[task].append(run)
+        return {task: sorted(runs, key=_id_of) for task, runs in found.items()}
 
     def _create(self, history: History) -> None:
         experiment = self._experiments[history.experiment]

@@ -29,11 +29,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.credentials import public_uri, without_credentials
 from rankledger.pipeline.support.errors import TrackingError, shorten
 from rankledger.pipeline.tracking.delivery import deliver
-from rankledger.pipeline.tracking.payload import EVALUATION, MANIFEST, History, Run, RunInput
+from rankledger.pipeline.tracking.payload import EVALUATION, MANIFEST, Run
 from rankledger.pipeline.tracking.promotion import Promotion, promote, tag_outputs
 from rankledger.pipeline.types.manifest import is_evaluation_id
 
@@ -169,6 +171,7 @@ def _own_run(client: MlflowClient, run: MLflowRun, evaluation_id: str) -> MLflow
     return next((run for run in found if MANIFEST in run.data.tags), None)
 
 
+_RUNS = TypeAdapter(tuple[Run, ...])  # which JSON has made plain
 _CONNECTION_ATTEMPTS = 3  # of a database; MLflow's 10 take 100 seconds
 
 
@@ -216,7 +219,7 @@ class _Client:
 
 def _deliver(client: _Client, runs: list[dict[str, Any]], uri: str, artifacts: Path) -> dict[str, Any]:
     with _one_writer(uri):
-        delivered = deliver(client.opened, [_run_of(run) for run in runs], uri=uri, artifacts=artifacts)
+        delivered = deliver(client.opened, _RUNS.validate_python(runs), uri=uri, artifacts=artifacts)
     return {
         "experiment_id": delivered.experiment_id,
         "run_id": delivered.run_id,
@@ -232,20 +235,6 @@ def _promote(client: _Client, wanted: dict[str, Any], known: dict[str, Any], uri
 def _tag_outputs(client: _Client, version: dict[str, Any], uri: str) -> str | None:
     with _one_writer(uri):
         return tag_outputs(client.opened, **version)
-
-
-def _run_of(plain: Mapping[str, Any]) -> Run:
-    """The run that `dataclasses.asdict` made plain."""
-    return Run(
-        **{
-            **plain,
-            "inputs": tuple(RunInput(**item) for item in plain["inputs"]),
-            "artifacts": plain["artifacts"] and Path(plain["artifacts"]),
-            "task": plain["task"] and tuple(plain["task"]),
-            "primary": plain["primary"] and tuple(plain["primary"]),
-            "history": plain["history"] and History(**plain["history"]),
-        }
-    )
 
 
 def _answer(call: Callable[..., Any], arguments: Mapping[str, Any], uri: str) -> dict[str, Any]:

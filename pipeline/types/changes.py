@@ -11,8 +11,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from rankledger.pipeline.types.results import ALL, Comparison, frame
-from rankledger.pipeline.types.views import PairedScores, QueryChange, QueryDetail, RankedDocument, SliceChange
+from rankledger.pipeline.types.results import ALL, Comparison
+from rankledger.pipeline.types.tables import ModelPair, SliceChange, frame
+from rankledger.pipeline.types.views import PairedScores, QueryChange, QueryDetail, RankedDocument
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,22 +95,14 @@ class RecordPair:
 
 
 @dataclass(frozen=True)
-class DatasetFigure:
+class DatasetFigure(ModelPair):
     """A measure that has one figure for all lists together and no score per query.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the candidate's model.
-        baseline: the base's.
-        measure: the measure.
         before: the figure in the base; None if it is undefined.
         after: the figure in the candidate, likewise.
     """
 
-    dataset: str
-    model: str
-    baseline: str
-    measure: str
     before: float | None
     after: float | None
 
@@ -130,24 +123,16 @@ class ChangePart:
 
 
 @dataclass(frozen=True)
-class ChangeSplit:
+class ChangeSplit(ModelPair):
     """A figure's change taken apart, where judgments, queries or definitions changed too.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the candidate's model.
-        baseline: the base's.
-        measure: the measure.
         before: the figure in the base, as it was evaluated.
         after: the figure in the candidate.
         change: the second less the first, oriented; the parts add up to it.
         parts: in the order in which one thing after the other is changed.
     """
 
-    dataset: str
-    model: str
-    baseline: str
-    measure: str
     before: float
     after: float
     change: float

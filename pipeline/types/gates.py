@@ -12,6 +12,7 @@ from rankledger.metrics.measure import Measure
 
 __all__ = [
     "BLOCKING",
+    "LEAST_CLUSTERS",
     "Acceptance",
     "Accepted",
     "Effect",
@@ -24,6 +25,7 @@ __all__ = [
     "Reference",
     "SpentLooks",
     "Verdict",
+    "VerdictKey",
     "Waiver",
     "night_of",
     "overall_effect",
@@ -36,6 +38,10 @@ Effect: TypeAlias = Literal["pass", "warn", "stop", "fail"]
 
 BLOCKING: tuple[Effect, ...] = ("fail", "stop")
 """Effects that stop the release: a gate failed, or is undecided and must not be."""
+
+
+LEAST_CLUSTERS = 30
+"""Clusters that a judgment must rest on: a slice of fewer is shown and not judged."""
 
 
 def night_of(given: str | None, began: datetime) -> date:
@@ -134,6 +140,9 @@ class Looks:
     error: float
     since: date | None = None
 
+
+VerdictKey: TypeAlias = tuple[str, str, str, str, str]
+"""What a verdict is found again by: its gate, dataset, model, measure and slice."""
 
 LookKey: TypeAlias = tuple[str, str, str]
 """Whose looks are counted: a gate, a dataset and a model."""
@@ -278,6 +287,11 @@ class Verdict:
     mark: str = ""
     failing_error: float | None = None
     looks: LookCount | None = None
+
+    @property
+    def key(self) -> VerdictKey:
+        """What it is found again by in other evaluations."""
+        return self.gate, self.dataset, self.model, self.measure, self.slice
 
     @property
     def counts_queries(self) -> bool:

@@ -23,10 +23,12 @@ __all__ = [
     "HitColumns",
     "Hits",
     "Joined",
+    "ModelKey",
     "OnDemand",
     "OutputKey",
     "Quality",
     "QueryList",
+    "RecordedModel",
     "Replicate",
     "Unmatched",
     "hit_columns",
@@ -61,6 +63,23 @@ def model_of(key: OutputKey) -> tuple[str, str]:
     """The dataset and the model of an output."""
     dataset, model = key
     return dataset, model if isinstance(model, str) else model.model
+
+
+@dataclass(frozen=True)
+class RecordedModel:
+    """A model of an earlier evaluation, which stands among the models of this one.
+
+    Attributes:
+        model: its name there.
+        manifest_sha256: the hash of the record's manifest.
+    """
+
+    model: str
+    manifest_sha256: str
+
+
+ModelKey: TypeAlias = str | RecordedModel
+"""What the scores of a model are found by: a model of this evaluation by its name."""
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,14 @@ from rankledger.metrics.metric import Metric, MetricError, Need, Parameter
 from rankledger.metrics.pairs import RatingsBlock
 from rankledger.metrics.terms import Terms, from_terms
 from rankledger.pipeline.support.own_code import CodePlace, OwnCode, divert_output, load_code, reason_of
-from rankledger.pipeline.types.manifest import RecordedMetric, RecordedParameter
+from rankledger.pipeline.types.recorded import RecordedMetric, RecordedParameter
 
 __all__ = ["own_metric", "record_metric", "recorded_metric", "try_metric"]
 
 _AGGREGATIONS = {"mean": MEAN, "geometric_mean": GEOMETRIC_MEAN, "root_mean_square": ROOT_MEAN_SQUARE}
 _BLOCKS: Mapping[str, type] = {"judged": JudgedBlock, "catalogue": CatalogueBlock, "ratings": RatingsBlock}
 _DIRECTIONS = ("higher", "lower", "neither")
+_ALIKE = ("code", "title", "direction", "undefined", "additive", "monotone", "version")  # in a record and here
 _ROUNDING = 1e-9  # by how much sums may pass an end of the range
 
 
@@ -244,19 +245,13 @@ def record_metric(metric: Metric) -> RecordedMetric:
     """What a record has of a metric of the user's own."""
     least, greatest = (None if math.isinf(end) else float(end) for end in metric.range)
     return RecordedMetric(
-        code=metric.code,
-        title=metric.title,
+        **{name: getattr(metric, name) for name in _ALIKE},
         documentation=inspect.getdoc(metric.function) or "",
         input=cast("Any", metric.input),
         range=[least, greatest],
-        direction=metric.direction,
         needs=list(metric.needs),
         aggregation=next(cast("Any", name) for name, known in _AGGREGATIONS.items() if known == metric.aggregation),
-        undefined=metric.undefined,
-        additive=metric.additive,
-        monotone=metric.monotone,
         conditions={name: list(condition) for name, condition in metric.conditions.items()},
-        version=metric.version,
         cutoff=metric.cutoff,
         parameters={name: _record_parameter(own) for name, own in metric.parameters.items() if name != "average"},
     )
@@ -278,17 +273,11 @@ def recorded_metric(name: str, recorded: RecordedMetric) -> Metric:
     return Metric(
         name,
         _RecordedFunction(name, recorded),
-        recorded.title,
         range=(-math.inf if least is None else least, math.inf if greatest is None else greatest),
-        direction=recorded.direction,
         needs=tuple(recorded.needs),
         aggregation=_AGGREGATIONS[recorded.aggregation],
-        undefined=recorded.undefined,
-        additive=recorded.additive,
-        monotone=recorded.monotone,
         conditions={key: (other, value) for key, (other, value) in recorded.conditions.items()},
-        version=recorded.version,
-        code=recorded.code,
+        **{name: getattr(recorded, name) for name in _ALIKE},
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rankledger.pipeline.types.changes import RecordPair
-from rankledger.pipeline.types.results import frame
+from rankledger.pipeline.types.tables import frame
 
 if TYPE_CHECKING:
     import pandas as pd

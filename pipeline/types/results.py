@@ -5,11 +5,11 @@ Differences are oriented: positive is better, whatever the measure's direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,69 +17,47 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.joined import OutputKey, Quality, Replicate
+from rankledger.pipeline.types.joined import ModelKey, OutputKey, Quality, RecordedModel, Replicate
+from rankledger.pipeline.types.tables import (
+    ChangeSince,
+    CurvePoint,
+    OrderAgreement,
+    ReplicateEstimate,
+    SliceChange,
+    VarianceComponents,
+    frame,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
-    from _typeshed import DataclassInstance
 
     from rankledger.pipeline.types.manifest import Manifest
-    from rankledger.pipeline.types.views import (
-        ChangeSince,
-        OrderAgreement,
-        ReplicateEstimate,
-        SliceChange,
-        VarianceComponents,
-    )
 
 __all__ = [
     "ALL",
-    "LEAST_CLUSTERS",
     "REPLICATE_TEST",
     "Comparison",
     "DataWarning",
     "Estimate",
     "Evaluation",
     "Failure",
-    "ModelKey",
     "Record",
-    "RecordedModel",
     "Role",
     "Scores",
     "Validation",
-    "frame",
     "lead_among",
 ]
 
 ALL = "all"
 """The slice that every query is in."""
 
-LEAST_CLUSTERS = 30
-"""Clusters that a judgment must rest on: a slice of fewer is shown and not judged."""
-
 _Measure = TypeVar("_Measure", Measure, str)
+T = TypeVar("T")
 
 
 def lead_among(lead: _Measure | None, measures: Collection[_Measure]) -> _Measure | None:
     """The lead measure if it is one of these, else the first of them; None if there is none."""
     return lead if lead in measures else next(iter(measures), None)
-
-
-@dataclass(frozen=True)
-class RecordedModel:
-    """A model of an earlier evaluation, which stands among the models of this one.
-
-    Attributes:
-        model: its name there.
-        manifest_sha256: the hash of the record's manifest.
-    """
-
-    model: str
-    manifest_sha256: str
-
-
-ModelKey: TypeAlias = str | RecordedModel
-"""What the scores of a model are found by: a model of this evaluation by its name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,97 +309,61 @@ class Failure:
         return f"{self.output[1]} on {self.dataset}"
 
 
+class _Table(cached_property[tuple[T, ...]]):
+    """The lines of a table of a record, had when it is first asked for; none if the record has no such table."""
+
+    def __init__(self) -> None:
+        """The table of the name that it has in its class."""
+        super().__init__(lambda record: record._lines(self.attrname))
+
+
 class Record:
     """A finished record as it lies on disk.
 
     A table is had when it is first asked for: those of a large evaluation take seconds to read, and whoever wants the
-    scores of a record, or to know whether it is whole, needs none.
+    scores of a record, or to know whether it is whole, needs none. It raises an InputError if it is not what was
+    written.
 
     Attributes:
         path: its folder.
         manifest: what `manifest.json` holds.
+        summary: the lines of `summary.csv`.
+        comparisons: those of `comparisons.csv`.
+        slice_changes: those of `slice_changes.csv`.
+        verdicts: those of `gates.json`.
+        agreement: those of `agreement.csv`.
+        replicates: those of `replicates.csv`.
+        components: those of `variance_components.csv`.
+        changes: those of `changes.csv`.
+        curves: those of `curves.csv`.
     """
 
+    summary = _Table[Estimate]()
+    comparisons = _Table[Comparison]()
+    slice_changes = _Table[SliceChange]()
+    verdicts = _Table[Verdict]()
+    agreement = _Table[OrderAgreement]()
+    replicates = _Table[ReplicateEstimate]()
+    components = _Table[VarianceComponents]()
+    changes = _Table[ChangeSince]()
+    curves = _Table[CurvePoint]()
+
     def __init__(
-        self,
-        path: Path,
-        manifest: Manifest,
-        *,
-        summary: Callable[[], tuple[Estimate, ...]] = tuple,
-        comparisons: Callable[[], tuple[Comparison, ...]] = tuple,
-        slice_changes: Callable[[], tuple[SliceChange, ...]] = tuple,
-        verdicts: Callable[[], tuple[Verdict, ...]] = tuple,
-        agreement: Callable[[], tuple[OrderAgreement, ...]] = tuple,
-        replicates: Callable[[], tuple[ReplicateEstimate, ...]] = tuple,
-        components: Callable[[], tuple[VarianceComponents, ...]] = tuple,
-        changes: Callable[[], tuple[ChangeSince, ...]] = tuple,
+        self, path: Path, manifest: Manifest, lines: Callable[[str], tuple[Any, ...]] = lambda name: ()
     ) -> None:
-        """Know where the record is, and how each of its tables is had."""
+        """Know where the record is, and what gives the lines of each of its tables, by its name here."""
         self.path = path
         self.manifest = manifest
-        self._summary = summary
-        self._comparisons = comparisons
-        self._slice_changes = slice_changes
-        self._verdicts = verdicts
-        self._agreement = agreement
-        self._replicates = replicates
-        self._components = components
-        self._changes = changes
+        self._lines = lines
 
     def __eq__(self, other: object) -> bool:
         """Whether that is a record, written or read, that holds the same."""
-        return isinstance(other, Record) and self._contents == other._contents
+        if not isinstance(other, Record):
+            return False
+        names = [name for name, table in vars(Record).items() if isinstance(table, _Table)]
+        return all(getattr(self, name) == getattr(other, name) for name in ("path", "manifest", *names))
 
     __hash__ = None  # type: ignore[assignment]  # it holds tables
-
-    @cached_property
-    def summary(self) -> tuple[Estimate, ...]:
-        """The lines of `summary.csv`.
-
-        Raises:
-            InputError: it is not what was written.
-        """
-        return self._summary()
-
-    @cached_property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """Those of `comparisons.csv`; none if it has none. Errors are those of `summary`."""
-        return self._comparisons()
-
-    @cached_property
-    def slice_changes(self) -> tuple[SliceChange, ...]:
-        """Those of `slice_changes.csv`; none if it has none. Errors are those of `summary`."""
-        return self._slice_changes()
-
-    @cached_property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """Those of `gates.json`; none if it has none. Errors are those of `summary`."""
-        return self._verdicts()
-
-    @cached_property
-    def agreement(self) -> tuple[OrderAgreement, ...]:
-        """Those of `agreement.csv`; none if it has none. Errors are those of `summary`."""
-        return self._agreement()
-
-    @cached_property
-    def replicates(self) -> tuple[ReplicateEstimate, ...]:
-        """Those of `replicates.csv`; none if it has none. Errors are those of `summary`."""
-        return self._replicates()
-
-    @cached_property
-    def components(self) -> tuple[VarianceComponents, ...]:
-        """Those of `variance_components.csv`; none if it has none. Errors are those of `summary`."""
-        return self._components()
-
-    @cached_property
-    def changes(self) -> tuple[ChangeSince, ...]:
-        """Those of `changes.csv`; none if it has none. Errors are those of `summary`."""
-        return self._changes()
-
-    @property
-    def _contents(self) -> tuple[object, ...]:
-        tables = self.summary, self.comparisons, self.slice_changes, self.verdicts, self.agreement
-        return self.path, self.manifest, *tables, self.replicates, self.components, self.changes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -537,15 +479,11 @@ class Evaluation:
     @property
     def changed_slices(self) -> pd.DataFrame:
         """A row per slice in which a difference is not that of the rest, with the columns of `SliceChange`."""
-        from rankledger.pipeline.types.views import SliceChange
-
         return frame(SliceChange, self.slice_changes)
 
     @property
     def changes_since(self) -> pd.DataFrame:
         """A row per change since an earlier record, with the columns of `ChangeSince`; NaN if there is no figure."""
-        from rankledger.pipeline.types.views import ChangeSince
-
         return frame(ChangeSince, self.changes)
 
     @property
@@ -593,13 +531,3 @@ class Validation:
     warnings: tuple[str, ...] = ()
     false_alarms: str = ""
     replicates: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-
-
-def frame(kind: type[DataclassInstance], lines: Sequence[object]) -> pd.DataFrame:
-    """A row per line and a column per field; figures that may be missing are doubles."""
-    import pandas as pd
-
-    types = get_type_hints(kind)
-    columns = {field.name: [getattr(line, field.name) for line in lines] for field in fields(kind)}
-    figures = [name for name, type_ in types.items() if type_ in (float | None, int | None)]
-    return pd.DataFrame(columns | {name: np.array(columns[name], dtype=np.float64) for name in figures})

@@ -14,22 +14,19 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.types.results import LEAST_CLUSTERS, Evaluation
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.types.tables import CurvePoint, ModelPair
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.manifest import Description
 
 __all__ = [
     "FEWEST_NIGHTS",
-    "ChangeSince",
-    "Curve",
-    "CurvePoint",
     "FalseSteps",
     "History",
     "LevelChange",
     "ListedDocument",
     "Night",
-    "OrderAgreement",
     "Page",
     "PairedScores",
     "QueryChange",
@@ -37,8 +34,6 @@ __all__ = [
     "RankedDocument",
     "Series",
     "SeriesBreak",
-    "Since",
-    "SliceChange",
     "Tier",
 ]
 
@@ -205,58 +200,6 @@ class History:
         return "\n".join([*lines, *self.remarks])
 
 
-Curve: TypeAlias = Literal["precision", "judged"]
-"""`precision`: interpolated, by recall; `judged`: the share of the documents at a rank that are judged."""
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    """A point of a model's curve on a dataset, a line of `curves.csv`; None if there is no figure.
-
-    Attributes:
-        dataset: the dataset's name.
-        model: the model's.
-        curve: what it is.
-        at: where: the recall, in [0, 1], or the rank, from 1 on.
-        estimate: the figure, in [0, 1].
-        ci_low: lower end of its confidence interval; None for `judged`, which is no sample.
-        ci_high: upper end.
-        n_queries: queries that it rests on: the judged ones, or those that retrieve as many documents.
-    """
-
-    dataset: str
-    model: str
-    curve: Curve
-    at: float
-    estimate: float | None
-    ci_low: float | None
-    ci_high: float | None
-    n_queries: int
-
-
-@dataclass(frozen=True)
-class OrderAgreement:
-    """How far two measures put the models of a dataset in one order, a line of `agreement.csv`.
-
-    Attributes:
-        dataset: the dataset's name; `*` for the mean of all datasets.
-        measure: a measure.
-        lead: the lead measure, which it is compared with.
-        tau: Kendall's tau-b of the two orders, in [-1, 1].
-        ci_low: lower end of its confidence interval; None where a resample leaves it undefined.
-        ci_high: upper end.
-        n_models: the models that have a figure by both.
-    """
-
-    dataset: str
-    measure: str
-    lead: str
-    tau: float
-    ci_low: float | None
-    ci_high: float | None
-    n_models: int
-
-
 @dataclass(frozen=True)
 class RankedDocument:
     """A relevant document of a query that moved.
@@ -338,199 +281,11 @@ class QueryDetail:
     lists: Mapping[str, tuple[ListedDocument, ...]]
 
 
-_MOST_SHARE = 10.0  # of a change that is next to nothing any slice accounts for many times
-
-
-@dataclass(frozen=True)
-class SliceChange:
-    """A slice in which the change differs from that of the other queries.
-
-    Attributes:
-        dataset: the dataset's name.
-        model: the candidate's model.
-        baseline: the base's.
-        measure: by which it changed.
-        slice: `column=value`, or two of them with ` & ` between; `outside column=value` are all other queries, where
-            it is they that changed more.
-        n_queries: queries of the slice that are defined in both.
-        n_all: queries that are defined in both.
-        before: the base's figure over the slice.
-        after: the candidate's.
-        change: the second less the first, the other way round where lower is better.
-        share: of the change of all queries' sum how much is the slice's; None where that is 0.
-        all_before: the base's figure over all queries.
-        all_after: the candidate's.
-        statistic: how many standard errors the change is from that of the rest; above 0 it is the better one.
-        p_value: of the test that no slice differs, corrected for all slices that were searched.
-        p_least: the least p-value that so many permutations can give: a p-value that equals it would be less with more
-            of them.
-    """
-
-    dataset: str
-    model: str
-    baseline: str
-    measure: str
-    slice: str
-    n_queries: int
-    n_all: int
-    before: float
-    after: float
-    change: float
-    share: float | None
-    all_before: float
-    all_after: float
-    statistic: float
-    p_value: float
-    p_least: float | None = None
-
-    def __str__(self) -> str:
-        """Such as `family=internet, 59 of 300 queries, 0.5430 → 0.1630, accounts for 112% of the drop`.
-
-        A slice that went the other way than all queries, or of a change that is next to nothing, has no share.
-        """
-        said = f"{self.slice}, {self.n_queries:,} of {self.n_all:,} queries, {self.before:.4f} → {self.after:.4f}"
-        if self.share is None or not 0 <= self.share <= _MOST_SHARE:
-            return f"{said}, while all queries together went {self.all_before:.4f} → {self.all_after:.4f}"
-        change = "drop" if self.all_after < self.all_before else "rise"
-        return f"{said}, accounts for {abs(self.share):.0%} of the {change}"
-
-
-Since: TypeAlias = Literal["previous", "accepted"]
-"""Since when a figure changed: since the record before, or since the one that was accepted for the model."""
-
-
-@dataclass(frozen=True)
-class ChangeSince:
-    """How a model's figure changed since an earlier record, over the queries of both: a line of `changes.csv`.
-
-    Figures are None, and texts empty, where there are none.
-
-    Attributes:
-        dataset: the dataset's name.
-        model: the model's name.
-        measure: the measure as it is written.
-        since: `previous`, the record before this one, or `accepted`, the one that was accepted for the model.
-        reference: the id of that record.
-        date: its night.
-        before: the model's figure there.
-        after: the model's figure now.
-        difference: the second less the first, the other way round where lower is better.
-        ci_low: lower end of the difference's confidence interval.
-        ci_high: upper end.
-        mark: why the interval is not to be trusted: `sparse`, `degenerate`, or empty.
-        n_queries: queries that are defined in both.
-        n_clusters: clusters that they are in; the queries themselves if there are none.
-        slice: the slice that explains most of the change; empty if none differs from the rest, or none was searched.
-        slice_queries: its queries.
-        slice_before: the figure over the slice there.
-        slice_after: the figure over the slice now.
-        slice_share: how much of the change of all queries' sum is the slice's.
-        first_seen: the first night that is known of the present level, or of gates failing without a break; empty if
-            neither changed, and where it is this evaluation and has no date.
-        owner: who answers for the model.
-        reason: why there is no change to tell; empty where there is one.
-    """
-
-    dataset: str
-    model: str
-    measure: str
-    since: Since
-    reference: str
-    date: str
-    before: float | None = None
-    after: float | None = None
-    difference: float | None = None
-    ci_low: float | None = None
-    ci_high: float | None = None
-    mark: str = ""
-    n_queries: int = 0
-    n_clusters: int = 0
-    slice: str = ""
-    slice_queries: int = 0
-    slice_before: float | None = None
-    slice_after: float | None = None
-    slice_share: float | None = None
-    first_seen: str = ""
-    owner: str = ""
-    reason: str = ""
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the whole interval lies on one side of 0, and neither a few queries decide it nor are there few."""
-        is_one_sided = (self.ci_low or 0.0) > 0 or (self.ci_high or 0.0) < 0
-        return is_one_sided and self.mark != "sparse" and self.n_clusters >= LEAST_CLUSTERS
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether that is so, and the interval lies below 0."""
-        return self.is_clear and (self.ci_high or 0.0) < 0
-
-
-@dataclass(frozen=True)
-class ReplicateEstimate:
-    """The figure of one replicate over all queries: a line of `replicates.csv`.
-
-    Attributes:
-        dataset: the dataset's name.
-        model: the model's name.
-        replicate: the replicate's.
-        measure: the measure as it is written.
-        estimate: the figure; None where it is undefined.
-        n_missing: judged queries without output.
-    """
-
-    dataset: str
-    model: str
-    replicate: str
-    measure: str
-    estimate: float | None
-    n_missing: int
-
-
-@dataclass(frozen=True)
-class VarianceComponents:
-    """What the error of a family's figure is made of: a line of `variance_components.csv`.
-
-    Variances are those of a two-way analysis of variance; 0 for an estimate below 0.
-
-    Attributes:
-        dataset: the dataset's name.
-        model: the model's name.
-        measure: the measure as it is written.
-        n_queries: the queries, or clusters.
-        n_replicates: the replicates.
-        queries: the variance between queries.
-        replicates: the variance between replicates.
-        rest: the variance of what differs by query and replicate at once.
-        std_error: of the figure, over queries and replicates.
-        std_error_twice_queries: the same with twice the queries.
-        std_error_twice_replicates: the same with twice the replicates.
-        more: what makes the figure more certain: `queries`, `replicates`, or `either` about as much.
-    """
-
-    dataset: str
-    model: str
-    measure: str
-    n_queries: int
-    n_replicates: int
-    queries: float
-    replicates: float
-    rest: float
-    std_error: float
-    std_error_twice_queries: float
-    std_error_twice_replicates: float
-    more: Literal["queries", "replicates", "either"]
-
-
 @dataclass(frozen=True, eq=False)
-class PairedScores:
+class PairedScores(ModelPair):
     """The scores that two models have on the same queries by one measure.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model that is compared.
-        baseline: the one that it is compared with; `bm25 in ID` where that is of another record.
-        measure: by what.
         query_ids: (Q,) the queries, in the order of their ids.
         before: (Q,) the baseline's scores, NaN where undefined or left out of every mean.
         after: (Q,) the model's.
@@ -540,10 +295,6 @@ class PairedScores:
         baseline_model: what the baseline is called in that record.
     """
 
-    dataset: str
-    model: str
-    baseline: str
-    measure: str
     query_ids: npt.NDArray[np.object_]
     before: Floats
     after: Floats

@@ -42,9 +42,9 @@ from rankledger.pipeline.support.memory import MemoryLimit, physical_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.gates import night_of
-from rankledger.pipeline.types.manifest import RecordedExternalMetrics
+from rankledger.pipeline.types.recorded import RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
-from rankledger.pipeline.types.views import CurvePoint, SliceChange
+from rankledger.pipeline.types.tables import CurvePoint, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import absent_replicates, source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
@@ -122,7 +122,7 @@ def analyze(
         )
     slice_changes, searched = _search_slices(planned, results, samples, search)
     tables = RecordTables(
-        estimates=estimates,
+        summary=estimates,
         agreement=order_agreement(estimates, samples, planned.lead, config.bootstrap.confidence),
         replicates=tuple(
             line
@@ -364,8 +364,8 @@ def _judge(
     night: date,
     search: SearchRule,
 ) -> Judged:
-    from rankledger.pipeline.inference.gate_bounds import Evidence
     from rankledger.pipeline.inference.gate_errors import looks_after
+    from rankledger.pipeline.inference.gate_evidence import Evidence
     from rankledger.pipeline.inference.gates import judge
     from rankledger.pipeline.record.lookup import failures_in_a_row, spent_looks
 

@@ -25,7 +25,7 @@ from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset, read_dataset
 from rankledger.pipeline.data.join import assemble
 from rankledger.pipeline.inference.changes import RetrievedRanks
-from rankledger.pipeline.inference.gate_bounds import Baseline
+from rankledger.pipeline.inference.gate_evidence import Baseline
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, read_accepted, resolve
 from rankledger.pipeline.record.scores import read_scores
@@ -36,9 +36,9 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.types.gates import PlannedGate, Reference
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.joined import Joined, OutputKey
+from rankledger.pipeline.types.joined import Joined, OutputKey, RecordedModel
 from rankledger.pipeline.types.manifest import RecordedBaseline
-from rankledger.pipeline.types.results import Record, RecordedModel, Scores
+from rankledger.pipeline.types.results import Record, Scores
 from rankledger.pipeline.workflow.deliver import fetch_record
 from rankledger.pipeline.workflow.inputs import Inputs, dataset_source
 from rankledger.pipeline.workflow.manifest import exclusions_digest, judgments_digest

@@ -7,7 +7,7 @@ from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from rankledger.pipeline.record.lookup import RecordEntry, scan_records
+from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.support.errors import InputError
@@ -102,12 +102,12 @@ def _summary(entry: RecordEntry) -> RecordSummary:
     return RecordSummary(
         evaluation_id=entry.evaluation_id,
         name=manifest.name,
-        date=entry.date,
+        date=entry.manifest.night,
         repeats=manifest.repeats,
         n_models=len(manifest.models),
         n_datasets=len(manifest.datasets),
         n_failures=len(manifest.failures),
-        gates=overall_effect(entry.verdicts),
+        gates=overall_effect(entry.record.verdicts),
         delivered=None if receipt is None else receipt.delivered,
         wanted=manifest.tracking.wanted,
         size=entry.size,
@@ -173,7 +173,7 @@ def _figures(entry: RecordEntry, measure: str | None, low: Decimal, high: Decima
         if line.estimate is not None and low <= Decimal(repr(line.estimate)) <= high:
             yield RecordedFigure(
                 evaluation_id=entry.evaluation_id,
-                date=entry.date,
+                date=entry.manifest.night,
                 dataset=line.dataset,
                 model=line.model,
                 slice=line.slice,

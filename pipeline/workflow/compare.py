@@ -26,7 +26,8 @@ from rankledger.pipeline.inference.changes import (
 )
 from rankledger.pipeline.inference.paired import TestRule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
-from rankledger.pipeline.inference.resampling import Settings, contributions_of
+from rankledger.pipeline.inference.ratios import contributions_of
+from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
@@ -37,7 +38,8 @@ from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Record, Scores
-from rankledger.pipeline.types.views import PairedScores, QueryDetail, SliceChange
+from rankledger.pipeline.types.tables import SliceChange
+from rankledger.pipeline.types.views import PairedScores, QueryDetail
 from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
 from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.workflow.references import Pair, References, Sides, open_sides

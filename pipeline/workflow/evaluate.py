@@ -31,7 +31,8 @@ from rankledger.pipeline.support.errors import InputError, InputWarning
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
 from rankledger.pipeline.types.inputs import Given, GivenPairs
-from rankledger.pipeline.types.manifest import Description, TrackingWish
+from rankledger.pipeline.types.manifest import Description
+from rankledger.pipeline.types.recorded import TrackingWish
 from rankledger.pipeline.types.results import DataWarning, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange, QueryDetail
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, score_recall
@@ -476,7 +477,7 @@ def _evaluation(path: Path, computed: Computed) -> Evaluation:
         name=opened.loaded.config.name,
         directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
         results=computed.results,
-        estimates=tables.estimates,
+        estimates=tables.summary,
         quality=inputs.model_quality,
         failures=inputs.failures,
         record=path,

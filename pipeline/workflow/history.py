@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from rankledger.pipeline.inference.changepoints import Changepoint, find_changepoints
-from rankledger.pipeline.record.lookup import RecordEntry, scan_earlier, scan_records
+from rankledger.pipeline.record.entries import RecordEntry, scan_earlier, scan_records
 from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each, work
@@ -222,7 +222,7 @@ def known_history(
 
 
 def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
-    return _entry(entry.evaluation_id, entry.manifest, measure, entry.lines(measure), entry.verdicts)
+    return _entry(entry.evaluation_id, entry.manifest, measure, entry.lines(measure), entry.record.verdicts)
 
 
 def _entry(

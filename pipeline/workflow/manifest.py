@@ -22,12 +22,11 @@ from rankledger.pipeline.data.judgments import n_without_relevant
 from rankledger.pipeline.support.environment import at_work, environment
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined
-from rankledger.pipeline.types.manifest import (
-    SCHEMA_VERSION,
+from rankledger.pipeline.types.manifest import SCHEMA_VERSION, Description
+from rankledger.pipeline.types.recorded import (
     Dataset,
     DatasetFile,
     Definition,
-    Description,
     Environment,
     Model,
     Output,

@@ -21,7 +21,7 @@ from rankledger.pipeline.config.planned import PlannedDataset
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.details import read_titles, top_documents
 from rankledger.pipeline.inference.changes import RetrievedRanks, changed_queries, counted_scores, oriented
-from rankledger.pipeline.record.folder import read_curves, read_query_changes, read_query_details, read_record
+from rankledger.pipeline.record.folder import read_query_changes, read_query_details, read_record
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.record.tables import damaged_files, fitting_details
@@ -30,7 +30,8 @@ from rankledger.pipeline.types.inputs import InputFile, Source
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Record, Scores
-from rankledger.pipeline.types.views import CurvePoint, ListedDocument, Page, PairedScores, QueryChange, QueryDetail
+from rankledger.pipeline.types.tables import CurvePoint
+from rankledger.pipeline.types.views import ListedDocument, Page, PairedScores, QueryChange, QueryDetail
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.history import known_history
 from rankledger.pipeline.workflow.inputs import Inputs
@@ -75,7 +76,7 @@ def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) 
         OSError: the place of records cannot be reached.
     """
     pager = _Pager(evaluation_of(record), record.manifest, partial(read_column, record), workspace, with_history)
-    return pager.page(pager.chosen(), read_curves(record), read_query_changes(record), read_query_details(record))
+    return pager.page(pager.chosen(), record.curves, read_query_changes(record), read_query_details(record))
 
 
 def new_page(

@@ -19,9 +19,10 @@ from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import work
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.power import PowerLine, PowerPlan, PowerPoint
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
+from rankledger.pipeline.types.results import ALL
 from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.workflow.references import References, Sides, open_sides, record_to_show, skipped
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record

@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from rankledger.pipeline.record.lookup import RecordEntry, created_at, scan_records
+from rankledger.pipeline.record.entries import RecordEntry, scan_records
+from rankledger.pipeline.record.lookup import created_at
 from rankledger.pipeline.record.nights import claim_alias
 from rankledger.pipeline.record.receipts import PromotionReceipt, SettledPromotion, read_promotions, write_receipt
 from rankledger.pipeline.record.store import Records, digest_of, is_own

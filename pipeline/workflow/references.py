@@ -11,17 +11,9 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import MLFLOW, WORDS, parse_reference, split_reference
 from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.record.entries import RecordEntry, no_records
 from rankledger.pipeline.record.folder import config_of, read_record
-from rankledger.pipeline.record.lookup import (
-    ACCEPTED,
-    RecordEntry,
-    RecordHistory,
-    Resolved,
-    created_at,
-    no_records,
-    record_at,
-    resolve,
-)
+from rankledger.pipeline.record.lookup import ACCEPTED, RecordHistory, Resolved, created_at, record_at, resolve
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.types.gates import Reference
 from rankledger.pipeline.types.manifest import evaluation_name

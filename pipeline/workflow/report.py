@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from rankledger.pipeline.record.folder import CHANGES_PAGE
@@ -153,19 +153,18 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
     """The record with the lines of these measures alone, in their order; the first that a dataset has leads on it."""
     place = {measure: number for number, measure in enumerate(_chosen(record, measures))}
     summary = sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
-    comparisons = [line for line in record.comparisons if line.measure in place]
-    return Record(
-        record.path,
-        record.manifest.model_copy(update={"lead": {line.dataset: line.measure for line in reversed(summary)}}),
-        summary=lambda: tuple(summary),
-        comparisons=lambda: tuple(sorted(comparisons, key=lambda line: place[line.measure])),
-        slice_changes=lambda: tuple(line for line in record.slice_changes if line.measure in place),
-        verdicts=lambda: record.verdicts,
-        agreement=lambda: tuple(line for line in record.agreement if {line.measure, line.lead} <= place.keys()),
-        replicates=lambda: tuple(line for line in record.replicates if line.measure in place),
-        components=lambda: tuple(line for line in record.components if line.measure in place),
-        changes=lambda: tuple(line for line in record.changes if line.measure in place),
-    )
+
+    def lines(name: str) -> tuple[Any, ...]:
+        if name in ("verdicts", "curves"):
+            return tuple(getattr(record, name))
+        if name == "summary":
+            return tuple(summary)
+        found = getattr(record, name)
+        own = [line for line in found if {line.measure, getattr(line, "lead", line.measure)} <= place.keys()]
+        return tuple(sorted(own, key=lambda line: place[line.measure]) if name == "comparisons" else own)
+
+    lead = {line.dataset: line.measure for line in reversed(summary)}
+    return Record(record.path, record.manifest.model_copy(update={"lead": lead}), lines)
 
 
 def _chosen(record: Record, measures: Sequence[str]) -> tuple[str, ...]:

@@ -26,7 +26,8 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, short_digest
-from rankledger.pipeline.types.manifest import Description, Environment
+from rankledger.pipeline.types.manifest import Description
+from rankledger.pipeline.types.recorded import Environment
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import ChangedInput, MovedFigure, Reproduction
 from rankledger.pipeline.workflow.evaluate import compute

@@ -16,14 +16,16 @@ from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.record.lookup import RecordEntry, Resolved
+from rankledger.pipeline.record.entries import RecordEntry
+from rankledger.pipeline.record.lookup import Resolved
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.support.environment import packages
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import Reference, Verdict
-from rankledger.pipeline.types.results import ALL, Record, RecordedModel, Scores
-from rankledger.pipeline.types.views import ChangeSince, Since, SliceChange
+from rankledger.pipeline.types.joined import RecordedModel
+from rankledger.pipeline.types.results import ALL, Record, Scores
+from rankledger.pipeline.types.tables import ChangeSince, Since, SliceChange
 from rankledger.pipeline.workflow.baselines import BaselineResolver, difference_of_meaning, recorded_scores
 
 __all__ = ["ChangesSince"]

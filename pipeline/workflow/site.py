@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
-from rankledger.pipeline.record.lookup import RecordEntry, scan_records
+from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.report import feed
 from rankledger.pipeline.report.html.site import GENERATOR, pages
 from rankledger.pipeline.report.text_table import counted
@@ -264,7 +264,7 @@ def _read(entry: RecordEntry) -> SiteRecord:
     return SiteRecord(
         evaluation_id=entry.evaluation_id,
         name=manifest.name,
-        date=entry.date,
+        date=entry.manifest.night,
         created=datetime.fromisoformat(manifest.created).astimezone(UTC),
         repeats=bool(manifest.repeats),
         state=state_of(evaluation.verdicts, evaluation.failures, evaluation.data_warnings),
@@ -285,14 +285,9 @@ def _read(entry: RecordEntry) -> SiteRecord:
 
 def _evaluation_in(record: Record) -> Evaluation:
     """The evaluation of a record as far as its headline needs it: the other tables are not read."""
+    read = ("summary", "verdicts", "changes")
     return evaluation_of(
-        Record(
-            record.path,
-            record.manifest,
-            summary=lambda: record.summary,
-            verdicts=lambda: record.verdicts,
-            changes=lambda: record.changes,
-        )
+        Record(record.path, record.manifest, lambda name: getattr(record, name) if name in read else ())
     )
 
 

@@ -16,16 +16,16 @@ from pathlib import Path
 from rankledger.pipeline.config.paths import parse_reference
 from rankledger.pipeline.config.schema import Tracking, load
 from rankledger.pipeline.record.folder import config_of
-from rankledger.pipeline.record.lookup import ACCEPTED, damage, failures_of, read_accepted, write_accepted
+from rankledger.pipeline.record.lookup import ACCEPTED, failures_of, read_accepted, write_accepted
 from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt, receipt_names
-from rankledger.pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
+from rankledger.pipeline.record.retention import clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.store import Records, digest_of, forget_own
 from rankledger.pipeline.record.tables import damaged_files, unexpected_files
 from rankledger.pipeline.support.environment import person
 from rankledger.pipeline.support.errors import InputError, TrackingError, likely
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import Acceptance, Accepted, overall_effect
-from rankledger.pipeline.types.manifest import MANIFEST
+from rankledger.pipeline.types.manifest import MANIFEST, begun
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import PrunedRecord, PruneResult
 from rankledger.pipeline.workflow.deliver import Stores, open_existing_store, open_for_reading, tracking_of
@@ -71,7 +71,7 @@ def accept(
     if name is None and config and not path:
         name = load(config, ["tracking=", "notify="]).config.name
     found = record_of(record, name, workspace)
-    if changed := damage(found):
+    if changed := next(damaged_files(found), None):
         raise InputError(changed)
     named = None if path else parse_reference(record, ()).model
     accepted_models = _choose(found, [*models, *([named] if named else [])])
@@ -259,7 +259,7 @@ def _sorted_out(
     for found in reversed(stored):
         if begun(found.evaluation_id) >= before or found.evaluation_id in reasons:
             continue
-        if found.name not in named and not config_of(found.record).is_file():
+        if found.manifest.name not in named and not config_of(found.record).is_file():
             reasons[found.evaluation_id] = _NO_CONFIG
             continue
         receipt = read_receipt(records, found.evaluation_id) if tracking else None

@@ -11,7 +11,7 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.gate_bounds import Baseline, Evidence
+from rankledger.pipeline.inference.gate_evidence import Baseline, Evidence
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.inference.intervals import Resampled, interval
 from rankledger.pipeline.inference.paired import TestRule, compare

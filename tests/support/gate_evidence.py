@@ -11,14 +11,14 @@ import numpy.typing as npt
 from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.gate_bounds import Baseline, Evidence
+from rankledger.pipeline.inference.gate_evidence import Baseline, Evidence
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.gates import PlannedGate, Reference, Verdict
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ModelKey, RecordedModel, Scores
+from rankledger.pipeline.types.joined import Groups, ModelKey, RecordedModel
+from rankledger.pipeline.types.results import Scores
 
 NDCG, AP, RR, MAE = map(Measure.parse, ("ndcg@10", "ap", "rr@10", "mae"))
 TODAY = date(2026, 11, 21)

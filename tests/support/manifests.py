@@ -11,9 +11,9 @@ from typing import Any
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.types.manifest import SCHEMA_VERSION, Description, Manifest
-from rankledger.pipeline.types.results import Estimate
+from rankledger.pipeline.types.results import Estimate, Record
 
-__all__ = ["description", "forge", "manifest", "whole"]
+__all__ = ["description", "forge", "manifest", "record_of_tables", "whole"]
 
 
 def manifest(
@@ -169,3 +169,8 @@ def _output(dataset: str, model: str) -> dict[str, Any]:
         "quality": counts | {"judged_at_10": None},
         "depth": None,
     }
+
+
+def record_of_tables(path: Path, manifest: Manifest, **tables: tuple[Any, ...]) -> Record:
+    """A record with these tables and no others, whose files nobody reads."""
+    return Record(path, manifest, lambda name: tables.get(name, ()))

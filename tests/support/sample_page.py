@@ -12,7 +12,8 @@ import numpy as np
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation
-from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange, RankedDocument
+from rankledger.pipeline.types.tables import CurvePoint
+from rankledger.pipeline.types.views import Page, PairedScores, QueryChange, RankedDocument
 from tests.support.manifests import whole
 
 __all__ = ["compared", "estimate", "manifest", "page", "verdict"]

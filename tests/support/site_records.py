@@ -13,7 +13,7 @@ from rankledger.pipeline.record.folder import Judged, RecordTables, write_record
 from rankledger.pipeline.types.gates import Effect, Verdict
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import Estimate, Scores
-from rankledger.pipeline.types.views import ChangeSince
+from rankledger.pipeline.types.tables import ChangeSince
 from tests.support import manifests
 
 __all__ = ["FIRST", "night"]

@@ -29,7 +29,8 @@ from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.report.tables import PageFigures
 from rankledger.pipeline.report.text_table import counted, queries, short_text
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.manifest import Dataset, Definition, Description, Output
+from rankledger.pipeline.types.manifest import Description
+from rankledger.pipeline.types.recorded import Dataset, Definition, Output
 from rankledger.pipeline.types.views import History, Series
 
 __all__ = ["SECTIONS", "curves", "definitions", "facts", "history", "provenance", "quality"]

@@ -17,8 +17,10 @@ from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.tables import display_name, figure, models, signed
 from rankledger.pipeline.report.text_table import counted, printable
 from rankledger.pipeline.support.escaping import to_cell
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Estimate
-from rankledger.pipeline.types.views import CurvePoint, Night, Series
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS
+from rankledger.pipeline.types.results import ALL, Estimate
+from rankledger.pipeline.types.tables import CurvePoint
+from rankledger.pipeline.types.views import Night, Series
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.power import PowerPoint

@@ -31,8 +31,8 @@ from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.tables import DifferenceRow, difference_rows, few_mark, figure, p_value
 from rankledger.pipeline.report.text_table import TextTable, short_text
 from rankledger.pipeline.types.changes import ComparisonReport, DatasetFigure, Side, night_label
-from rankledger.pipeline.types.gates import night_of
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS, night_of
+from rankledger.pipeline.types.results import ALL, Comparison
 
 __all__ = ["comparison_html", "comparison_title"]
 

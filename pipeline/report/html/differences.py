@@ -49,7 +49,8 @@ from rankledger.pipeline.report.tables import (
     signed,
 )
 from rankledger.pipeline.report.text_table import counted, printable, short_text
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS
+from rankledger.pipeline.types.results import ALL, Comparison
 from rankledger.pipeline.types.views import ListedDocument, PairedScores, QueryChange, QueryDetail
 
 __all__ = [

@@ -31,8 +31,8 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import counted, short_text
 from rankledger.pipeline.report.verdicts import REASON, result
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Verdict
+from rankledger.pipeline.types.results import ALL, Comparison, Estimate
 
 __all__ = ["standing"]
 

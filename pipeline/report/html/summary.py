@@ -40,9 +40,9 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.report.verdicts import REASON, RESULT_WORDS, headline, not_judged, raised, result, result_word
-from rankledger.pipeline.types.gates import Effect, Verdict, overall_effect
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Evaluation
-from rankledger.pipeline.types.views import VarianceComponents
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Effect, Verdict, overall_effect
+from rankledger.pipeline.types.results import ALL, Evaluation
+from rankledger.pipeline.types.tables import VarianceComponents
 
 __all__ = ["SECTIONS", "leaderboard", "verdict"]
 

@@ -20,7 +20,8 @@ from rankledger.pipeline.report.html.blocks import (
 )
 from rankledger.pipeline.report.tables import Interval, PageFigures, figure
 from rankledger.pipeline.report.text_table import counted, short_text
-from rankledger.pipeline.types.views import ChangeSince, Series, Since
+from rankledger.pipeline.types.tables import ChangeSince, Since
+from rankledger.pipeline.types.views import Series
 
 __all__ = ["over_time"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rankledger.pipeline.inference.changes import other_code, other_versions
-from rankledger.pipeline.types.manifest import Environment, Git
+from rankledger.pipeline.types.recorded import Environment, Git
 
 BEFORE = Environment(
     python="3.11.7",

@@ -8,7 +8,7 @@ from pathlib import Path
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.inference.summary import recall_levels
-from rankledger.pipeline.record.folder import read_curves, read_record
+from rankledger.pipeline.record.folder import read_record
 from tests.support.generated_data import search_collection, write_config
 
 WEB = search_collection(50, n_queries=40)
@@ -45,7 +45,7 @@ def test_a_point_is_the_estimate_of_its_measure(tmp_path):
         (point.model, f"iprec(recall={point.at:g})"): tuple(
             map(str, (point.estimate, point.ci_low, point.ci_high, asked[point.model, LEVELS[0]][3]))
         )
-        for point in read_curves(read_record(evaluated(tmp_path / "drawn", ["ap"])))
+        for point in read_record(evaluated(tmp_path / "drawn", ["ap"])).curves
         if point.curve == "precision"
     }
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.inference.distributions import t_quantile
-from rankledger.pipeline.inference.gate_bounds import Evidence
 from rankledger.pipeline.inference.gate_errors import errors_of, false_alarm_rate, looks_after
+from rankledger.pipeline.inference.gate_evidence import Evidence
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.types.gates import LookCount, Looks, PlannedGate, Verdict
 from rankledger.pipeline.types.joined import Groups

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.pipeline.inference.gate_bounds import Baseline
+from rankledger.pipeline.inference.gate_evidence import Baseline
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.types.gates import PlannedGate, Reference
 from rankledger.pipeline.types.joined import Groups

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.folder import Judged, RecordTables, new_evaluation_id, read_record, write_record
-from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import Records, Remote
-from rankledger.pipeline.record.tables import lines_of
+from rankledger.pipeline.record.tables import lines_in
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import Estimate, Scores
@@ -59,7 +59,7 @@ def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LIN
 def test_the_lines_of_a_measure_are_those_of_the_summary(tmp_path, measure, lines):
     """As `read_record` gives them, however the names have to be quoted; nothing of another measure."""
     summary = written(tmp_path, lines=lines) / "summary.csv"
-    found = lines_of(summary.read_bytes(), measure, summary)
+    found = lines_in(summary.read_bytes(), Estimate, summary, measure=measure)
 
     assert found == tuple(line for line in read_record(summary.parent).summary if line.measure == measure)
     assert [astuple(line) for line in found] == [astuple(line) for line in lines if line.measure == measure]
@@ -71,10 +71,10 @@ def test_an_entry_says_what_the_record_holds(tmp_path):
     entry = RecordEntry(Records(tmp_path), record.name)
 
     assert entry.manifest == read_record(record).manifest
-    assert entry.verdicts == (VERDICT,)
+    assert entry.record.verdicts == (VERDICT,)
     assert entry.size == sum(file.stat().st_size for file in record.iterdir())
-    assert entry.date == "2026-11-20"
-    assert RecordEntry(Records(tmp_path), written(tmp_path, date="2026-11-01").name).date == "2026-11-01"
+    assert entry.manifest.night == "2026-11-20"
+    assert RecordEntry(Records(tmp_path), written(tmp_path, date="2026-11-01").name).manifest.night == "2026-11-01"
 
 
 def test_elsewhere_only_the_small_files_are_read(tmp_path, monkeypatch):
@@ -89,7 +89,7 @@ def test_elsewhere_only_the_small_files_are_read(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Remote, "read", heard)
     found = scan_records(
-        near, "nightly", lambda entry: (entry.manifest.evaluation_id, len(entry.lines("ap")), entry.verdicts)
+        near, "nightly", lambda entry: (entry.manifest.evaluation_id, len(entry.lines("ap")), entry.record.verdicts)
     )
 
     assert found.found == tuple((path.name, 3, (VERDICT,)) for path in sorted(far, key=lambda path: path.name)[::-1])
@@ -103,7 +103,7 @@ def test_what_is_here_is_not_read_elsewhere(tmp_path, monkeypatch):
     near = Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}"))
     monkeypatch.delattr(Remote, "read")
 
-    assert scan_records(near, None, lambda entry: entry.verdicts).found == ((VERDICT,),)
+    assert scan_records(near, None, lambda entry: entry.record.verdicts).found == ((VERDICT,),)
     assert record.is_dir()
 
 
@@ -149,7 +149,7 @@ def test_a_similar_name_is_suggested(tmp_path):
         written(tmp_path, name)
 
     with pytest.raises(InputError, match="no evaluation is called 'weekly-de2'; did you mean 'weekly-de-2'"):
-        scan_records(Records(tmp_path), "weekly-de2", lambda entry: entry.date)
+        scan_records(Records(tmp_path), "weekly-de2", lambda entry: entry.manifest.night)
 
 
 @pytest.mark.parametrize("damage", ["{", "null", "[]", None], ids=["cut", "null", "list", "folder"])
@@ -163,7 +163,7 @@ def test_where_no_record_of_a_name_can_be_read_that_is_said(tmp_path, damage):
         (broken / "manifest.json").write_text(damage, encoding="utf-8")
 
     with pytest.raises(InputError, match=f"no record of 'nightly' can be read, such as {broken.name}"):
-        scan_records(Records(tmp_path), "nightly", lambda entry: entry.date)
+        scan_records(Records(tmp_path), "nightly", lambda entry: entry.manifest.night)
     found = scan_records(Records(tmp_path), None, lambda entry: entry.manifest.name)
     assert found.found == ("weekly",)
     assert whole.is_dir()

@@ -78,8 +78,8 @@ def write(folder: Path, **changes: Any) -> Record:
     given: dict[str, Any] = {
         "config": "name: nightly\n",
         "results": RESULTS,
-        "tables": RecordTables(**({"estimates": ESTIMATES} | tables)),
-        "manifest": description(lines=tables.get("estimates", ESTIMATES), seed=1),
+        "tables": RecordTables(**({"summary": ESTIMATES} | tables)),
+        "manifest": description(lines=tables.get("summary", ESTIMATES), seed=1),
     }
     return write_record(folder, **(given | changes))
 
@@ -285,7 +285,7 @@ def test_pooled_columns_give_the_estimate(evaluation):
 
 def test_a_record_without_scores_can_be_written(tmp_path):
     """Where every output failed the table has the ids' columns and no row."""
-    record = write(tmp_path, results=(), estimates=())
+    record = write(tmp_path, results=(), summary=())
 
     assert parquet.read_table(record.path / "scores.parquet").column_names == [
         *("dataset", "model", "query_id", "missing")

@@ -18,7 +18,7 @@ from pyarrow import parquet
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.resampling import contributions_of
+from rankledger.pipeline.inference.ratios import contributions_of
 from rankledger.pipeline.record.folder import Judged, RecordTables, read_record, write_record
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.tables import lines_in, write_lines
@@ -46,12 +46,12 @@ VERDICT = Verdict(
 
 def write(folder: Path, **changes: Any) -> Path:
     tables = {name: changes.pop(name) for name in vars(RecordTables(())) if name in changes}
-    tables = {"estimates": (ESTIMATE, DENSE)} | tables
+    tables = {"summary": (ESTIMATE, DENSE)} | tables
     given: dict[str, Any] = {
         "config": "name: nightly\n",
         "results": (),
         "tables": RecordTables(**tables),
-        "manifest": description(lines=tables["estimates"], queries=changes.pop("queries", None)),
+        "manifest": description(lines=tables["summary"], queries=changes.pop("queries", None)),
     }
     return write_record(folder, **(given | changes)).path
 
@@ -184,7 +184,7 @@ def test_a_text_that_a_spreadsheet_would_compute_stands_after_an_apostrophe(tmp_
 @pytest.mark.parametrize("table", ["summary", "comparisons"])
 def test_a_table_is_read_when_it_is_asked_for(tmp_path, table):
     """What needs no line of a record reads none of them: only what asks for a damaged table is refused, in one line."""
-    path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparisons=[COMPARISON])
+    path = write(tmp_path, summary=[ESTIMATE, DENSE], comparisons=[COMPARISON])
     file = path / f"{table}.csv"
     file.write_text(f"{file.read_text(encoding='utf-8')}\n", encoding="utf-8")
     record = read_record(path)
@@ -198,7 +198,7 @@ def test_a_table_is_read_when_it_is_asked_for(tmp_path, table):
 
 def test_a_table_is_read_once(tmp_path):
     """Whoever holds the record and asks again gets the same lines, though the file may be gone by then."""
-    path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparisons=[COMPARISON])
+    path = write(tmp_path, summary=[ESTIMATE, DENSE], comparisons=[COMPARISON])
     record = read_record(path)
     tables = record.summary, record.comparisons
     (path / "summary.csv").unlink()

@@ -19,7 +19,6 @@ from rankledger.pipeline.record.lookup import (
     ACCEPTED,
     RecordHistory,
     Resolved,
-    damage,
     failures_in_a_row,
     read_accepted,
     resolve,
@@ -27,6 +26,7 @@ from rankledger.pipeline.record.lookup import (
     write_accepted,
 )
 from rankledger.pipeline.record.store import Records, Remote, digest_of
+from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Acceptance, Outcome, Reference, SpentLooks, Verdict
 from rankledger.pipeline.types.manifest import RecordedBaseline
@@ -289,7 +289,7 @@ def test_a_changed_record_is_refused(tmp_path):
 
     assert found(tmp_path, record.path.name).record is None
     assert "has changed since it was written" in found(tmp_path, record.path.name).reason
-    assert damage(record) is not None
+    assert next(damaged_files(record), None) is not None
 
 
 def test_a_damaged_record_is_no_baseline_and_makes_no_first_night(tmp_path):

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.record.receipts import receipt_names
-from rankledger.pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
+from rankledger.pipeline.record.retention import clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.types.manifest import begun
 from tests.support.manifests import manifest
 
 OLD, NEW = "20260101T000000Z-nightly-00000001", "20260901T000000Z-nightly-00000002"
@@ -48,7 +49,7 @@ def test_a_record_that_lies_elsewhere_alone_is_known(records, tmp_path):
 
     (found,) = stored_records(records)
 
-    assert (found.evaluation_id, found.name, found.size) == (OLD, "nightly", 18 + size)
+    assert (found.evaluation_id, found.manifest.name, found.size) == (OLD, "nightly", 18 + size)
     assert found.path == tmp_path / "here" / OLD
     assert not (tmp_path / "here").exists()
 

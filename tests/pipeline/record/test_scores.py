@@ -13,7 +13,7 @@ from rankledger.pipeline.record.folder import read_figures
 from rankledger.pipeline.record.scores import write_scores
 from rankledger.pipeline.record.tables import write_lines
 from rankledger.pipeline.types.results import Estimate, Scores
-from rankledger.pipeline.types.views import VarianceComponents
+from rankledger.pipeline.types.tables import VarianceComponents
 
 
 def test_an_empty_cell_is_no_figure(tmp_path):

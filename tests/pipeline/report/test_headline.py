@@ -8,7 +8,7 @@ from typing import Any
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import Estimate, Evaluation, Failure
-from rankledger.pipeline.types.views import ChangeSince
+from rankledger.pipeline.types.tables import ChangeSince
 
 FIGURES = {"bm25": 0.4, "dense": 0.5, "hybrid": 0.45}
 FAMILY = {

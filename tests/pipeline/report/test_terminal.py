@@ -20,7 +20,7 @@ from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, m
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Scores, Validation
-from rankledger.pipeline.types.views import OrderAgreement
+from rankledger.pipeline.types.tables import OrderAgreement
 
 HOSTILE = "<script>alert(1)</script> | a|b [red]x[/red] *y* `z` \\ #1 _u_ $m$ [t](http://x)"
 PLAIN = Quality(n_rows=5_000, n_unjudged_queries=0, n_missing_queries=0, judged_at_10=0.125)

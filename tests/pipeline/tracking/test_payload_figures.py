@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.errors import TrackingError
-from rankledger.pipeline.tracking.payload import Logged, MetricSelection
+from rankledger.pipeline.tracking.figures import Logged, MetricSelection
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
-from rankledger.pipeline.types.views import ChangeSince, SliceChange
+from rankledger.pipeline.types.tables import ChangeSince, SliceChange
 from rankledger.pipeline.workflow.manifest import define_measures
-from tests.support.manifests import whole
+from tests.support.manifests import record_of_tables, whole
 
 TEMPLATE = "{suite}/{measure}"
 LIMIT = 200
@@ -57,9 +57,7 @@ def record(*comparisons: Comparison, summary: Sequence[Estimate] = (estimate(),)
         "definitions": define_measures([Measure.parse(text) for text in texts], PROFILES["trec_eval"]),
         "datasets": {"web": {"suites": {"search": [*texts]}}},
     }
-    return Record(
-        Path("none"), whole(known | manifest), summary=lambda: tuple(summary), comparisons=lambda: comparisons
-    )
+    return record_of_tables(Path("none"), whole(known | manifest), summary=tuple(summary), comparisons=comparisons)
 
 
 def logged(
@@ -70,7 +68,7 @@ def logged(
     limit: int = LIMIT,
     changes: Sequence[ChangeSince] = (),
 ) -> Logged:
-    whole = Record(found.path, found.manifest, summary=lambda: found.summary, changes=lambda: tuple(changes))
+    whole = record_of_tables(found.path, found.manifest, summary=found.summary, changes=tuple(changes))
     return MetricSelection(whole if changes else found, template, limit).of_model(task)
 
 
@@ -251,7 +249,7 @@ def test_a_slice_that_lost_most_against_the_rest_is_the_worst():
 
     def tags(*changes: SliceChange) -> tuple[str, float]:
         plain = record(summary=summary)
-        found = logged(Record(plain.path, plain.manifest, summary=lambda: summary, slice_changes=lambda: changes))
+        found = logged(record_of_tables(plain.path, plain.manifest, summary=summary, slice_changes=changes))
         return found.tags["rankledger.worst_slice.search/ndcg_at_10"], found.metrics["search.worst_slice/ndcg_at_10"]
 
     assert tags(won, *others, lost, replace(lost, slice="family=shell")) == ("family=internet", 0.4)

@@ -16,7 +16,7 @@ from rankledger.pipeline.tracking.payload import Run, runs_of
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import Estimate, Record
 from rankledger.pipeline.workflow.manifest import define_measures
-from tests.support.manifests import whole
+from tests.support.manifests import record_of_tables, whole
 
 MEASURES = ["ndcg@10", "ndcg(gain=exponential)@10"]
 GIT = {"commit": "0123456789abcdef" * 2, "branch": "main", "dirty": True, "url": "https://git.example/search"}
@@ -51,7 +51,7 @@ def record(tmp_path: Path) -> Callable[..., Record]:
             "environment": {"git": GIT},
         }
         summary = tuple(Estimate("web", "bm25", "all", text, 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for text in MEASURES)
-        return Record(tmp_path, whole(manifest | changes), summary=lambda: summary)
+        return record_of_tables(tmp_path, whole(manifest | changes), summary=summary)
 
     return make
 
@@ -81,7 +81,7 @@ def test_the_tag_of_the_gates_has_the_word_of_history_and_list(record, effects, 
 
 
 def with_verdicts(found: Record, verdicts: tuple[Verdict, ...]) -> Record:
-    return Record(found.path, found.manifest, summary=lambda: found.summary, verdicts=lambda: verdicts)
+    return record_of_tables(found.path, found.manifest, summary=found.summary, verdicts=verdicts)
 
 
 def test_every_run_says_who_and_what_made_it(record):
@@ -174,7 +174,9 @@ def test_an_evaluation_fails_with_its_gates(record, effects, failed):
     """Its run says that gates failed it, unlike a model's without output; models' runs stay as they are."""
     found = record()
     verdicts = tuple(Verdict("floor", "web", "bm25", "ap", "all", "fail", effect, "too low") for effect in effects)
-    bm25, late, evaluation = runs(Record(found.path, found.manifest, summary=found._summary, verdicts=lambda: verdicts))
+    bm25, late, evaluation = runs(
+        record_of_tables(found.path, found.manifest, summary=found.summary, verdicts=verdicts)
+    )
 
     assert (bm25.failed, late.failed, evaluation.failed) == (False, True, failed)
     assert evaluation.tags.get("rankledger.failed") == ("gates" if failed else None)

@@ -13,10 +13,10 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.tracking.delivery import deliver
 from rankledger.pipeline.tracking.payload import Run, runs_of
-from rankledger.pipeline.types.results import Estimate, Record
-from rankledger.pipeline.types.views import ReplicateEstimate
+from rankledger.pipeline.types.results import Estimate
+from rankledger.pipeline.types.tables import ReplicateEstimate
 from rankledger.pipeline.workflow.manifest import define_measures
-from tests.support.manifests import whole
+from tests.support.manifests import record_of_tables, whole
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -48,7 +48,7 @@ def runs(tmp_path: Path) -> tuple[Run, ...]:
     )
     summary = tuple(Estimate("web", m, "all", "ndcg@10", 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for m in ("dense", "bm25"))
     figures = tuple(ReplicateEstimate("web", "dense", f"{i}", "ndcg@10", 0.4 + i / 10, 0) for i in (1, 2))
-    record = Record(folder, manifest, summary=lambda: summary, replicates=lambda: figures)
+    record = record_of_tables(folder, manifest, summary=summary, replicates=figures)
     return runs_of(record, metric_name="{suite}/{measure}", max_metrics=40, note="")
 
 

@@ -19,7 +19,7 @@ import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.record.folder import FIGURES
 from rankledger.pipeline.report.terminal import as_data
-from rankledger.pipeline.types.views import ChangeSince
+from rankledger.pipeline.types.tables import ChangeSince
 from rankledger.pipeline.workflow.evaluation import Evaluation
 from tests.support.planted_nights import (
     ACCEPTED,

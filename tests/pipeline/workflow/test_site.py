@@ -14,7 +14,7 @@ import pytest
 from filelock import FileLock
 
 from rankledger.pipeline.support.errors import InputError, LockedError
-from rankledger.pipeline.types.views import ChangeSince
+from rankledger.pipeline.types.tables import ChangeSince
 from rankledger.pipeline.workflow.site import SiteResult, site
 from tests.support.manifests import forge
 from tests.support.page_reader import Table, read_page

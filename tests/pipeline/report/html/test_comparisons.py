@@ -19,7 +19,8 @@ from rankledger.pipeline.types.changes import (
     Side,
     night_label,
 )
-from rankledger.pipeline.types.views import ListedDocument, QueryDetail, SliceChange
+from rankledger.pipeline.types.tables import SliceChange
+from rankledger.pipeline.types.views import ListedDocument, QueryDetail
 from tests.pipeline.report.html.test_render import MARKUP, Elements, marked
 from tests.support.page_reader import Table, read_page
 from tests.support.sample_page import compared, page

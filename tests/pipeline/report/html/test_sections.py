@@ -25,16 +25,8 @@ from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.results import Failure
-from rankledger.pipeline.types.views import (
-    ChangeSince,
-    History,
-    ListedDocument,
-    Night,
-    Page,
-    QueryDetail,
-    Series,
-    SeriesBreak,
-)
+from rankledger.pipeline.types.tables import ChangeSince
+from rankledger.pipeline.types.views import History, ListedDocument, Night, Page, QueryDetail, Series, SeriesBreak
 from tests.support import sample_page
 from tests.support.sample_page import compared, estimate, page
 

@@ -22,15 +22,8 @@ from rankledger.pipeline.report.html import charts, differences
 from rankledger.pipeline.report.html.charts import Chart
 from rankledger.pipeline.report.html.svg import Drawing, Panel, limits_around, ticks
 from rankledger.pipeline.types.results import Comparison, Estimate
-from rankledger.pipeline.types.views import (
-    CurvePoint,
-    LevelChange,
-    Night,
-    PairedScores,
-    QueryChange,
-    Series,
-    SeriesBreak,
-)
+from rankledger.pipeline.types.tables import CurvePoint
+from rankledger.pipeline.types.views import LevelChange, Night, PairedScores, QueryChange, Series, SeriesBreak
 from tests.pipeline.report.html.chart_contents import words
 
 HOSTILE = [

@@ -1,0 +1,131 @@
+"""Figures over the same clusters as columns of numbers, of which one product makes all sums.
+
+Resamples of queries and flips of signs are sums of the same columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Ratio, Where
+from rankledger.pipeline.inference.resampling import (
+    LargeSums,
+    ResampledSums,
+    SlicedClusters,
+    round_to_exact,
+    same_steps,
+    steps_of,
+)
+from rankledger.pipeline.types.joined import OnDemand
+
+__all__ = ["Columns", "Drawn"]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A ratio with its sums over the sample, as it was rounded, and over the resamples: the last axis is 1 + B."""
+
+    ratio: Ratio
+    numerators: Floats
+    denominators: Floats
+
+    @property
+    def figures(self) -> Floats:
+        """(1 + B,): the figure over the sample, and over each resample."""
+        return self.ratio.figure(self.numerators, self.denominators)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Ratios over the same clusters as columns: all numerators, then each different denominator once.
+
+    Most measures weigh the queries alike, and one column serves them all. Resamples stand side by side: summed down a
+    column, their last bits would depend on the columns beside.
+    """
+
+    ratios: Sequence[Ratio]
+    places: Sequence[int]  # where the denominator of each stands among the different ones
+    numbers: Sequence[Floats]  # (N,) of (C,)
+    bounds: Floats  # (N,)
+
+    @classmethod
+    def alike(cls, ratios: Sequence[Ratio]) -> list[Columns]:
+        """The ratios, those over the same clusters together."""
+        together: dict[bytes, list[Ratio]] = {}
+        for ratio in ratios:
+            together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
+        return [cls.of(own) for own in together.values()]
+
+    @classmethod
+    def of(cls, ratios: Sequence[Ratio]) -> Columns:
+        """Of ratios over as many clusters."""
+        distinct: dict[bytes, int] = {}
+        places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
+        rows = [(ratio, row) for ratio in ratios for row in range(ratio.n_sums)]
+        weights = [*map(np.frombuffer, distinct)]
+
+        def column(place: int) -> Floats:
+            if place >= len(rows):
+                return weights[place - len(rows)]
+            ratio, row = rows[place]
+            numbers: Floats = ratio.numerators[row]
+            return numbers
+
+        bounds = np.array([*(ratio.bound for ratio, _ in rows), *[0.0] * len(weights)])
+        if len(ratios[0].denominators) > MANY_CLUSTERS:
+            return cls(ratios, places, OnDemand(column, len(bounds)), bounds)
+        return cls(ratios, places, [*(row for ratio in ratios for row in ratio.numerators), *weights], bounds)
+
+    @cached_property
+    def _rounded(self) -> Floats:
+        return round_to_exact(self.numbers, self.bounds)
+
+    @property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        """(R,): where the numerators of each ratio end among the columns."""
+        return np.cumsum([ratio.n_sums for ratio in self.ratios])
+
+    @property
+    def of_ratio(self) -> dict[Ratio, npt.NDArray[np.int64]]:
+        """By ratio, which columns it is made of: numerators first, then the denominator."""
+        return {
+            ratio: np.append(np.arange(end - ratio.n_sums, end), self._ends[-1] + place)
+            for ratio, end, place in zip(self.ratios, self._ends, self.places, strict=True)
+        }
+
+    def part(self, sliced: SlicedClusters | None = None) -> ResampledSums | LargeSums:
+        """What is to be summed, over slices or over all clusters."""
+        counted = self.ratios[0].denominators > 0
+        if len(counted) > MANY_CLUSTERS:
+            return LargeSums.of(self._at, self._steps, counted, sliced)
+        return ResampledSums.of(self._rounded, counted, sliced)
+
+    @cached_property
+    def _steps(self) -> Floats:
+        return steps_of(self.numbers, self.bounds)
+
+    def _at(self, clusters: Where) -> Floats:
+        """(N, c): the numbers of some clusters."""
+        weights = self.numbers[sum(ratio.n_sums for ratio in self.ratios) :]
+        return np.vstack(
+            [*(ratio.numerators_at(clusters) for ratio in self.ratios), *(row[clusters] for row in weights)]
+        )
+
+    def share(self, sliced: SlicedClusters) -> Bools:
+        """(S, R): whether the sums of a ratio over a slice are those of its numbers over all clusters."""
+        same = same_steps(self.numbers, self.bounds, sliced)
+        numerators = np.split(same, self._ends, axis=1)[:-1]
+        weights = [same[:, self._ends[-1] + place] for place in self.places]
+        return np.stack([own.all(axis=1) & its for own, its in zip(numerators, weights, strict=True)], axis=1)
+
+    def drawn(self, sums: Floats) -> Iterator[Drawn]:
+        """Each ratio with its sums, given those of all columns, (N, 1 + B)."""
+        *numerators, denominators = np.split(sums, self._ends)
+        for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
+            yield Drawn(ratio, own, denominators[place])

@@ -1,0 +1,204 @@
+"""What is read of many records, wherever they are kept: a few files of each, several records at a time.
+
+If records are kept in a remote store, these files are read there, and no record is copied for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from rankledger.pipeline.record.folder import record_of
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.record.tables import lines_in, refuse_unknown, unchanged
+from rankledger.pipeline.support.errors import InputError, likely
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.manifest import MANIFEST, Manifest, begun, evaluation_name, parse_manifest
+from rankledger.pipeline.types.results import Estimate, Record
+
+__all__ = ["RecordEntry", "no_records", "scan_earlier", "scan_records"]
+
+_AT_A_TIME = 16  # a read elsewhere is all waiting
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class RecordEntry:
+    """A record among others.
+
+    Attributes:
+        records: where it is kept.
+        evaluation_id: its id.
+    """
+
+    records: Records
+    evaluation_id: str
+
+    @property
+    def path(self) -> Path:
+        """Where it lies on this machine, or would."""
+        return self.records.folder / self.evaluation_id
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What `manifest.json` holds.
+
+        Raises:
+            OtherSchemaError: another version wrote it.
+            InputError: it is missing, or not what was written.
+        """
+        return parse_manifest(self._manifest, self.path)
+
+    @cached_property
+    def record(self) -> Record:
+        """The record, whose tables are read, where it is, once they are asked for."""
+        return record_of(self.path, self.manifest, self._read_unchanged)
+
+    def lines(self, measure: str | None) -> tuple[Estimate, ...]:
+        """The lines of the summary by that measure, by all for None.
+
+        Raises:
+            InputError: the summary is missing, or not what was written.
+        """
+        data = self._summary
+        if data is None:
+            return ()
+        lines = lines_in(data, Estimate, self.path / "summary.csv", measure=measure)
+        refuse_unknown(self.manifest, self.path / "summary.csv", ((line.dataset, line.model) for line in lines))
+        return lines
+
+    def page(self) -> bytes | None:
+        """What `report.html` holds; None if the record has none.
+
+        Raises:
+            InputError: it is missing, or not what was written.
+        """
+        return self._read_unchanged("report.html")
+
+    @property
+    def stamp(self) -> str:
+        """What tells, without reading it, that a record is the one that was read before: records never change.
+
+        Of one that lies here it is the size and time of its manifest; of one that lies elsewhere alone, its id.
+        """
+        try:
+            found = (self.path / MANIFEST).stat()
+        except OSError:
+            return ""
+        return f"{found.st_size} {found.st_mtime_ns}"
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return len(self._manifest) + sum(file.size for file in self.manifest.files.values())
+
+    @cached_property
+    def _summary(self) -> bytes | None:
+        return self._read_unchanged("summary.csv")
+
+    @cached_property
+    def _manifest(self) -> bytes:
+        return self._read(MANIFEST)
+
+    def _read_unchanged(self, name: str) -> bytes | None:
+        """What a file of it holds; None if the manifest knows none of that name."""
+        described = self.manifest.files.get(name)
+        return None if described is None else unchanged(self._read(name), described, self.path / name)
+
+    def _read(self, name: str) -> bytes:
+        """What a file of it holds: here, if the record is here, or else elsewhere."""
+        data = None
+        if self.records.has_here(self.evaluation_id):
+            try:
+                return (self.path / name).read_bytes()
+            except OSError as error:
+                raise InputError(f"{self.path / name}: {error.strerror or error}; restore the record") from None
+        if self.records.remote is not None:
+            data = self.records.read(f"{self.evaluation_id}/{name}")
+        if data is None:
+            raise InputError(f"{self.records.place}/{self.evaluation_id}/{name}: file not found; restore the record")
+        return data
+
+
+@dataclass(frozen=True)
+class _RecordScan(Generic[T]):
+    """What was read of many records, most recent first, and the ids of those that cannot be read."""
+
+    found: tuple[T, ...]
+    unreadable: tuple[str, ...]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """That some were passed over, a line each."""
+        return tuple(f"{evaluation_id}: cannot be read as a record, left out" for evaluation_id in self.unreadable)
+
+
+def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
+    """What is read of every record of an evaluation; a folder that cannot be read as a record is passed over.
+
+    Args:
+        records: where they are kept.
+        name: the evaluation; None for all.
+        look: what to read of each; several may be read at a time.
+
+    Raises:
+        InputError: a name is given, and no evaluation of it can be read.
+        OSError: the place elsewhere cannot be reached.
+    """
+
+    ids = records.ids(name)
+    scan = _scanned(records, ids, look)
+    if name is not None and len(scan.unreadable) == len(ids):
+        raise InputError(no_records(records, name, ids))
+    return scan
+
+
+def scan_earlier(
+    records: Records, name: str, evaluation_id: str, most: int, look: Callable[[RecordEntry], T]
+) -> _RecordScan[T]:
+    """The same of the last records of an evaluation before one of them, by the seconds in their ids; none if there are
+    none.
+
+    Args:
+        records: where they are kept.
+        name: the evaluation.
+        evaluation_id: the one that they come before, or began in the same second as.
+        most: how many are read.
+        look: as of `scan_records`.
+
+    Raises:
+        OSError: the place elsewhere cannot be reached.
+    """
+    began = begun(evaluation_id)
+    earlier = (own for own in records.ids(name) if own != evaluation_id and begun(own) <= began)
+    return _scanned(records, [*islice(earlier, most)], look)
+
+
+def _scanned(records: Records, ids: Sequence[str], look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
+    def looked(evaluation_id: str) -> tuple[T, ...]:
+        try:
+            return (look(RecordEntry(records, evaluation_id)),)
+        except InputError:
+            return ()
+
+    if records.remote is None:
+        found = list(each("Reading records", map(looked, ids), len(ids), "records"))
+    else:
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            found = list(each("Reading records", pool.map(looked, ids), len(ids), "records"))
+    unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
+    return _RecordScan(tuple(item for read in found for item in read), unreadable)
+
+
+def no_records(records: Records, name: str, ids: Sequence[str] = ()) -> str:
+    """Why nothing is read of an evaluation: there is none of that name, or none of its records is whole."""
+    if ids:
+        return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
+    known = sorted({str(evaluation_name(evaluation_id)) for evaluation_id in records.ids()})
+    return f"{records.place}: no evaluation is called {name!r}{likely(name, known)}"
