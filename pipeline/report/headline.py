@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 
 from rankledger.pipeline.report.tables import figure, leaderboards
-from rankledger.pipeline.report.text_table import counted, queries, short_text
+from rankledger.pipeline.report.text_table import counted, queries, short_sentence, short_text
 from rankledger.pipeline.report.verdicts import raised
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import MONTHS
@@ -228,7 +228,7 @@ def _name(text: str) -> str:
 
 
 def _reason(text: str) -> str:
-    return short_text(text.rstrip(". "), _REASON)
+    return short_sentence(text.rstrip(". "), _REASON)
 
 
 def _and_more(n: int, verb: str = "") -> str:

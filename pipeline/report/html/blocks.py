@@ -60,6 +60,7 @@ class Cell:
         drawing: an element of SVG that stands after the text, as a page takes it; empty if there is none.
         small: what is shown below the text once it is asked for, such as the interval.
         tint: how close the figure is to the best, from 0 (no tint) to 5.
+        more: what a click on the text opens below it; empty if it has all.
     """
 
     text: str
@@ -70,6 +71,7 @@ class Cell:
     drawing: str = ""
     small: str = ""
     tint: int = 0
+    more: str = ""
 
 
 Row: TypeAlias = tuple[str | Cell, ...]

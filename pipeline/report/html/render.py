@@ -348,6 +348,8 @@ def _cell(column: Column, cell: str | Cell) -> str:
     written = escape(cell.text)
     if cell.link:
         written = Markup('<a href="{}">{}</a>').format(cell.link, written)
+    if cell.more:
+        written = Markup("<details><summary>{}</summary> {}</details>").format(written, cell.more)
     text = str(written + Markup(cell.drawing))
     if column.kind in ("name", "reason"):
         return f"{attributes}><bdi>{text}</bdi>"

@@ -27,7 +27,14 @@ from rankledger.pipeline.report.html.blocks import (
 )
 from rankledger.pipeline.report.html.plots import trade_off
 from rankledger.pipeline.report.html.trends import over_time
-from rankledger.pipeline.report.messages import agreement_notes, completeness, not_compared, rank_note, replicate_notes
+from rankledger.pipeline.report.messages import (
+    agreement_notes,
+    completeness,
+    not_compared,
+    promotions,
+    rank_note,
+    replicate_notes,
+)
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
@@ -38,7 +45,7 @@ from rankledger.pipeline.report.tables import (
     difference_rows,
     figure,
 )
-from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
+from rankledger.pipeline.report.text_table import counted, printable, queries, short_sentence, short_text
 from rankledger.pipeline.report.verdicts import REASON, RESULT_WORDS, headline, not_judged, raised, result, result_word
 from rankledger.pipeline.types.gates import Effect, Verdict, overall_effect
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Evaluation
@@ -79,10 +86,7 @@ def verdict(figures: PageFigures) -> Section:
         blocks.append(SideBySide((gates, matrix, signs), reasons) if reasons else SideBySide((gates,), (matrix,)))
     if small := not_judged(evaluation.verdicts):
         blocks.append(Words(f"{printable(small)}.", "quiet"))
-    for name, model in figures.page.manifest.models.items():
-        if target := model.promote:
-            promoted = f"{short_text(target.model)}/{model.version} @{target.alias}"
-            blocks.append(Words(f"{short_text(name)} is promoted if its gates pass: {promoted}.", "quiet"))
+    blocks += [Words(f"{line}.", "quiet") for line in promotions(figures.page.manifest)]
     return Section("verdict", "Verdict", tuple(blocks))
 
 
@@ -114,7 +118,7 @@ def _failures(figures: PageFigures) -> Iterator[Block]:
         (
             Cell(short_text(str(failure.output[1])), "bad"),
             short_text(failure.dataset),
-            short_text(failure.reason, REASON),
+            short_sentence(failure.reason, REASON),
         )
         for failure in figures.page.evaluation.failures
     )
@@ -175,7 +179,7 @@ def _reasons(lines: Sequence[Verdict]) -> Iterator[Block]:
         (
             short_text(line.model),
             Cell(f"{_RESULTS[line.effect][0]} {result(line)}", _RESULTS[line.effect][1]),
-            short_text(line.reason, REASON),
+            Cell(short_sentence(line.reason, REASON), more=short_sentence(line.details, REASON)),
             *map(short_text, (line.dataset or _NO_DATASET, line.slice, line.gate)),
         )
         for line in lines[:_MOST_REASONS]

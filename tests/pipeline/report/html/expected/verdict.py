@@ -186,9 +186,10 @@ def _result(line: Mapping[str, Any]) -> str:
 
 
 def _reason(line: Verdict) -> dict[str, str]:
-    named = {head: line[head] for head in ("model", "slice", "gate", "reason")}
+    named = {head: line[head] for head in ("model", "slice", "gate")}
     return {
         **named,
+        "reason": " ".join(filter(None, [line["reason"], line["details"]])),
         "result": f"{_SIGNS[line['effect']]} {_result(line)}",
         "dataset": line["dataset"] or "external metrics",
     }
