@@ -105,6 +105,8 @@ const showOrder = box => {
   for (const body of table.tBodies) body.append(...body.atFirst);
 };
 
+const narrow = matchMedia("(max-width: 40rem)"); // a phone, which shows fewer rows before all are asked for
+
 // The rows that have every word of the filter, and those of the chosen cell of the verdicts.
 const showRows = box => {
   const words = box.dataset.searched ? (chosen.get("filter") || "").toLowerCase().split(/\s+/).filter(Boolean) : [];
@@ -116,13 +118,15 @@ const showRows = box => {
     row.hidden = !(isOfCell && words.every(word => text.includes(word)));
   });
   if (!box.dataset.most) return;
+  const most = Math.min(box.dataset.most, narrow.matches ? 3 : Infinity);
   const narrowed = words.length > 0 || cell !== null;
-  const capped = !narrowed && !chosen.get("reasons") && rows.length > box.dataset.most;
+  const capped = !narrowed && !chosen.get("reasons") && rows.length > most;
+  rows.forEach((row, place) => { row.className = place < most ? "" : "more"; });
   box.classList.toggle("capped", capped);
   const shown = rows.filter(row => !row.hidden).length;
   box.count.value = cell ? `${cell.join(" on ")}: ${shown} of ${rows.length}` : narrowed ? `${shown} of ${rows.length}` : "";
   box.more.hidden = !capped && !cell && !chosen.get("reasons");
-  box.more.textContent = capped ? `${rows.length - box.dataset.most} more` : cell ? "All models" : "Fewer";
+  box.more.textContent = capped ? `${rows.length - most} more` : cell ? "All models" : "Fewer";
 };
 const makeCapped = box => {
   box.count = made("output", {});
@@ -160,7 +164,7 @@ const csvOf = table => {
   const grouped = table.querySelector("tr.head bdi") !== null;
   const both = (column, text, more) => detailed[column] ? [text, more] : [text];
   const lines = [[...(grouped ? ["rows"] : []),
-    ...heads.flatMap((head, i) => both(i, quoted(head.textContent), quoted(`${head.textContent} interval`)))]];
+    ...heads.flatMap((head, i) => both(i, quoted(head.textContent), quoted(`${head.textContent} ${words[i] ? "id" : "interval"}`)))]];
   for (const body of table.tBodies) {
     const title = grouped ? [guarded(body.querySelector("tr.head bdi").textContent, true)] : [];
     rowsOf(body).forEach(row => lines.push([...title, ...[...row.cells].flatMap((cell, i) =>
@@ -274,6 +278,15 @@ const follow = () => {
   found.scrollIntoView();
 };
 
+// The queries of the chosen slice, or all if none of those shown is in it.
+const showQueries = () => {
+  const slices = (chosen.get("slice") ?? "").split(" & ");
+  const isOf = details => slices.every(slice => details.dataset.slices.split("\n").includes(slice));
+  const queries = all("details[data-slices]");
+  const found = queries.filter(isOf);
+  queries.forEach(details => { details.hidden = found.length > 0 && !found.includes(details); });
+};
+
 // The page as it was chosen.
 const show = () => {
   all(".tools select").forEach(list => { list.value = chosen.get(list.dataset.by) ?? list.options[0].value; });
@@ -286,6 +299,7 @@ const show = () => {
     if (box.dataset.name.startsWith("leaderboard")) showOrder(box);
     showRows(box);
   });
+  showQueries();
   all("[data-name=verdicts] td button").forEach(button => button.setAttribute("aria-pressed", button.isOf()));
   all("figure.plot").forEach(figure => figure.show());
 };
@@ -309,6 +323,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.addEventListener("toggle", ({target}) => {
     if (target.dataset.query) choose({query: target.open ? target.dataset.query : ""});
   }, true);
+  narrow.addEventListener("change", show);
   addEventListener("hashchange", () => { readAddress(); writeAddress(); show(); follow(); });
   readAddress();
   show();

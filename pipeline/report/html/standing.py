@@ -32,6 +32,7 @@ from rankledger.pipeline.report.tables import (
 from rankledger.pipeline.report.text_table import counted, short_text
 from rankledger.pipeline.report.verdicts import REASON, result
 from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.manifest import evaluation_name
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate
 
 __all__ = ["standing"]
@@ -89,11 +90,22 @@ def _record_group(figures: PageFigures, key: tuple[str, str], lines: Sequence[Ve
 
     def row(line: Verdict) -> Row:
         tone: Tone = "bad" if line.effect == "fail" else "warn" if line.effect != "pass" else ""
-        names = map(short_text, (line.slice, line.gate, line.reference))
+        names = (short_text(line.slice), short_text(line.gate), _reference(figures, line.reference or ""))
         cells = bars.cells(Interval.of(line), "bad" if tone == "bad" else "")
         return (short_text(line.model), *cells, Cell(result(line), tone), *names)
 
     return bars.group(map(row, lines), f"{dataset_title(dataset)}: {measure}")
+
+
+def _reference(figures: PageFigures, reference: str) -> Cell:
+    """The model, and the name and the night of its record, whose id is small."""
+    model, _, record = reference.rpartition(" in ")
+    name = evaluation_name(record)
+    if not name:
+        return Cell(short_text(reference))
+    nights = {change.reference: change.date for change in figures.page.evaluation.changes}
+    night = nights.get(record) or f"{record[:4]}-{record[4:6]}-{record[6:8]}"
+    return Cell(short_text(f"{model}, {name} {night}"), small=record)
 
 
 def _worst_slices(figures: PageFigures) -> Iterator[Block]:

@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 from rankledger.pipeline.report.effects import effect_rule
-from rankledger.pipeline.report.headline import headline_of
+from rankledger.pipeline.report.headline import headline_of, told_change
 from rankledger.pipeline.report.html.blocks import (
     TONES,
     Block,
@@ -94,10 +95,16 @@ _TONES: dict[str, Tone] = {"": "", "pass": "good", "warn": "warn", "fail": "bad"
 
 
 def _headline(figures: PageFigures) -> Iterator[Block]:
-    """What happened, in a few sentences."""
+    """What happened, in a few sentences, and the way to the queries of the drop that they tell of."""
     evaluation = figures.page.evaluation
     if text := headline_of(evaluation):
         yield Words(text, _TONES[overall_effect(evaluation.verdicts)], leads=True)
+    told = told_change(evaluation)
+    for place, pair in enumerate(figures.page.pairs if told else (), start=1):
+        if told and (pair.dataset, pair.model, pair.measure) == (told.dataset, told.model, told.measure):
+            part = f"&slice={quote(told.slice)}" if told.slice else ""
+            yield Words("See the queries that changed most", "quiet", link=f"#queries-{place}{part}")
+            return
 
 
 def _outcome(figures: PageFigures) -> Iterator[Block]:

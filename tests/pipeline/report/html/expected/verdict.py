@@ -41,7 +41,7 @@ def standing(recorded: Recorded) -> Tables:
                 Expected(
                     f"{called(dataset)}: {measure}",
                     [
-                        _held_against(line)
+                        _held_against(recorded, line)
                         for line in records
                         if (line["dataset"], line["measure"]) == (dataset, measure)
                     ],
@@ -108,11 +108,19 @@ def _is_of_a_record(recorded: Recorded, line: Mapping[str, Any]) -> bool:
     return held and not share and line["ci_low"] is not None and (line["slice"] == "all" or line["outcome"] != "pass")
 
 
-def _held_against(line: Mapping[str, Any]) -> dict[str, str]:
+def _held_against(recorded: Recorded, line: Mapping[str, Any]) -> dict[str, str]:
     names = {head: line[head] for head in ("model", "slice", "gate")} | {"result": _result(line)}
     ends = {"ci_low": str(line["ci_low"]), "ci_high": str(line["ci_high"]), "mark": line["mark"]}
     figures = {"difference": signed(str(line["estimate"])), "interval": interval(ends, signed)}
-    return {**names, "reference": line["reference"], **figures}
+    return {**names, "reference": _reference(recorded, line["reference"]), **figures}
+
+
+def _reference(recorded: Recorded, reference: str) -> str:
+    """The model, the name and night of its record, and its id."""
+    model, _, record = reference.partition(" in ")
+    nights = {line["reference"]: line["date"] for line in recorded.changes}
+    day = nights.get(record, f"{record[:4]}-{record[4:6]}-{record[6:8]}")
+    return f"{model}, {record.split('-')[1]} {day} {record}"
 
 
 def verdicts(recorded: Recorded) -> Tables:
