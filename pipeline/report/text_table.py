@@ -159,7 +159,9 @@ class TextTable:
             if header in self.headers and table._least_width > width:
                 table = table.without(header)
                 omitted += [header] if header in filled else []
-        return table._framed(width, f"a wider terminal shows {', '.join(omitted)} too" if omitted else None)
+        return table._framed(
+            width, f"left out: {', '.join(omitted)}; COLUMNS={self._least_width} shows all" if omitted else None
+        )
 
     def _framed(self, width: int, caption: str | None) -> Table:
         from rich.table import Table

@@ -147,7 +147,7 @@ def _slice_cells(row: DifferenceRow, share: float, bars: DifferenceBars) -> Row:
         *(figure(line.baseline_estimate), figure(line.estimate)),
         *bars.cells(row.interval, TONES[row.label]),
         f"{share:+.0%}",
-        row.mark,
+        row.caution,
     )
 
 
