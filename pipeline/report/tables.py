@@ -441,7 +441,7 @@ class DifferenceRow:
     caution: str
 
 
-_CAUTIONS = {"sparse": "few queries decide", "degenerate": "all differ alike"}
+_CAUTIONS = {"sparse": "few decide", "degenerate": "all alike"}
 
 
 def difference_rows(

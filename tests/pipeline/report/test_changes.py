@@ -149,7 +149,7 @@ def test_slices_of_the_leading_measure_by_their_change():
 
     lines = [line for line in text.splitlines() if "market=" in line]
     assert ["market=se" in line for line in lines] == [True, False]
-    assert row(text, "market=se")[-1] == "few queries decide, under 30, not judged"
+    assert row(text, "market=se")[-1] == "few decide, under 30, not judged"
     assert row(text, "market=de")[-1] == ""
 
 
