@@ -199,28 +199,29 @@ class Drawings:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot of models whose two axes are chosen from lists, and the name of the file its data are saved to.
+    """A plot of models by two axes, and the name of the file its data are saved to.
 
     Attributes:
         name: of the file.
-        title: what it shows.
-        axes: what can stand on an axis.
-        across: the axis that is drawn first, by its place.
+        across: the axis across.
         up: the other one.
-        models: by name, its values on all axes.
+        models: by name, its values on both.
     """
 
     name: str
-    title: str
-    axes: tuple[Axis, ...]
-    across: int
-    up: int
-    models: Mapping[str, tuple[Interval, ...]]
+    across: Axis
+    up: Axis
+    models: Mapping[str, tuple[Interval, Interval]]
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+        return f"Trade-off: {self.up.title} up, {self.across.title} across"
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What can stand on an axis of a plot: a measure, or an external metric.
+    """An axis of a plot: a measure, or an external metric.
 
     Attributes:
         title: its name.

@@ -51,7 +51,7 @@ from rankledger.pipeline.types.views import ListedDocument, PairedScores, QueryC
 
 __all__ = ["SECTIONS", "differences", "pair_parts", "queries", "query_chart", "slice_blocks", "slices"]
 
-_SLICES = 100  # rows of slices of a dataset
+_SLICES = 40  # rows of slices of a dataset
 _ROWS = 1_000  # of all tables, beyond which the leading measure alone is shown
 _LEGEND = (
     "Better, equal, worse: queries. Effect size: the mean difference in standard deviations of the differences. "

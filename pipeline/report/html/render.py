@@ -237,7 +237,7 @@ class _Writer:
             case Drawings(drawings):
                 return Markup('<div class="drawings">\n{}\n</div>').format(_lines(map(_figure, drawings)))
             case Plot():
-                return _plot(block, next(self.table_ids))
+                return _plot(block)
             case SideBySide(first, second):
                 return Markup('<div class="beside">\n<div>\n{}\n</div>\n<div>\n{}\n</div>\n</div>').format(
                     self.blocks(first, level), self.blocks(second, level)
@@ -369,42 +369,30 @@ def _cell(column: Column, cell: str | Cell) -> str:
     return f"{attributes}>{text} <small>{escape(cell.small)}</small>" if cell.small else f"{attributes}>{text}"
 
 
-def _plot(plot: Plot, plot_id: str) -> Markup:
-    """A plot of models, whose marks the script moves for other axes."""
+def _plot(plot: Plot) -> Markup:
+    """A plot of models."""
     marks = marks_of(plot)
     mark = Markup('<div class="mark{}" style="{}"><bdi>{}</bdi></div>')
     ends = zip(("x0", "x1", "y0", "y1"), marks.ends, strict=True)
     return Markup("""\
 <figure class="plot">
 <p class="title"><bdi>{title}</bdi></p>
-<p class="axes">{lists}</p>
 <div class="field" role="img" aria-label="{title}">{ends}{marks}</div>
 <figcaption>{text}</figcaption>
 <details class="data"><summary>Data (CSV)</summary><pre data-name="{name}" tabindex="0">{csv}</pre></details>
 </figure>""").format(
         title=plot.title,
-        lists=Markup(" ").join(
-            _axes(plot, plot_id, *which) for which in (("y", "up", plot.up), ("x", "across", plot.across))
-        ),
         ends=Markup().join(Markup('<span class="{}">{}</span>').format(*end) for end in ends),
         marks=Markup().join(
-            mark.format(" front" * own.unbeaten + " right" * own.at_right, own.place, own.model) for own in marks.marks
+            mark.format(
+                " front" * own.unbeaten + " right" * own.at_right + " covered" * own.covered, own.place, own.model
+            )
+            for own in marks.marks
         ),
         text=plot_text(plot),
         name=plot.name,
         csv=plot_csv(plot),
     )
-
-
-def _axes(plot: Plot, plot_id: str, axis: str, label: str, chosen: int) -> Markup:
-    """The list that an axis is chosen from."""
-    option = Markup('<option value="{}" data-better="{}"{}>{}</option>')
-    options = (
-        option.format(place, own.better, Markup(" selected") if place == chosen else "", own.title)
-        for place, own in enumerate(plot.axes)
-    )
-    choice = Markup('<span><label for="{0}{1}">{2}</label> <select id="{0}{1}" data-axis="{1}">{3}</select></span>')
-    return choice.format(plot_id, axis, label, Markup().join(options))
 
 
 def _figure(drawing: Drawing) -> Markup:

@@ -125,6 +125,9 @@ def slices(recorded: Recorded) -> Tables:
             yield f"slices-{dataset}", [Expected(measure, [_slice(line, whole) for line in found])]
 
 
+_CAUTIONS = {"": "", "sparse": "few decide", "degenerate": "all alike"}
+
+
 def _plain_difference(line: Line) -> str:
     return line["difference"] or "0"
 
@@ -145,7 +148,7 @@ def _slice(line: Line, whole: Mapping[tuple[str, str], float]) -> dict[str, str]
         "difference": difference_of(line),
         "interval": interval(line, signed),
         "of the change": f"{_sum(line) / whole[pair]:+.0%}",
-        "note": ", ".join(filter(None, (line["mark"], few))),
+        "note": ", ".join(filter(None, (_CAUTIONS[line["mark"]], few))),
     }
 
 
