@@ -118,7 +118,7 @@ const showRows = box => {
     row.hidden = !(isOfCell && words.every(word => text.includes(word)));
   });
   if (!box.dataset.most) return;
-  const most = Math.min(box.dataset.most, narrow.matches ? 3 : Infinity);
+  const most = Math.min(box.dataset.most, narrow.matches ? 2 : Infinity);
   const narrowed = words.length > 0 || cell !== null;
   const capped = !narrowed && !chosen.get("reasons") && rows.length > most;
   rows.forEach((row, place) => { row.className = place < most ? "" : "more"; });
