@@ -251,7 +251,9 @@ def history(
 @click.option("--intervals", is_flag=True, help="LaTeX: write the confidence interval of each figure.")
 @click.option("--sort", is_flag=True, help="LaTeX: write the best model first, not in the order of the config.")
 @click.option("--arrows", is_flag=True, help="LaTeX: mark differences from the baseline with arrows up or down.")
-@click.option("--caption", default="", metavar="TEXT", help="LaTeX: caption, instead of the one that explains marks.")
+@click.option(
+    "--caption", default="", metavar="TEXT", help="LaTeX: caption, instead of ours and the note that explains marks."
+)
 @click.option(
     "--header", "headers", type=(str, str), multiple=True, metavar="MEASURE TEXT", help="LaTeX: header of a column."
 )

@@ -116,7 +116,7 @@ class Found:
         confidence: how often it should cover at least.
         failing_error: how often the true value should lie beyond the end that decides a failure, if that is rarer than
             beyond the other end; else None.
-        level: the confidence in words, if it is not that of the tables; else empty.
+        level: the level, such as `interval of 97.5%, for 2 lines`; empty if it is that of the tables, or there is none.
     """
 
     ends: Ends
@@ -126,23 +126,19 @@ class Found:
     level: str = ""
 
     def written(self, difference: float = 0.0) -> str:
-        """The interval, and its level if it is not that of the tables; empty if there is none.
-
-        Args:
-            difference: the amount that it is of: the ends are mirrored if it is negative.
-        """
+        """The interval, mirrored if the `difference` that it is of is negative; empty if there is none."""
         low, high = self.ends
         if low is None or high is None:
             return ""
         if difference < 0:
             low, high = -high, -low
-        return " ".join(filter(None, (f" [{format_amount(low)}, {format_amount(high)}]", self.level)))
+        return f" [{format_amount(low)}, {format_amount(high)}]"
 
 
 def format_level(
     confidence: float, causes: Sequence[str] = (), failing_error: float | None = None, rare: str = ""
 ) -> str:
-    """Such as `(98.3%, for 3 lines and few queries)`; two digits of the error, so that none is rounded to 100%.
+    """Such as `98.3%, for 3 lines and few queries`; two digits of the error, so that none is rounded to 100%.
 
     Args:
         confidence: the level.
@@ -155,7 +151,7 @@ def format_level(
     level += f", for {' and '.join(causes)}" if causes else ""
     if failing_error is not None:
         level += f"; {100 * failing_error:.2g}% beyond the end that fails, for {rare}"
-    return f"({level})"
+    return level
 
 
 _LEAST_ERROR = 1e-4  # percent: nobody reads a row of nines
@@ -318,8 +314,10 @@ class GateCheck:
             error = rule.failing[self.subject[:2]]
             own, end = self._failing_end(error, limit)
             method, ends = f"{method}/{own}", (low, max(high, end)) if limit.least else (min(low, end), high)
-        level = format_level(confidence, causes, error, rule.rare) if causes or error is not None else ""
-        return Found(ends, method, confidence, error, level)
+        level = (
+            f"interval of {format_level(confidence, causes, error, rule.rare)}" if causes or error is not None else ""
+        )
+        return Found(ends, method, confidence, error, level if ends[0] is not None else "")
 
     def _bounded(self, confidence: float) -> tuple[str, tuple[float, float]]:
         """The interval for any scores in a range; of families as wide as further replicates ask for."""
@@ -376,8 +374,10 @@ class GateCheck:
         return max(least, (reach / distance) ** 2)
 
 
-def reason_of(line: GateCheck, found: Found, outcome: Outcome, limit: Limit, needed: int | None) -> str:
-    """Why a line came out as it did.
+def reason_of(
+    line: GateCheck, found: Found, outcome: Outcome, limit: Limit, needed: int | None
+) -> tuple[str, list[str]]:
+    """Why a line came out as it did, in a sentence; and what that rests on.
 
     Args:
         line: what was judged.
@@ -389,18 +389,20 @@ def reason_of(line: GateCheck, found: Found, outcome: Outcome, limit: Limit, nee
     _, model, measure = line.subject
     name = subject_name(measure, model, line.slice)
     if not math.isfinite(line.judged.estimate):
-        return f"{name} is undefined: no query counts" + (" for both models" if line.baseline else "")
-    said = f"{name} {_figures(line, found, limit)}"
+        return f"{name} is undefined: no query counts" + (" for both models" if line.baseline else ""), []
+    said, details = f"{name} {_figures(line, found, limit)}", [found.level]
     if outcome == "inconclusive":
-        said = f"{said}, {_undecided(line, found.ends, needed)}"
-    unseen = _unseen(line.crashes) if outcome == "pass" and line.crashes and not line.unchanged else ""
-    return "; ".join(filter(None, [said, unseen, line.note]))
+        said = f"{said}: undecided, {_settling(line, found.ends, needed)}"
+        details.append(_weakness(line) if found.ends[0] is not None else "")
+    if outcome == "pass" and line.crashes and not line.unchanged:
+        details.append(_unseen(line.crashes))
+    return said, [text for text in (*details, line.note) if text]
 
 
 def _unseen(crashes: CrashCount) -> str:
     """What a pass does not exclude: the mean may hide a few queries that lost much."""
     _, most = crashes.ends(0.05)
-    could = f"up to {most:.1%} of all {crashes.unit} could {format_level(0.95)}"
+    could = f"up to {most:.1%} of all {crashes.unit} could ({format_level(0.95)})"
     return f"a mean can hide large drops: {crashes} dropped by more than {CRASH:g}, so {could}"
 
 
@@ -457,31 +459,29 @@ def _asked(measure: Measure, wanted: float, amount: str, difference: float) -> s
     return f"at most {amount} is allowed" if difference < 0 else f"it may {worse} by at most {amount}"
 
 
-def _undecided(line: GateCheck, ends: Ends, needed: int | None) -> str:
-    """Why nothing is decided, and what would."""
-    what = "figure" if line.baseline is None else "difference"
+def _settling(line: GateCheck, ends: Ends, needed: int | None) -> str:
+    """What would decide."""
     if ends[0] is None:
-        return "but there is no interval, for some resamples hold no query that counts"
+        return "for some resamples hold no query that counts"
     if line.plain.mark == "degenerate" and not line.bounded and line.baseline is None:
-        return "but scores that are all alike leave nothing to judge by"
+        return "for scores that are all alike leave nothing to judge by"
     if line.judged.total_error.replicates:
-        return f"but {_weakness(line)}, as replicates differ; evaluate more replicates or more queries"
+        return "as replicates differ; evaluate more replicates or more queries"
     if needed is None:
-        return f"but {_weakness(line)}: and no number of queries would settle it while the {what} stays just there"
+        return f"and no number of queries would settle it while the {'difference' if line.baseline else 'figure'} stays"
     step = 10 ** max(0, len(str(needed)) - 2)  # rounded up to two digits
-    return f"but {_weakness(line)}: about {-(-needed // step) * step:,} queries would settle it if the {what} stays"
+    return f"about {-(-needed // step) * step:,} queries would settle it"
 
 
 def _weakness(line: GateCheck) -> str:
+    """Why the interval of the resamples may not decide; empty if it may."""
     n_clusters = line.plain.n_clusters
-    straddles = f"the interval contains {'that limit' if line.factor == 1 else 0}"  # of the distance from a share
     if line.trusted:
-        return straddles
+        return ""
     if n_clusters < LEAST_CLUSTERS:
         return f"{n_clusters} {line.unit} are too few to judge by"
     kappa = min(max(1.0, round(line.plain.kappa, 1)), ENOUGH - 0.1)  # 7.96 is below 8, and is not written as 8
-    rests = f"it rests on about {kappa:g} of {n_clusters:,} {line.unit}"
-    return f"{rests}, and {straddles}" if line.bounded else f"{rests}, too few"
+    return f"it rests on about {kappa:g} of {n_clusters:,} {line.unit}{'' if line.bounded else ', too few'}"
 
 
 def _verbs(measure: Measure, *, stem: bool = False) -> tuple[str, str]:

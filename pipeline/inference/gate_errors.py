@@ -86,7 +86,7 @@ class Look:
 
     Attributes:
         count: the looks spent, this one included; None if that is not known.
-        note: what a reason says of it; empty if there is nothing to say.
+        note: what a verdict says of it; empty if there is nothing to say.
         allowed: whether its verdicts stand; else they are inconclusive.
     """
 
@@ -96,9 +96,10 @@ class Look:
 
     def applied(self, verdict: Verdict) -> Verdict:
         """A verdict on this output, with its count."""
-        reason = f"{verdict.reason}; {self.note}" if self.note else verdict.reason
-        outcome = verdict.outcome if self.allowed else "inconclusive"
-        return replace(verdict, outcome=outcome, reason=reason, looks=self.count)
+        if self.allowed:
+            return replace(verdict.with_details(self.note), looks=self.count)
+        reason = f"{verdict.reason}; {self.note}"
+        return replace(verdict, outcome="inconclusive", reason=reason, looks=self.count)
 
 
 def look_at(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> Look:

@@ -111,8 +111,7 @@ def _drops(
         if not count.n:
             reason = f"{subject_name(measure, model, slice)} is undefined: no query counts for both models"
             verdict = replace(verdict, outcome="inconclusive", reason=reason)
-    reason = verdict.reason + (f": {', '.join(named)}" if named else "")
-    return replace(verdict, reason=reason, reference=baseline.label)
+    return replace(verdict.with_details(", ".join(named)), reference=baseline.label)
 
 
 def _query_drops(sample: Sample, pair: Pair) -> Floats:
@@ -148,13 +147,14 @@ def _share_verdict(
     confidence = round(1 - 2 * errors.passing, 12)  # 1 - 0.95 is not 0.05 to the last bit
     failing = errors.failing if errors.failing < errors.passing else None
     level = format_level(confidence, causes, failing, _rare(gate))
-    share = f"{low:.1%} to {high:.1%} {level} of all {count.unit} could drop by that much"
+    share = f"{low:.1%} to {high:.1%} of all {count.unit} could drop by that much"
     reason = f"{count} {what}, so {share}; at most {gate.allow * 100:g}% may"
     if outcome == "inconclusive":
-        settle = "no number of them" if needed is None else f"about {needed:,} {count.unit}"
-        reason += f", and {settle} would settle it if the share stays"
+        settle = "and no number of them" if needed is None else f"about {needed:,} {count.unit}"
+        reason += f": undecided, {settle} would settle it"
     return replace(
         _verdict(gate, subject, outcome, reason, slice),
+        details=f"interval of {level}",
         estimate=count.crashed / count.n if count.n else None,
         ci_low=low,
         ci_high=high,
@@ -251,7 +251,7 @@ def _located(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
     sides = sample.contributions[model, measure], sample.contributions[line.baseline.key, measure]
     found, _ = changed_slices((dataset, model, line.baseline.label), sides, sample.groups, evidence.search)
     worse = next((change for change in found if change.statistic < 0), None)
-    return verdict if worse is None else replace(verdict, reason=f"{verdict.reason}; where it changed: {worse}")
+    return verdict if worse is None else verdict.with_details(f"where it changed: {worse}")
 
 
 def _differences(
@@ -342,8 +342,10 @@ def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Ver
     found = found_by[limit]
     ends = found.ends
     needed = line.n_needed(found, limit) if outcome == "inconclusive" else None
+    reason, details = reason_of(line, found, outcome, limit, needed)
     return replace(
-        _verdict(gate, line.subject, outcome, reason_of(line, found, outcome, limit, needed), line.slice),
+        _verdict(gate, line.subject, outcome, reason, line.slice),
+        details="; ".join(details),
         reference=line.baseline.label if line.baseline else None,
         estimate=known(line.judged.estimate),
         ci_low=ends[0],
@@ -445,7 +447,8 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
         until = f"waived until {waiver.until}" if waived else f"its waiver ended on {waiver.until}"
         notes.append(f"{until} ({waiver.owner}: {waiver.reason})")
     if effect == "stop" and verdict.outcome == "inconclusive" and verdict.estimate is not None:  # nothing is missing
-        notes.append("undecided stops the release; set on_inconclusive: warn to get a warning instead")
+        advice = "undecided stops the release; set on_inconclusive: warn to get a warning instead"
+        verdict = verdict.with_details(advice)
     return replace(verdict, effect=effect, reason="; ".join(notes))
 
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from rankledger.pipeline.report.headline import headline_of
-from rankledger.pipeline.report.text_table import counted, short_text
+from rankledger.pipeline.report.messages import promotions
+from rankledger.pipeline.report.text_table import counted, short_sentence, short_text
 from rankledger.pipeline.types.alerts import Alert
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import Manifest
@@ -29,6 +30,7 @@ AlertForm: TypeAlias = Literal["json", "slack", "teams"]
 _TYPE = "rankledger.state_changed"
 _REASONS = 20
 _REASON = 300  # characters
+_LINE = 500  # characters: a reason behind names
 _TITLE = 150  # characters: what Slack's header takes
 _TEXT = 3_000  # characters: what Slack's section takes
 _REPEAT = "Sent again: nothing confirms that it arrived the first time."
@@ -77,6 +79,7 @@ def _data(alert: Alert, evaluation: Evaluation, manifest: Manifest, links: Links
         "before": before and {"state": before.state, "date": before.date, "evaluation_id": before.evaluation_id},
         "evaluation_id": night.evaluation_id,
         "headline": headline_of(evaluation),
+        "promotions": short_sentence("; ".join(promotions(manifest)), _LINE),
         "models": models,
         "n_more_reasons": n_left,
         "links": {name: link for name, link in vars(links).items() if link},
@@ -100,9 +103,9 @@ def _reasons(evaluation: Evaluation) -> Iterator[tuple[str, dict[str, str]]]:
         if verdict.effect == "fail":
             yield verdict.model, _of_gate(verdict)
     for failure in evaluation.failures:
-        yield failure.model, {"dataset": failure.dataset, "reason": short_text(failure.reason, _REASON)}
+        yield failure.model, {"dataset": failure.dataset, "reason": short_sentence(failure.reason, _REASON)}
     for warning in evaluation.failed_measures:
-        reason = short_text(warning.warning, _REASON)
+        reason = short_sentence(warning.warning, _REASON)
         yield warning.model, {"dataset": warning.dataset, "measure": warning.measure, "reason": reason}
     for verdict in blocking:
         if verdict.effect != "fail":
@@ -111,7 +114,7 @@ def _reasons(evaluation: Evaluation) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _of_gate(verdict: Verdict) -> dict[str, str]:
     names = ("gate", "effect", "outcome", "dataset", "measure", "slice")
-    return {name: getattr(verdict, name) for name in names} | {"reason": short_text(verdict.reason, _REASON)}
+    return {name: getattr(verdict, name) for name in names} | {"reason": short_sentence(verdict.reason, _REASON)}
 
 
 def _title(message: Mapping[str, Any]) -> str:
@@ -130,7 +133,7 @@ def _lines(message: Mapping[str, Any]) -> list[str]:
         for found in model["reasons"]:
             gate = f"{found['effect']}: {found['gate']}: " if "gate" in found else ""
             on = f" on {found['dataset']}" if found["dataset"] else ""
-            lines.append(short_text(f"{model['model']}{on}{owner}: {gate}{found['reason']}", _REASON))
+            lines.append(short_sentence(f"{model['model']}{on}{owner}: {gate}{found['reason']}", _LINE))
     if data["n_more_reasons"]:
         lines.append(f"and {counted(data['n_more_reasons'], 'more reason')}")
     return lines
@@ -153,9 +156,9 @@ def _places(message: Mapping[str, Any]) -> str:
 
 def _paragraphs(message: Mapping[str, Any]) -> list[str]:
     """What stands below the title, the record and a repeat's mark last."""
-    cut = short_text(message["data"]["headline"], _TEXT)
+    cut = short_sentence(message["data"]["headline"], _TEXT)
     ends = [_places(message), _REPEAT if message["repeat"] else ""]
-    return [part for part in (cut, *_lines(message), *ends) if part]
+    return [part for part in (cut, *_lines(message), message["data"]["promotions"], *ends) if part]
 
 
 def _slack(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class TableStyle:
         sort: whether models stand by the lead measure, the best first, instead of in the config's order.
         arrows: whether what differs significantly from the baseline has an arrow up if it is better, or down, instead
             of a dagger; filled for p < 0.01. It needs amssymb. Where all pairs were compared, letters stay.
-        caption: the caption, instead of the one that says what is bold and which tests were made.
+        caption: the caption, instead of ours and of the note below that says what is bold and which tests were made.
         headers: the headers of columns, by measure, instead of the measures' names.
         fit: `column` or, across both columns (`table*`), `page`: a table that is wider is scaled down, by graphicx;
             `none`: it is as wide as it is.

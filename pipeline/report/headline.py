@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 
 from rankledger.pipeline.report.tables import figure, leaderboards
-from rankledger.pipeline.report.text_table import counted, queries, short_text
+from rankledger.pipeline.report.text_table import counted, queries, short_sentence, short_text
 from rankledger.pipeline.report.verdicts import raised
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import MONTHS
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.tables import ChangeSince
 
-__all__ = ["headline_of"]
+__all__ = ["headline_of", "told_change"]
 
 _NAME = 60  # characters of a name
 _REASON = 240  # characters
@@ -32,17 +32,18 @@ def headline_of(evaluation: Evaluation) -> str:
     says otherwise; others are counted. Nothing of the kind: what the gates say, and the largest change. The first
     evaluation of a name has the best model by the lead measure.
     """
+    return " ".join(_Words(evaluation).sentences()).strip()  # a name may begin with a blank
+
+
+def told_change(evaluation: Evaluation) -> ChangeSince | None:
+    """The drop that the headline tells of; None if it tells of none."""
     words = _Words(evaluation)
-    for found in (words.failed, words.missing, words.undecided, words.fallen):
-        if sentences := list(found()):
-            break
-    else:
-        sentences = list(words.calm())
-    return " ".join(sentences).strip()  # a name may begin with a blank
+    words.sentences()
+    return words.told
 
 
 class _Words:
-    """The sentences on one evaluation."""
+    """The sentences on one evaluation; `told` is the drop that they tell of."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
@@ -50,7 +51,15 @@ class _Words:
         for line in evaluation.changes:
             if line.difference is not None and evaluation.directions[line.measure] != "neither":
                 self._changes.setdefault((line.dataset, line.model), []).append(line)
+        self.told: ChangeSince | None = None
         self._has_several = len({dataset for dataset in evaluation.leading if dataset != "*"}) > 1
+
+    def sentences(self) -> list[str]:
+        """The headline, sentence by sentence."""
+        for found in (self.failed, self.missing, self.undecided, self.fallen):
+            if sentences := list(found()):
+                return sentences
+        return list(self.calm())
 
     def failed(self) -> Iterator[str]:
         """On the worst of the models that fail a gate."""
@@ -165,7 +174,8 @@ class _Words:
         return line.difference or 0.0 if line else 0.0
 
     def _on_change(self, line: ChangeSince, more: str) -> Iterator[str]:
-        yield f"{self._moved(line)}{more}."
+        self.told = line
+        yield f"{self._moved(line)}{self._since_accepted(line)}{more}."
         if line.slice and line.slice_share and line.slice_before is not None and line.slice_after is not None:
             figures = f"{line.slice_before:.3f} → {line.slice_after:.3f}"
             share = "all" if line.slice_share >= _NEARLY_ALL else f"{line.slice_share:.0%}"
@@ -187,6 +197,17 @@ class _Words:
         by = "" if line.measure == self._evaluation.leading.get(line.dataset) else f" by {line.measure}"
         moved = f"{words[change > 0]} {_amount(abs(change))}{by}"
         return f"{self._subject((line.dataset, line.model))} {moved} {self._since(line)}"
+
+    def _since_accepted(self, line: ChangeSince) -> str:
+        """The drop since the accepted record, which gates and tables have, behind another one since the night before:
+        such as ` (0.093 since the accepted record of 18 Nov)`; empty if it is the same, or there is none.
+        """
+        for own in self._changes[line.dataset, line.model]:
+            amount = _amount(-(own.difference or 0.0))
+            is_other = line.since == "previous" and own.since == "accepted" and own.measure == line.measure
+            if is_other and own.is_worse and amount != _amount(-(line.difference or 0.0)):
+                return f" ({amount} {self._since(own)})"
+        return ""
 
     def _since(self, line: ChangeSince) -> str:
         """`since last night` where the record is that of the night before, or else since which day."""
@@ -228,7 +249,7 @@ def _name(text: str) -> str:
 
 
 def _reason(text: str) -> str:
-    return short_text(text.rstrip(". "), _REASON)
+    return short_sentence(text.rstrip(". "), _REASON)
 
 
 def _and_more(n: int, verb: str = "") -> str:

@@ -38,6 +38,7 @@ _LEVELS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
 _UP = ((0.01, r"\blacktriangle"), (0.05, r"\vartriangle"))
 _DOWN = ((0.01, r"\blacktriangledown"), (0.05, r"\triangledown"))
 _WIDTHS = {"column": r"\columnwidth", "page": r"\textwidth"}
+_LINE = r"\linewidth"
 _PLAIN = TableStyle()
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -109,7 +110,9 @@ def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: in
     ]
     name = "table*" if style.fit == "page" else "table"
     width = _WIDTHS.get(style.fit)
-    caption = style.caption or " ".join(_caption(figures, board, columns, style))
+    of = escaped(short_text(display_name(board.dataset)))
+    caption = style.caption or f"{of}, {queries(max(column.n_queries for column in columns))}."
+    note = "" if style.caption else " ".join(_note(figures, board, columns, style))
     headers = [style.headers.get(column.measure) or escaped(column.measure) for column in columns]
     return "\n".join(
         [
@@ -128,6 +131,7 @@ def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: in
             *map(_row, zip(*cells, strict=True)),
             r"    \bottomrule",
             r"  \end{tabular}" + ("}" if width else ""),
+            *([rf"  \par\smallskip\parbox{{{width or _LINE}}}{{\footnotesize {note}}}"] if note else []),
             rf"\end{{{name}}}",
         ]
     )
@@ -178,12 +182,10 @@ def _row(cells: Sequence[str]) -> str:
     return f"    {' & '.join(cells)} \\\\"
 
 
-def _caption(
+def _note(
     figures: PageFigures, board: Leaderboard, columns: Sequence[MeasureColumn], style: TableStyle
 ) -> Iterator[str]:
-    """What the figures are of, what the marks mean, and by which rules."""
-    n_queries = max(column.n_queries for column in columns)
-    yield f"{escaped(short_text(display_name(board.dataset)))}, {queries(n_queries)}."
+    """What the marks mean, and by which rules; it stands below the table."""
     if any(column.best is not None for column in columns):
         yield "The best figure is bold, the second best underlined."
     if board.columns[0].ranks:

@@ -193,7 +193,7 @@ def _add_slices(budget: ByteBudget, evaluation: Evaluation, dataset: str) -> Non
             (short_text(line.model, _NAME), line.slice, str(Interval.of(line)), f"{line.n_queries:,}", few_mark(line))
             for line in lines
         )
-        headers = ("model", "slice", measure, "n", "mark")
+        headers = ("model", "slice", measure, "n", "caution")
         table = TextTable("", headers, (False, False, True, True, False), rows)
         _add_folded(budget, f"Worst slices by {measure}", table, most=_SLICES, file="summary.csv")
 

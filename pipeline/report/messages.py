@@ -42,6 +42,7 @@ __all__ = [
     "legend",
     "not_compared",
     "notes",
+    "promotions",
     "pruning_lines",
     "rank_note",
     "replicate_notes",
@@ -171,6 +172,14 @@ def legend(evaluation: Evaluation, *, intervals: bool, drawn: bool, bold: bool, 
     if letters:
         signs.append("letters: models that share one do not differ significantly by the first measure")
     return "; ".join(signs)
+
+
+def promotions(manifest: Description) -> Iterator[str]:
+    """A line per model that is promoted if its gates pass."""
+    for name, model in manifest.models.items():
+        if target := model.promote:
+            promoted = f"{short_text(target.model)}/{model.version} @{target.alias}"
+            yield f"{short_text(name)} is promoted if its gates pass: {promoted}"
 
 
 def dataset_counts(quality: Quality, n_queries: int) -> str:

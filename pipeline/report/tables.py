@@ -280,9 +280,10 @@ class MeasureColumn:
         """The mark of a best figure that another order of tied documents could beat; empty otherwise."""
         return FLIPS if self.is_best(model) and self.challengers(model) else ""
 
-    def text(self, model: str) -> str:
-        """A model's figure with its interval and marks, such as `0.4588 [0.4200, 0.5001]†`."""
-        return f"{Interval.of(self.estimates[model])}{self.mark(model)}"
+    def text(self, model: str, *, ends: bool = True) -> str:
+        """A model's figure with its marks and, with `ends`, its interval, such as `0.4588 [0.4200, 0.5001]†`."""
+        interval = Interval.of(self.estimates[model])
+        return f"{interval if ends else figure(interval.value)}{self.mark(model)}"
 
 
 @dataclass(frozen=True)
@@ -431,13 +432,16 @@ class DifferenceRow:
         line: the comparison, without rounding errors.
         label: what the difference amounts to.
         interval: the difference with its interval.
-        mark: why not to rely on the difference; empty if nothing is wrong.
+        caution: why not to rely on the difference; empty if nothing is wrong.
     """
 
     line: Comparison
     label: EffectLabel
     interval: Interval
-    mark: str
+    caution: str
+
+
+_CAUTIONS = {"sparse": "few decide", "degenerate": "all alike"}
 
 
 def difference_rows(
@@ -453,8 +457,8 @@ def difference_rows(
 
 
 def _difference_row(line: Comparison, practical_difference: Mapping[str, float]) -> DifferenceRow:
-    mark = ", ".join(filter(None, (line.mark, few_mark(line))))
-    return DifferenceRow(line.without_rounding(), effect_label(line, practical_difference), Interval.of(line), mark)
+    caution = ", ".join(filter(None, (_CAUTIONS.get(line.mark, line.mark), few_mark(line))))
+    return DifferenceRow(line.without_rounding(), effect_label(line, practical_difference), Interval.of(line), caution)
 
 
 def shared_baseline(lines: Sequence[Comparison]) -> str | None:
@@ -498,19 +502,16 @@ def difference_table(
         "p": [p_value(line.p_value, line.p_least) for line in lines],
         "corrected": [p_value(line.p_corrected, line.p_least) for line in lines],
         "+ / = / −": [f"{line.wins:,} / {line.ties:,} / {line.losses:,}" for line in lines],
-        "mark": [row.mark for row in rows],
+        **({"caution": [row.caution for row in rows]} if any(row.caution for row in rows) else {}),
         **({"conclusion": [str(row.label) for row in rows]} if labels else {}),
     }
     corrected = any(line.p_corrected is not None for line in lines)
     return TextTable(
         title,
         headers=tuple(columns),
-        numeric=tuple(header not in ("model", by, "mark", "conclusion") for header in columns),
+        numeric=tuple(header not in ("model", by, "caution", "conclusion") for header in columns),
         rows=tuple(zip(*columns.values(), strict=True)),
-        optional=(
-            *("+ / = / −", "p" if corrected else "corrected", sides[0]),
-            *(() if any(row.mark for row in rows) else ("mark",)),
-        ),
+        optional=("+ / = / −", "p" if corrected else "corrected", sides[0]),
     )
 
 

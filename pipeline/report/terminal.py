@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib.util
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +39,6 @@ NO_RECORD = "record: none, because no model output was evaluated"
 
 _LETTERS = "letters"
 _RANK = "rank"
-_MEASURES = 2  # shown before the intervals of the first are drawn
 _NARROWEST = 15  # columns of a name on a narrow terminal, with its frame
 _OUTPUTS = 30  # with a line of their own
 _PAIRS = 45  # of a table: all pairs of ten models
@@ -54,23 +52,21 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
 
     Args:
         evaluation: what to show.
-        width: columns of the terminal; as many measures are shown as fit, and the intervals of the first drawn.
+        width: columns of the terminal; as many measures are shown as fit; where room is left, intervals are drawn.
         colour: whether to write the terminal's colours.
     """
     text = TerminalText(width=width, colour=colour)
     boards = [_FittedLeaderboard.fit(board, width) for board in leaderboards(evaluation)]
     for board in boards:
-        text.add_table(board.table(width))
-        if omitted := board.board.measures[len(board.columns) :]:
-            line = f"{counted(len(omitted), 'more measure')} in summary.csv: {', '.join(omitted)}"
-            text.add(*wrap(line, width, break_on_hyphens=False))
+        text.add_table(board.table())
+        text.add(*wrap(board.omitted, width, break_on_hyphens=False, break_long_words=False))
     lead = [interval for board in boards for interval in board.intervals]
     signs = legend(
         evaluation,
         intervals=any(interval.low is not None for interval in lead),
         drawn=any(board.n_cells for board in boards),
         bold=colour and bool(boards),
-        letters=any(board.columns[0].letters for board in boards),
+        letters=any(board.board.columns[0].letters for board in boards),
     )
     for line in (*filter(None, [signs]), *_notes(evaluation), *failures(evaluation.failures)):
         text.add(short_text(line, _NOTE))
@@ -202,41 +198,52 @@ class _FittedLeaderboard:
     """A leaderboard cut to the width of the terminal."""
 
     board: Leaderboard
-    columns: tuple[MeasureColumn, ...]  # that fit; always the first
-    ranks: Mapping[str, str]  # by the first measure; empty if they do not fit
-    n_cells: int  # the width of the interval bars of the first measure; 0 if they are not drawn
+    width: int
+    n_measures: int = 1  # that fit
+    ends: bool = True  # whether measures beside the first have their intervals
+    ranks: bool = True  # whether those by the first measure fit
+    n_cells: int = 0  # the width of the interval bars of the first measure; 0 if they are not drawn
 
     @classmethod
     def fit(cls, board: Leaderboard, width: int) -> _FittedLeaderboard:
-        """As much as fits beside the names; long names are folded, and bars take the place of a third measure."""
-        lead = board.columns[0]
-        ranks = lead.ranks if cls(board, board.columns[:1], lead.ranks, 0)._least_width <= width else {}
-        names = min(frame_width(["model", *map(_short_name, board.models)]), width // 2)
-        room = width - 1 - names - _width_of_ranks(ranks) - (frame_width([_LETTERS]) if lead.letters else 0)
-        ends = list(accumulate(map(_width, board.columns)))
-        n_measures = max(1, sum(end <= room for end in ends))
-        n_cells = 0
+        """As much as fits beside the names, which are folded if they are long: all intervals, or figures alone beside
+        the first measure's interval; bars where room is left.
+        """
+        own = cls(board, width, ranks=bool(board.columns[0].ranks))
+        own = replace(own, ranks=own.ranks and own._least_width <= width)
+        lead, room = board.columns[0], width - own._names_width
+        ends = own._others_width(len(board.columns)) <= room - _width(lead)
+        fitting = (replace(own, n_measures=n, ends=ends) for n in range(len(board.columns), 1, -1))
+        own = next((one for one in fitting if one._others_width(one.n_measures) <= room - _width(lead)), own)
         if len(board.models) > 1 and any(line.ci_low is not None for line in lead.estimates.values()):
-            if n_measures > _MEASURES and room - ends[n_measures - 1] < frame_width(["." * FEWEST_CELLS]):
-                n_measures -= 1
-            fits = min(room - ends[n_measures - 1] - frame_width([""]), MOST_CELLS)
-            n_cells = fits if fits >= len(scale_header(lead.scale, FEWEST_CELLS)) else 0
-        return cls(board, board.columns[:n_measures], ranks, n_cells)
+            left = room - _width(lead) - own._others_width(own.n_measures) - frame_width([""])
+            own = replace(
+                own, n_cells=min(left, MOST_CELLS) if left >= len(scale_header(lead.scale, FEWEST_CELLS)) else 0
+            )
+        return own
 
     @property
     def intervals(self) -> Iterator[Interval]:
         """The intervals of the lead measure."""
-        return map(Interval.of, self.columns[0].estimates.values())
+        return map(Interval.of, self.board.columns[0].estimates.values())
 
-    def table(self, width: int) -> Table:
+    @property
+    def omitted(self) -> str:
+        """What does not fit, and how to see it; empty if everything does."""
+        needed = self._names_width + sum(map(_width, self.board.columns))
+        others, left = self.board.measures[1 : self.n_measures], self.board.measures[self.n_measures :]
+        parts = [f"intervals of {', '.join(others)}"] if others and not self.ends else []
+        parts += [f"{counted(len(left), 'more measure')}: {', '.join(left)}"] if left else []
+        return f"{'; '.join(parts)} (COLUMNS={needed} shows all, summary.csv has all)" if parts else ""
+
+    def table(self) -> Table:
         """The table: as wide as `width` allows, but wider if figures would be cut."""
         from rich.table import Table
         from rich.text import Text
 
-        lead, *others = self.columns
-        least = self._least_width
-        title = Text(self.board.title)
-        table = Table(title=title, title_justify="left", width=least if least > width else None)
+        lead, *others = self.board.columns[: self.n_measures]
+        width = self._least_width if self._least_width > self.width else None
+        table = Table(title=Text(self.board.title), title_justify="left", width=width)
         table.add_column("model", overflow="fold")
         if self.ranks:
             table.add_column(_RANK, justify="right", no_wrap=True)
@@ -248,31 +255,41 @@ class _FittedLeaderboard:
         for column in others:
             table.add_column(Text(column.measure), justify="right", no_wrap=True)
         for model, line in lead.estimates.items():
-            first, *rest = (Text(c.text(model), style="bold" if c.is_best(model) else "") for c in self.columns)
-            ranks = [Text(self.ranks[model])] if self.ranks else []
+            cells = [(c.text(model, ends=self.ends or c is lead), c.is_best(model)) for c in (lead, *others)]
+            first, *rest = (Text(text, style="bold" if is_best else "") for text, is_best in cells)
+            ranks = [Text(lead.ranks[model])] if self.ranks else []
             beside = [Text(lead.letters[model])] if lead.letters else []
             beside += [Text(interval_bar(Interval.of(line), lead.scale, self.n_cells))] if self.n_cells else []
             table.add_row(Text(_short_name(model)), *ranks, first, *beside, *rest)
         return table
 
+    def _others_width(self, n_measures: int) -> int:
+        """The columns of the terminal that the measures beside the first take."""
+        return sum(_width(column, ends=self.ends) for column in self.board.columns[1:n_measures])
+
+    @property
+    def _names_width(self) -> int:
+        """Those of the models, ranks and letters; long names may take half of the terminal."""
+        names = min(frame_width(["model", *map(_short_name, self.board.models)]), self.width // 2)
+        return 1 + names + self._beside_width(())
+
     @property
     def _least_width(self) -> int:
         """The columns of the terminal below which the first measure would be cut."""
-        lead = self.columns[0]
+        lead = self.board.columns[0]
         names = min(frame_width(["model", *map(_short_name, self.board.models)]), _NARROWEST)
-        names += _width_of_ranks(self.ranks)
-        return 1 + names + _width(lead) + (frame_width([_LETTERS, *lead.letters.values()]) if lead.letters else 0)
+        return 1 + names + _width(lead) + self._beside_width(lead.letters.values())
+
+    def _beside_width(self, letters: Iterable[str]) -> int:
+        lead = self.board.columns[0]
+        ranks = frame_width([_RANK, *lead.ranks.values()]) if self.ranks else 0
+        return ranks + (frame_width([_LETTERS, *letters]) if lead.letters else 0)
 
 
 def _short_name(name: str) -> str:
     return short_text(name, _NAME)
 
 
-def _width_of_ranks(ranks: Mapping[str, str]) -> int:
-    """The columns of the terminal that the ranks take; none if there are none."""
-    return frame_width([_RANK, *ranks.values()]) if ranks else 0
-
-
-def _width(column: MeasureColumn) -> int:
+def _width(column: MeasureColumn, *, ends: bool = True) -> int:
     """The columns of the terminal that a measure takes."""
-    return frame_width([column.measure, *map(column.text, column.estimates)])
+    return frame_width([column.measure, *(column.text(model, ends=ends) for model in column.estimates)])

@@ -33,6 +33,7 @@ __all__ = [
     "plain",
     "printable",
     "queries",
+    "short_sentence",
     "short_text",
 ]
 
@@ -50,6 +51,13 @@ def printable(text: str) -> str:
 def short_text(text: object, most: int = 80) -> str:
     """The text on one line, at most `most` characters of it, with unprintable characters spelled out."""
     return printable(shorten(str(text), most))
+
+
+def short_sentence(text: str, most: int) -> str:
+    """The same of a sentence, which is cut behind a word."""
+    short = short_text(text, most)
+    end = short.rfind(" ", most // 2) if len(text) > most else -1
+    return short if end < 0 else f"{short[:end].rstrip(' ,;:(')}…"
 
 
 def plain(text: str) -> str:
@@ -151,7 +159,9 @@ class TextTable:
             if header in self.headers and table._least_width > width:
                 table = table.without(header)
                 omitted += [header] if header in filled else []
-        return table._framed(width, f"a wider terminal shows {', '.join(omitted)} too" if omitted else None)
+        return table._framed(
+            width, f"left out: {', '.join(omitted)}; COLUMNS={self._least_width} shows all" if omitted else None
+        )
 
     def _framed(self, width: int, caption: str | None) -> Table:
         from rich.table import Table

@@ -18,6 +18,7 @@ from rankledger.pipeline.report.text_table import (
     TextTable,
     plain,
     printable,
+    short_sentence,
     short_text,
 )
 from rankledger.pipeline.support.atomic import write_whole
@@ -126,17 +127,19 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool, height: int 
         verdicts: in the order of the gates.
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
-        height: its lines, to which the ten largest reasons are cut; None shows all.
+        height: its lines, to which the ten largest reasons are cut; None shows all, with their details.
     """
     lines = raised(verdicts)
     if height is None:
-        return _table(verdicts, lines, width, colour)
+        return _table(verdicts, lines, width, colour, details=True)
     shown = (_table(verdicts, lines[:most], width, colour) for most in range(min(_MOST, len(lines)), 0, -1))
     fitting = (text for text in shown if text.count("\n") <= height)
     return next(fitting, _table(verdicts, lines[:1], width, colour))
 
 
-def _table(verdicts: Sequence[Verdict], lines: Sequence[Verdict], width: int, colour: bool) -> str:
+def _table(
+    verdicts: Sequence[Verdict], lines: Sequence[Verdict], width: int, colour: bool, *, details: bool = False
+) -> str:
     """The verdicts with these reasons."""
     from rich.table import Table
     from rich.text import Text
@@ -150,7 +153,8 @@ def _table(verdicts: Sequence[Verdict], lines: Sequence[Verdict], width: int, co
         rows.add_column("reason", overflow="fold", ratio=1)
         for line in lines:
             found = Text(result(line), style=_COLOURS[line.effect])
-            rows.add_row(found, *(Text(printable(cell)) for cell in (line.gate, line.dataset, _reason(line))))
+            reason = "\n".join(map(printable, filter(None, [_reason(line), line.details if details else ""])))
+            rows.add_row(found, Text(printable(line.gate)), Text(printable(line.dataset)), Text(reason))
         text.add_table(rows)
     if n_left := len(raised(verdicts)) - len(lines):
         text.add(f"{n_left:,} more: rankledger show --verdicts")
@@ -189,7 +193,7 @@ def markdown(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> s
 
 
 def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
-    """Add the headline, a table of what fails or warns, and what passes folded away.
+    """Add the headline, a table of what fails or warns, and folded away its details and what passes.
 
     Args:
         budget: of Markdown.
@@ -197,21 +201,23 @@ def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
     """
     budget.add(f"**{plain(headline(verdicts))}**", "")
     if lines := raised(verdicts):
-        budget.add_table(_rows(lines), file="gates.json", reserve=_FOLD)
+        budget.add_table(_rows(lines, "reason"), file="gates.json", reserve=_FOLD)
     if small := not_judged(verdicts):
         budget.add(f"{plain(small)}.", "")
-    lines = passed(verdicts)
-    if lines and budget.add(f"<details><summary>{len(lines)} pass</summary>", ""):
-        budget.add_table(_rows(lines), file="gates.json")
-        budget.add("</details>", "", reserve=0)
+    detailed, lines = [line for line in lines if line.details], passed(verdicts)
+    for title, own, last in (("Details", detailed, "details"), (f"{len(lines)} pass", lines, "reason")):
+        if own and budget.add(f"<details><summary>{title}</summary>", ""):
+            budget.add_table(_rows(own, last), file="gates.json")
+            budget.add("</details>", "", reserve=0)
 
 
-def _rows(verdicts: Sequence[Verdict]) -> TextTable:
-    headers = ("result", "gate", "dataset", "model", "measure", "slice", "reason")
+def _rows(verdicts: Sequence[Verdict], last: str) -> TextTable:
+    """A row per verdict, with its reason or its details last."""
+    headers = ("result", "gate", "dataset", "model", "measure", "slice", last)
     rows = tuple(
         (
             *map(short_text, (result(line), line.gate, line.dataset, line.model, line.measure, line.slice)),
-            short_text(line.reason, REASON),
+            short_sentence(getattr(line, last), REASON),
         )
         for line in verdicts
     )
@@ -247,7 +253,7 @@ def junit(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
 
 def _outcome(verdict: Verdict) -> tuple[str, dict[str, str], str | None]:
     """The element of a test case's outcome, its attributes and text, with the reason where the servers show it."""
-    reason = printable(verdict.reason)
+    reason = printable("; ".join(filter(None, [verdict.reason, verdict.details])))
     if verdict.blocks:
         return "failure", {"message": reason, "type": verdict.outcome}, reason
     if verdict.effect == "warn":

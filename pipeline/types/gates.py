@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -265,6 +265,8 @@ class Verdict:
         failing_error: how often, at most, the true figure lies beyond the end that decides a failure, if looks or
             other gates make that rarer than beyond the other end.
         looks: how many looks are spent; None without `looks`, and if that is not known.
+        details: what the reason rests on: the level of the interval if it is not that of the tables, how far it can be
+            trusted, where it changed, looks, advice; empty if there is nothing to say.
     """
 
     gate: str
@@ -287,6 +289,11 @@ class Verdict:
     mark: str = ""
     failing_error: float | None = None
     looks: LookCount | None = None
+    details: str = ""
+
+    def with_details(self, text: str) -> Verdict:
+        """The verdict with more details; unchanged without."""
+        return replace(self, details="; ".join(filter(None, [self.details, text])))
 
     @property
     def key(self) -> VerdictKey:

@@ -49,6 +49,11 @@ def test_every_surface_names_the_broken_slice(folder, mlflow, loaded, opened, tm
             page.picture(ROOT / pictures / f"report-{width}-{scheme}.png")
         assert page.violations() == []
         assert page.overhang() == 0
+    page.click(text="See the queries that changed most")
+    queries = [query for query in page.all("details[data-query]") if query.is_displayed()]
+    assert queries
+    assert all("family=internet" in query.get_attribute("data-slices").split("\n") for query in queries)
+    assert "#queries-1&slice=family%3Dinternet" in page.driver.current_url
     assert lines[-1] == said
     assert MarkdownIt().render((folder / "night.md").read_text("utf-8")).partition("<strong>")[2].startswith(said)
     assert alert["data"]["headline"] == said

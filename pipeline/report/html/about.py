@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -24,6 +25,7 @@ from rankledger.pipeline.report.html.blocks import (
     Words,
     dataset_title,
     isolated,
+    text_table,
 )
 from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.report.tables import PageFigures
@@ -86,10 +88,7 @@ def _series(history: History, series: Series, name: str) -> Folded:
 
     title = f"{isolated(short_text(series.model))} on {isolated(dataset_title(series.dataset))}"
     below = (Words(short_text(line, _NOTE), "quiet") for line in notes_below(history, series))
-    table = night_table(history, series, None)
-    kinds: list[Kind] = ["number" if numeric else "name" for numeric in table.numeric]
-    rows = tuple(tuple(map(short_text, row)) for row in table.rows)
-    nights = Table(name, f"Nights of {title}", tuple(map(Column, table.headers, kinds)), (Group(rows),))
+    nights = text_table(name, replace(night_table(history, series, None), title=f"Nights of {title}"))
     return Folded(title, counted(len(series.nights), "night"), (nights, *below))
 
 

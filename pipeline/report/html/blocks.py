@@ -9,7 +9,7 @@ from unicodedata import bidirectional
 
 from rankledger.pipeline.report.effects import EffectLabel
 from rankledger.pipeline.report.tables import Interval, Scale, display_name, figure, models, signed
-from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.report.text_table import TextTable, short_text
 
 if TYPE_CHECKING:
     from rankledger.pipeline.report.html.charts import Chart
@@ -41,6 +41,7 @@ __all__ = [
     "bar_cell",
     "dataset_title",
     "isolated",
+    "text_table",
 ]
 
 Kind: TypeAlias = Literal["name", "reason", "text", "number", "mark", "bar", "difference"]
@@ -58,8 +59,9 @@ class Cell:
         strong: whether it is bold, such as the best figure.
         link: the address that the text leads to; empty if it is no link.
         drawing: an element of SVG that stands after the text, as a page takes it; empty if there is none.
-        small: what is shown below the text once it is asked for, such as the interval.
+        small: what is shown below a figure once it is asked for, such as the interval, and always below a name.
         tint: how close the figure is to the best, from 0 (no tint) to 5.
+        more: what a click on the text opens below it; empty if it has all.
     """
 
     text: str
@@ -70,6 +72,7 @@ class Cell:
     drawing: str = ""
     small: str = ""
     tint: int = 0
+    more: str = ""
 
 
 Row: TypeAlias = tuple[str | Cell, ...]
@@ -139,13 +142,30 @@ class Table:
     most: int = 0
 
 
+def text_table(name: str, table: TextTable, searched: str = "") -> Table:
+    """A table of text on a page, with the names that users gave cut to what can be read.
+
+    Args:
+        name: of the file it is saved to.
+        table: the table.
+        searched: what the page's filter calls its rows; empty if it cannot be filtered.
+    """
+    columns = tuple(
+        Column(header, "number" if numeric else "name")
+        for header, numeric in zip(table.headers, table.numeric, strict=True)
+    )
+    rows = tuple(tuple(map(short_text, row)) for row in table.rows)
+    return Table(name, short_text(table.title, 200), columns, (Group(rows),), searched=searched)
+
+
 @dataclass(frozen=True)
 class Words:
-    """A paragraph; one that `leads` stands out."""
+    """A paragraph; one that `leads` stands out, and one with a `link` leads to that address."""
 
     text: str
     tone: Tone = ""
     leads: bool = False
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -179,28 +199,29 @@ class Drawings:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot of models whose two axes are chosen from lists, and the name of the file its data are saved to.
+    """A plot of models by two axes, and the name of the file its data are saved to.
 
     Attributes:
         name: of the file.
-        title: what it shows.
-        axes: what can stand on an axis.
-        across: the axis that is drawn first, by its place.
+        across: the axis across.
         up: the other one.
-        models: by name, its values on all axes.
+        models: by name, its values on both.
     """
 
     name: str
-    title: str
-    axes: tuple[Axis, ...]
-    across: int
-    up: int
-    models: Mapping[str, tuple[Interval, ...]]
+    across: Axis
+    up: Axis
+    models: Mapping[str, tuple[Interval, Interval]]
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+        return f"Trade-off: {self.up.title} up, {self.across.title} across"
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What can stand on an axis of a plot: a measure, or an external metric.
+    """An axis of a plot: a measure, or an external metric.
 
     Attributes:
         title: its name.
@@ -228,12 +249,14 @@ class Folded:
         title: stands after the name.
         blocks: what is shown.
         query: the query that they are about, whose link `#query=ID` opens them; empty if they are about none.
+        slices: those that the query is in, by which the page chooses.
     """
 
     name: str
     title: str
     blocks: tuple[Block, ...]
     query: str = ""
+    slices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -244,11 +267,13 @@ class PagePart:
         title: its heading.
         blocks: its content.
         folded: whether it is shown once it is opened; None folds all parts of a section but the first.
+        key: the end of a link to it; empty if there is none.
     """
 
     title: str
     blocks: tuple[Block, ...]
     folded: bool | None = None
+    key: str = ""
 
 
 Block: TypeAlias = Table | Words | Facts | Command | Drawings | Plot | SideBySide | Folded | PagePart

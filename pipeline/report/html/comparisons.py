@@ -13,8 +13,6 @@ from rankledger.pipeline.report.html.blocks import (
     Cell,
     Column,
     DifferenceBars,
-    Drawing,
-    Drawings,
     Facts,
     Folded,
     Group,
@@ -25,28 +23,24 @@ from rankledger.pipeline.report.html.blocks import (
     Words,
     against,
     dataset_title,
+    text_table,
 )
-from rankledger.pipeline.report.html.differences import forest_chart, pair_parts, slice_chart
+from rankledger.pipeline.report.html.differences import pair_parts, slice_blocks
 from rankledger.pipeline.report.html.render import document
-from rankledger.pipeline.report.tables import DifferenceRow, difference_rows, few_mark, figure, p_value
-from rankledger.pipeline.report.text_table import TextTable, short_text
+from rankledger.pipeline.report.tables import DifferenceRow, difference_rows, figure, p_value
+from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.changes import ComparisonReport, DatasetFigure, Side, night_label
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS, night_of
+from rankledger.pipeline.types.gates import night_of
 from rankledger.pipeline.types.results import ALL, Comparison
 
 __all__ = ["comparison_html", "comparison_title"]
 
 _NOTE = 600  # characters
-_SLICES = 200  # rows of slices of a dataset
-_PAIRS = 12  # each with two charts and its queries
+_PAIRS = 12  # each with a chart and its queries
 _FIGURES = (
     *(Column("model", "name"), Column("before"), Column("after"), Column("difference")),
     *(Column("interval", "difference"), Column("p"), Column("corrected p")),
     *(Column("better"), Column("equal"), Column("worse"), Column("conclusion", "text")),
-)
-_OF_SLICES = (
-    *(Column("slice", "name"), Column("model", "name"), Column("queries"), Column("before"), Column("after")),
-    *(Column("difference"), Column("interval", "difference"), Column("of the change"), Column("note", "text")),
 )
 
 
@@ -97,7 +91,7 @@ def _verdict(report: ComparisonReport) -> Section:
 
 
 def _figures(report: ComparisonReport) -> Section | None:
-    """By dataset a forest plot and a table of what changed; what did not is folded."""
+    """By dataset a table of what changed; what did not is folded."""
     parts = [
         PagePart(dataset_title(dataset), tuple(_figure_blocks(report, dataset)))
         for dataset in dict.fromkeys((*report.leading, *report.unchanged))
@@ -114,9 +108,6 @@ def _figure_blocks(report: ComparisonReport, dataset: str) -> Iterator[Block]:
     lines = [line for line in report.comparisons if line.dataset == dataset and line.slice == ALL]
     lines = [line for line in lines if (line.model, line.baseline) not in unchanged]
     lead = report.leading.get(dataset)
-    chart = forest_chart([line for line in lines if line.measure == lead], report.practical_difference.get(lead or ""))
-    if chart:
-        yield Drawings((Drawing(f"differences-{short_text(dataset)}", chart),))
     measures = sorted(dict.fromkeys(line.measure for line in lines), key=lambda measure: measure != lead)
     if lines:
         yield Table(
@@ -173,58 +164,12 @@ def _set_figures(figures: Sequence[DatasetFigure]) -> Table:
 
 def _slices(report: ComparisonReport) -> Section | None:
     """By dataset the slices, those first that account for most of a change."""
-    parts = [PagePart(dataset_title(name), tuple(_slice_blocks(report, name))) for name in report.leading]
-    blocks = tuple(part for part in parts if part.blocks)
-    return Section("slices", "Slices", blocks) if blocks else None
-
-
-def _slice_blocks(report: ComparisonReport, dataset: str) -> Iterator[Block]:
-    measure = report.leading[dataset]
-    own = [line for line in report.comparisons if (line.dataset, line.measure) == (dataset, measure)]
-    whole = {(line.model, line.baseline): line for line in own if line.slice == ALL and line.difference}
-    lines = [line for line in own if line.slice != ALL and line.difference and (line.model, line.baseline) in whole]
-    if not lines:
-        return
-    share = {_id_of(line): _share(line, whole[line.model, line.baseline]) for line in lines}
-    lines.sort(key=lambda line: (-abs(share[_id_of(line)]), _id_of(line)))
-    rows = difference_rows(lines[:_SLICES], report.practical_difference)
-    bars = DifferenceBars.of((row.interval for row in rows), report.practical_difference.get(measure, 0.0))
-    cells = (_slice_cells(row, share[_id_of(row.line)], bars) for row in rows)
-    group = bars.group(cells, measure)
-    yield Table(f"slices-{short_text(dataset)}", f"Slices by their part of the change, {measure}", _OF_SLICES, (group,))
-    if len(lines) > _SLICES:
-        yield Words(f"{_SLICES} of {len(lines):,} slices are shown; `rankledger compare` has all.", "quiet")
-    few = any(few_mark(line) for line in lines[:_SLICES])
-    yield Words(
-        "Of the change: the slice's part of the change of all queries' sum. Slices overlap, and their parts need not "
-        f"add up to 100%.{f' Slices of under {LEAST_CLUSTERS} queries or clusters are not judged.' if few else ''}",
-        "quiet",
-    )
-    chart = slice_chart([line for line in own if line.slice == ALL or line.difference])
-    if chart:
-        yield Drawings((Drawing(f"slices-{short_text(dataset)}-chart", chart),))
-
-
-def _id_of(line: Comparison) -> tuple[str, str, str]:
-    """What tells a line apart among those of a dataset and measure."""
-    return line.model, line.baseline, line.slice
-
-
-def _share(line: Comparison, whole: Comparison) -> float:
-    """The slice's part of the change of the sum over all queries; above 0 it went the same way."""
-    total = (whole.difference or 0.0) * whole.n_queries
-    return (line.difference or 0.0) * line.n_queries / total
-
-
-def _slice_cells(row: DifferenceRow, share: float, bars: DifferenceBars) -> Row:
-    line, tone = row.line, TONES[row.label]
-    return (
-        *(short_text(line.slice), against(line.model, line.baseline), f"{line.n_queries:,}"),
-        *(figure(line.baseline_estimate), figure(line.estimate)),
-        *bars.cells(row.interval, tone),
-        f"{share:+.0%}",
-        row.mark,
-    )
+    blocks = []
+    for dataset, measure in report.leading.items():
+        lines = [line for line in report.comparisons if (line.dataset, line.measure) == (dataset, measure)]
+        if table := tuple(slice_blocks(dataset, lines, report.practical_difference, ("before", "after"))):
+            blocks.append(PagePart(dataset_title(dataset), table))
+    return Section("slices", "Slices", tuple(blocks)) if blocks else None
 
 
 def _queries(report: ComparisonReport, records: tuple[str, str]) -> Iterator[Section]:
@@ -246,18 +191,8 @@ def _queries(report: ComparisonReport, records: tuple[str, str]) -> Iterator[Sec
 
 def _causes(report: ComparisonReport) -> Section | None:
     """What each change is due to, where judgments, queries or definitions changed, too."""
-    tables = tuple(_table(f"causes-{place}", table) for place, table in enumerate(split_tables(report), start=1))
+    tables = tuple(text_table(f"causes-{place}", table) for place, table in enumerate(split_tables(report), start=1))
     return Section("causes", "What the change is due to", tables) if tables else None
-
-
-def _table(name: str, table: TextTable) -> Table:
-    columns = tuple(
-        Column(header, "number" if numeric else "name")
-        for header, numeric in zip(table.headers, table.numeric, strict=True)
-    )
-    return Table(
-        name, short_text(table.title, 200), columns, (Group(tuple(tuple(map(short_text, r)) for r in table.rows)),)
-    )
 
 
 def _provenance(report: ComparisonReport, *, in_record: bool) -> Section:

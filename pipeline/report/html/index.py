@@ -18,7 +18,6 @@ from rankledger.pipeline.report.html.blocks import (
     Table,
     Tone,
     Words,
-    bar_cell,
     dataset_title,
 )
 from rankledger.pipeline.report.html.render import document
@@ -38,7 +37,6 @@ _READING = (
     "By the lead measure, in the order of time, before the interval of the last figure. A line breaks, and no change "
     "is taken, where judgments, excluded documents or the definition changed."
 )
-_WIDE = 6  # evaluations that stand beside each other
 _EVALUATIONS = (
     *(Column("evaluation", "name"), Column("night", "name"), Column("gates", "reason"), Column("since", "name")),
     *(Column("not evaluated"), Column("models"), Column("datasets")),
@@ -69,7 +67,7 @@ def index_html(pages: Sequence[Page], addresses: Mapping[str, Address]) -> str:
         pages: in the order in which they are shown.
         addresses: where their own pages are, by the id of the evaluation.
     """
-    sections = (_evaluations(pages, addresses), *_models(pages), *_beside(pages))
+    sections = (_evaluations(pages, addresses), *_models(pages))
     return document(short_text(_title(pages), 200), sections)
 
 
@@ -116,8 +114,7 @@ def _models(pages: Sequence[Page]) -> Iterator[Section]:
     ]
     if groups:
         table = Table("models", "Models over all evaluations", _MODELS, tuple(groups), searched="model")
-        notes = comparability_notes(pages) if len(pages) > _WIDE else ()  # else they stand in the overview
-        warnings = (Words(f"{short_text(note, _NOTE)}.", "warn") for note in notes)
+        warnings = (Words(f"{short_text(note, _NOTE)}.", "warn") for note in comparability_notes(pages))
         yield Section("models", "Models", (table, Words(_READING, "quiet"), *warnings))
 
 
@@ -178,22 +175,3 @@ def _meaning(page: Page, dataset: str, measure: str) -> tuple[str | None, ...]:
     described = page.manifest.datasets.get(dataset)
     digests = (described.reading, described.exclusions_digest) if described else ()
     return *digests, page.manifest.fingerprint(dataset, measure)
-
-
-def _beside(pages: Sequence[Page]) -> Iterator[Section]:
-    """A row per model and a column per evaluation, dataset by dataset, if the evaluations are few."""
-    if len(pages) <= _WIDE:
-        columns = (Column("model", "name"), *(Column(short_text(page.title), "bar") for page in pages))
-        groups = tuple(_overview_group(*table) for table in side_by_side(pages))
-        table = Table("overview", "Figures by the lead measure of each dataset", columns, groups, searched="model")
-        notes = (Words(short_text(note), "warn") for note in comparability_notes(pages))
-        yield Section("overview", "Overview", (table, *notes))
-
-
-def _overview_group(dataset: str, measure: str, intervals: Mapping[str, Sequence[Interval | None]]) -> Group:
-    bars = EstimateBars.of(line for lines in intervals.values() for line in lines if line is not None)
-    rows = (
-        (short_text(model), *("" if line is None else bar_cell(line, bars.scale, str(line)) for line in lines))
-        for model, lines in intervals.items()
-    )
-    return bars.group(rows, f"{dataset_title(dataset)}: {measure}")

@@ -105,6 +105,8 @@ const showOrder = box => {
   for (const body of table.tBodies) body.append(...body.atFirst);
 };
 
+const narrow = matchMedia("(max-width: 40rem)"); // a phone, which shows fewer rows before all are asked for
+
 // The rows that have every word of the filter, and those of the chosen cell of the verdicts.
 const showRows = box => {
   const words = box.dataset.searched ? (chosen.get("filter") || "").toLowerCase().split(/\s+/).filter(Boolean) : [];
@@ -116,13 +118,15 @@ const showRows = box => {
     row.hidden = !(isOfCell && words.every(word => text.includes(word)));
   });
   if (!box.dataset.most) return;
+  const most = Math.min(box.dataset.most, narrow.matches ? 2 : Infinity);
   const narrowed = words.length > 0 || cell !== null;
-  const capped = !narrowed && !chosen.get("reasons") && rows.length > box.dataset.most;
+  const capped = !narrowed && !chosen.get("reasons") && rows.length > most;
+  rows.forEach((row, place) => { row.className = place < most ? "" : "more"; });
   box.classList.toggle("capped", capped);
   const shown = rows.filter(row => !row.hidden).length;
   box.count.value = cell ? `${cell.join(" on ")}: ${shown} of ${rows.length}` : narrowed ? `${shown} of ${rows.length}` : "";
   box.more.hidden = !capped && !cell && !chosen.get("reasons");
-  box.more.textContent = capped ? `${rows.length - box.dataset.most} more` : cell ? "All models" : "Fewer";
+  box.more.textContent = capped ? `${rows.length - most} more` : cell ? "All models" : "Fewer";
 };
 const makeCapped = box => {
   box.count = made("output", {});
@@ -160,7 +164,7 @@ const csvOf = table => {
   const grouped = table.querySelector("tr.head bdi") !== null;
   const both = (column, text, more) => detailed[column] ? [text, more] : [text];
   const lines = [[...(grouped ? ["rows"] : []),
-    ...heads.flatMap((head, i) => both(i, quoted(head.textContent), quoted(`${head.textContent} interval`)))]];
+    ...heads.flatMap((head, i) => both(i, quoted(head.textContent), quoted(`${head.textContent} ${words[i] ? "id" : "interval"}`)))]];
   for (const body of table.tBodies) {
     const title = grouped ? [guarded(body.querySelector("tr.head bdi").textContent, true)] : [];
     rowsOf(body).forEach(row => lines.push([...title, ...[...row.cells].flatMap((cell, i) =>
@@ -198,61 +202,6 @@ const makeSavable = details => details.addEventListener("toggle", () => {
   pre.before(" ", made("a", {download: name, href: URL.createObjectURL(file), textContent: "Download"}));
 }, {once: true});
 
-const cellsOf = csv => csv.trimEnd().split("\n").map(line =>
-  [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(found => (found[1] ?? found[2]).replaceAll('""', '"')));
-
-// A plot's marks on the chosen axes; a mark stands out if no model beats it on both.
-const makePlot = figure => {
-  const pre = figure.querySelector("pre");
-  const [, ...rows] = cellsOf(pre.textContent);
-  const lists = all("select", figure);
-  const field = figure.querySelector(".field");
-  const name = list => `${pre.dataset.name}.${list.dataset.axis}`;
-  lists.forEach(list => {
-    list.byDefault = list.value;
-    list.addEventListener("change", () => choose({[name(list)]: list.value === list.byDefault ? "" : list.value}));
-  });
-  const figureText = value => Number.isInteger(value) ? `${value}` : value.toFixed(4);
-  const axisOf = list => {
-    const first = 1 + 3 * list.value;
-    const values = rows.map(row => row.slice(first, first + 3).map(text => text === "" ? NaN : Number(text)));
-    const known = values.flat().filter(isFinite);
-    const [least, greatest] = [Math.min(...known), Math.max(...known)];
-    const margin = .08 * (greatest - least || Math.abs(greatest)) || .5;
-    const [low, high] = [least - margin, greatest + margin];
-    const sign = list.selectedOptions[0].dataset.better === "lower" ? -1 : 1;
-    return {low, high, key: list.dataset.axis, worth: values.map(([value]) => sign * value),
-      shares: values.map(ends => ends.map(end => (end - low) / (high - low)))};
-  };
-  let size = {width: 1000, height: 288}; // asked for, not read: reading lays out what is folded
-  new ResizeObserver(([entry]) => { size = entry.contentRect; figure.show(); }).observe(field);
-  figure.show = () => {
-    lists.forEach(list => { list.value = chosen.get(name(list)) ?? list.byDefault; });
-    const axes = lists.map(axisOf);
-    const drawn = rows.map((_, i) => i).filter(i => axes.every(axis => isFinite(axis.worth[i])));
-    const beats = (a, b) => axes.every(axis => axis.worth[a] >= axis.worth[b]) && axes.some(axis => axis.worth[a] > axis.worth[b]);
-    const front = drawn.filter(i => !drawn.some(other => beats(other, i)));
-    const named = []; // those that no other name would cover, the ones that stand out first
-    const isCovered = i => named.some(other => axes.every(({shares}, axis) =>
-      Math.abs(shares[i][0] - shares[other][0]) * (axis ? size.width : size.height) < (axis ? 80 : 13)));
-    [...front, ...drawn].forEach(i => { if (!named.includes(i) && !isCovered(i)) named.push(i); });
-    const marks = drawn.map(i => {
-      const mark = made("div", {className: `mark${front.includes(i) ? " front" : ""}${axes[1].shares[i][0] > .6 ? " right" : ""}${named.includes(i) ? "" : " covered"}`});
-      mark.append(made("bdi", {textContent: rows[i][0]}));
-      axes.forEach(({key, shares}) => {
-        const [value, low, high] = shares[i].map((share, _, [middle]) => isFinite(share) ? share : middle);
-        [["", value], ["l", low], ["w", high - low]].forEach(([end, share]) => mark.style.setProperty(`--${key}${end}`, share));
-      });
-      return mark;
-    });
-    const ends = axes.flatMap(({key, low, high}) => [[`${key}0`, low], [`${key}1`, high]])
-      .map(([className, value]) => made("span", {className, textContent: figureText(value)}));
-    field.replaceChildren(...ends, ...marks);
-    const names = front.slice(0, 8).map(i => rows[i][0]).join(", ") + (front.length > 8 ? ` and ${front.length - 8} more` : "");
-    figure.querySelector("figcaption").textContent = `Not beaten on both: ${names}.`;
-  };
-};
-
 // A table that is cut off at its right end fades there.
 const makeFading = scroll => {
   const fade = () => scroll.parentNode.classList.toggle("cut", scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft > 2);
@@ -274,6 +223,15 @@ const follow = () => {
   found.scrollIntoView();
 };
 
+// The queries of the chosen slice, or all if none of those shown is in it.
+const showQueries = () => {
+  const slices = (chosen.get("slice") ?? "").split(" & ");
+  const isOf = details => slices.every(slice => details.dataset.slices.split("\n").includes(slice));
+  const queries = all("details[data-slices]");
+  const found = queries.filter(isOf);
+  queries.forEach(details => { details.hidden = found.length > 0 && !found.includes(details); });
+};
+
 // The page as it was chosen.
 const show = () => {
   all(".tools select").forEach(list => { list.value = chosen.get(list.dataset.by) ?? list.options[0].value; });
@@ -286,8 +244,8 @@ const show = () => {
     if (box.dataset.name.startsWith("leaderboard")) showOrder(box);
     showRows(box);
   });
+  showQueries();
   all("[data-name=verdicts] td button").forEach(button => button.setAttribute("aria-pressed", button.isOf()));
-  all("figure.plot").forEach(figure => figure.show());
 };
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -296,11 +254,11 @@ document.addEventListener("DOMContentLoaded", () => {
     box.measure = null;
     makeSortable(box.querySelector("table"));
     if (box.dataset.most) makeCapped(box);
+    makeRoving(all("td summary", box));
     if (!box.matches("[data-name=gates], [data-name=verdicts]")) makeReadable(box); // the reasons have it all
     makeFading(box.querySelector(".scroll"));
   });
   all("[data-name=verdicts]").forEach(makeMatrix);
-  all("figure.plot").forEach(makePlot);
   all("details.data").forEach(makeSavable);
   all("pre.command").forEach(pre => pre.after(makeCopied(pre)));
   all(".tools select").forEach(list => list.addEventListener("change", () => choose({[list.dataset.by]: list.selectedIndex ? list.value : ""})));
@@ -309,6 +267,7 @@ document.addEventListener("DOMContentLoaded", () => {
   document.addEventListener("toggle", ({target}) => {
     if (target.dataset.query) choose({query: target.open ? target.dataset.query : ""});
   }, true);
+  narrow.addEventListener("change", show);
   addEventListener("hashchange", () => { readAddress(); writeAddress(); show(); follow(); });
   readAddress();
   show();

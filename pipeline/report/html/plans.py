@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rankledger.pipeline.report.html import charts
-from rankledger.pipeline.report.html.blocks import Block, Column, Drawing, Drawings, Group, Section, Table, Words
+from rankledger.pipeline.report.html.blocks import Block, Drawing, Drawings, Section, Words, text_table
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.plans import heading, needed_tables, notes
-from rankledger.pipeline.report.text_table import TextTable, short_text
+from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.power import PowerPlan
 from rankledger.pipeline.types.results import ALL
 
@@ -29,17 +29,8 @@ def _sections(plan: PowerPlan) -> Iterator[Section]:
 def _blocks(plan: PowerPlan, dataset: str) -> Iterator[Block]:
     name = short_text(dataset)
     for table, kind in zip(needed_tables(plan, dataset), ("needed", "needed-slices"), strict=False):
-        yield _table(f"{kind}-{name}", table)
+        yield text_table(f"{kind}-{name}", table, "model")
     points = [point for point in plan.points if (point.dataset, point.slice) == (dataset, ALL)]
     chart = charts.power_by_queries(dataset, points)
     if chart is not None:
         yield Drawings((Drawing(f"power-{name}", chart),))
-
-
-def _table(name: str, table: TextTable) -> Table:
-    columns = tuple(
-        Column(header, "number" if numeric else "name")
-        for header, numeric in zip(table.headers, table.numeric, strict=True)
-    )
-    rows = tuple(tuple(map(short_text, row)) for row in table.rows)
-    return Table(name, table.title, columns, (Group(rows),), searched="model")

@@ -1,11 +1,8 @@
-"""The trade-off plot: models by two measures, or by a measure and a cost.
-
-The script places the same marks when other axes are chosen; it reads the data that stand below the plot.
-"""
+"""The trade-off plot: models by two measures, or by a measure and a cost."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rankledger.pipeline.report.html.blocks import Axis, Plot, isolated
@@ -18,6 +15,7 @@ __all__ = ["Mark", "Marks", "marks_of", "plot_csv", "plot_text", "trade_off"]
 
 _MARGIN = 0.08  # of a scale, at either end
 _NAMED = 8  # models that the text names
+_NAME = (0.08, 0.045)  # of the width and the height, which a name takes
 _RIGHT = 0.6  # of the width, beyond which names stand on the left of their marks
 
 
@@ -30,12 +28,14 @@ class Mark:
         place: custom properties: the point, and where its intervals begin and how long they are.
         unbeaten: whether no model is better on one axis and at least as good on the other.
         at_right: whether the name has no room on its right.
+        covered: whether its name would lie on another one.
     """
 
     model: str
     place: str
     unbeaten: bool
     at_right: bool
+    covered: bool
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Marks:
 
 
 def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
-    """The models of a dataset by their measures and external metrics; None with fewer than two models or axes.
+    """The models of a dataset by two of its measures and external metrics; None with fewer than two models or axes.
 
     The lead measure stands upright, and across it the first external metric, or else the second measure. An external
     metric is a cost: lower is better.
@@ -57,50 +57,44 @@ def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
     columns.sort(key=lambda column: column.measure != figures.leading[dataset])
     models = list(dict.fromkeys(model for column in columns for model in column.estimates))
     numbers = {model: extra.numbers for model, extra in figures.page.manifest.external_metrics.items()}
-    costs = list(dict.fromkeys(name for model in models for name in numbers.get(model, {})))
-    axes = [Axis(column.measure, "lower" if column.direction == "lower" else "higher") for column in columns]
-    axes += [Axis(short_text(name), "lower") for name in costs]
+    axes = [
+        (
+            Axis(column.measure, "lower" if column.direction == "lower" else "higher"),
+            {model: Interval.of(line) for model, line in column.estimates.items()},
+        )
+        for column in columns
+    ]
+    if cost := next((name for model in models for name in numbers.get(model, {})), None):
+        costs = {model: Interval(own[cost]) for model, own in numbers.items() if cost in own}
+        axes.insert(1, (Axis(short_text(cost), "lower"), costs))
     if len(models) < 2 or len(axes) < 2:
         return None
-
-    def values(model: str) -> Iterator[Interval]:
-        for column in columns:
-            yield Interval.of(column.estimates[model]) if model in column.estimates else Interval(None)
-        for name in costs:
-            yield Interval(numbers.get(model, {}).get(name))
-
-    across = len(columns) if costs else 1
-    own: Mapping[str, tuple[Interval, ...]] = {short_text(model): tuple(values(model)) for model in models}
-    return Plot(f"trade-off-{short_text(dataset)}", "Trade-off", tuple(axes), across, 0, own)
+    (up, heights), (across, widths) = axes[:2]
+    none = Interval(None)
+    own = {short_text(model): (widths.get(model, none), heights.get(model, none)) for model in models}
+    return Plot(f"trade-off-{short_text(dataset)}", across, up, own)
 
 
 def marks_of(plot: Plot) -> Marks:
-    """The marks on the axes that are drawn first; models without a value on one of them have none."""
-    scales = tuple(_scale(plot, axis) for axis in (plot.across, plot.up))
-    shown = {
-        model: (values[plot.across], values[plot.up])
-        for model, values in plot.models.items()
-        if values[plot.across].value is not None and values[plot.up].value is not None
-    }
-    best = {
-        model: tuple(map(_worth, own, (plot.axes[plot.across], plot.axes[plot.up]))) for model, own in shown.items()
-    }
+    """The marks; models without a value on an axis have none, and those that stand out come first."""
+    scales = _scale(own[0] for own in plot.models.values()), _scale(own[1] for own in plot.models.values())
+    shown = {model: own for model, own in plot.models.items() if all(line.value is not None for line in own)}
+    best = {model: (_worth(own[0], plot.across), _worth(own[1], plot.up)) for model, own in shown.items()}
 
     def beaten(model: str) -> bool:
         own = best[model]
         return any(other != own and other[0] >= own[0] and other[1] >= own[1] for other in best.values())
 
-    marks = tuple(
-        Mark(
-            model,
-            ";".join(_placed(own[0], scales[0], "x") + _placed(own[1], scales[1], "y")),
-            not beaten(model),
-            scales[0].share(own[0].value or 0.0) > _RIGHT,
-        )
-        for model, own in shown.items()
-    )
+    marks: list[Mark] = []
+    named: list[tuple[float, float]] = []
+    for model in sorted(shown, key=beaten):
+        x, y = (scale.share(line.value or 0.0) for scale, line in zip(scales, shown[model], strict=True))
+        is_covered = any(abs(x - left) < _NAME[0] and abs(y - bottom) < _NAME[1] for left, bottom in named)
+        named += [] if is_covered else [(x, y)]
+        place = ";".join(_placed(shown[model][0], scales[0], "x") + _placed(shown[model][1], scales[1], "y"))
+        marks.append(Mark(model, place, not beaten(model), x > _RIGHT, is_covered))
     ends = tuple(number(end) for scale in scales for end in (scale.low, scale.high))
-    return Marks(marks, (ends[0], ends[1], ends[2], ends[3]))
+    return Marks(tuple(marks), (ends[0], ends[1], ends[2], ends[3]))
 
 
 def plot_text(plot: Plot) -> str:
@@ -111,8 +105,9 @@ def plot_text(plot: Plot) -> str:
 
 
 def plot_csv(plot: Plot) -> str:
-    """The data: by model, each axis with the ends of its interval, to six decimals."""
-    heads = [head for axis in plot.axes for head in (axis.title, f"{axis.title} ci_low", f"{axis.title} ci_high")]
+    """The data: by model, both axes with the ends of their intervals, to six decimals."""
+    titles = (plot.across.title, plot.up.title)
+    heads = [head for title in titles for head in (title, f"{title} ci_low", f"{title} ci_high")]
     rows = (
         [model, *(_short(end) for line in values for end in (line.value, line.low, line.high))]
         for model, values in plot.models.items()
@@ -128,8 +123,8 @@ def _worth(line: Interval, axis: Axis) -> float:
     return (line.value or 0.0) * (1 if axis.better == "higher" else -1)
 
 
-def _scale(plot: Plot, axis: int) -> Scale:
-    scale = Scale.of(values[axis] for values in plot.models.values())
+def _scale(values: Iterable[Interval]) -> Scale:
+    scale = Scale.of(values)
     margin = (scale.high - scale.low) * _MARGIN or abs(scale.high) * _MARGIN or 0.5
     return Scale(scale.low - margin, scale.high + margin)
 

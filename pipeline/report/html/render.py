@@ -184,7 +184,10 @@ class _Filters:
             self.measure |= dict.fromkeys(filter(None, [group.measure]))
             self.slice |= dict.fromkeys(filter(None, [group.slice]))
         self.detailed = self.detailed or any(
-            isinstance(cell, Cell) and bool(cell.small) for group in table.groups for row in group.rows for cell in row
+            isinstance(cell, Cell) and bool(cell.small) and column.kind != "name"
+            for group in table.groups
+            for row in group.rows
+            for column, cell in zip(table.columns, row, strict=False)
         )
 
 
@@ -224,9 +227,8 @@ class _Writer:
         match block:
             case Table():
                 return self.table(block)
-            case Words(text, tone, leads):
-                classes = tone + (" leads" if leads else "")
-                return Markup('<p class="{}"><bdi>{}</bdi></p>').format(classes, text)
+            case Words():
+                return _words(block)
             case Facts(facts):
                 fact = Markup("<div><dt><bdi>{}</bdi></dt><dd><bdi>{}</bdi></dd></div>")
                 return Markup("<dl>\n{}\n</dl>").format(_lines(fact.format(name, value) for name, value in facts))
@@ -235,18 +237,22 @@ class _Writer:
             case Drawings(drawings):
                 return Markup('<div class="drawings">\n{}\n</div>').format(_lines(map(_figure, drawings)))
             case Plot():
-                return _plot(block, next(self.table_ids))
+                return _plot(block)
             case SideBySide(first, second):
                 return Markup('<div class="beside">\n<div>\n{}\n</div>\n<div>\n{}\n</div>\n</div>').format(
                     self.blocks(first, level), self.blocks(second, level)
                 )
-            case Folded(name, title, inner, query):
+            case Folded(name, title, inner, query, slices):
                 about = Markup(' data-query="{}"').format(query) if query else ""
+                about += Markup(' data-slices="{}"').format("\n".join(slices)) if slices else ""
                 return Markup("<details{}><summary><bdi>{}</bdi>: {}</summary>\n{}\n</details>").format(
                     about, name, title, self.blocks(inner, level)
                 )
-            case PagePart(title, inner, folded):
-                head = Markup("<h{level}><bdi>{title}</bdi></h{level}>").format(level=level, title=title)
+            case PagePart(title, inner, folded, key):
+                named = Markup(' id="{}"').format(key) if key else ""
+                head = Markup("<h{level}{named}><bdi>{title}</bdi></h{level}>").format(
+                    level=level, named=named, title=title
+                )
                 return _foldable(head, self.blocks(inner, level + 1), folded)
 
     def table(self, table: Table) -> Markup:
@@ -270,6 +276,13 @@ class _Writer:
             heads=Markup().join(map(_head, table.columns)),
             groups=_lines(_group(group, table) for group in table.groups),
         )
+
+
+def _words(words: Words) -> Markup:
+    """A paragraph."""
+    classes = words.tone + (" leads" if words.leads else "")
+    text = Markup('<a href="{}">{}</a>').format(words.link, words.text) if words.link else words.text
+    return Markup('<p class="{}"><bdi>{}</bdi></p>').format(classes, text)
 
 
 def _foldable(title: Markup, content: Markup, folded: bool | None) -> Markup:
@@ -331,10 +344,9 @@ def _group(group: Group, table: Table) -> Markup:
 def _rows(table: Table, cells: Sequence[Row]) -> Markup:
     """A line per row, headed by its first cell; written without `format`, as a page can have thousands."""
     lines = []
-    for place, row in enumerate(cells):
+    for row in cells:
         head, *parts = (_cell(*pair) for pair in zip(table.columns, row, strict=False))  # the last ones may be missing
-        more = " class=more" if table.most and place >= table.most else ""
-        lines.append(f"<tr{more}><th scope=row{head}</th>{''.join(f'<td{part}</td>' for part in parts)}</tr>")
+        lines.append(f"<tr><th scope=row{head}</th>{''.join(f'<td{part}</td>' for part in parts)}</tr>")
     return Markup("\n".join(lines))
 
 
@@ -348,49 +360,39 @@ def _cell(column: Column, cell: str | Cell) -> str:
     written = escape(cell.text)
     if cell.link:
         written = Markup('<a href="{}">{}</a>').format(cell.link, written)
+    if cell.more:
+        written = Markup("<details><summary>{}</summary> {}</details>").format(written, cell.more)
     text = str(written + Markup(cell.drawing))
     if column.kind in ("name", "reason"):
-        return f"{attributes}><bdi>{text}</bdi>"
+        text = f"<bdi>{text}</bdi>"
     text = f"<b>{text}</b>" if cell.strong else text
     return f"{attributes}>{text} <small>{escape(cell.small)}</small>" if cell.small else f"{attributes}>{text}"
 
 
-def _plot(plot: Plot, plot_id: str) -> Markup:
-    """A plot of models, whose marks the script moves for other axes."""
+def _plot(plot: Plot) -> Markup:
+    """A plot of models."""
     marks = marks_of(plot)
     mark = Markup('<div class="mark{}" style="{}"><bdi>{}</bdi></div>')
     ends = zip(("x0", "x1", "y0", "y1"), marks.ends, strict=True)
     return Markup("""\
 <figure class="plot">
 <p class="title"><bdi>{title}</bdi></p>
-<p class="axes">{lists}</p>
 <div class="field" role="img" aria-label="{title}">{ends}{marks}</div>
 <figcaption>{text}</figcaption>
 <details class="data"><summary>Data (CSV)</summary><pre data-name="{name}" tabindex="0">{csv}</pre></details>
 </figure>""").format(
         title=plot.title,
-        lists=Markup(" ").join(
-            _axes(plot, plot_id, *which) for which in (("y", "up", plot.up), ("x", "across", plot.across))
-        ),
         ends=Markup().join(Markup('<span class="{}">{}</span>').format(*end) for end in ends),
         marks=Markup().join(
-            mark.format(" front" * own.unbeaten + " right" * own.at_right, own.place, own.model) for own in marks.marks
+            mark.format(
+                " front" * own.unbeaten + " right" * own.at_right + " covered" * own.covered, own.place, own.model
+            )
+            for own in marks.marks
         ),
         text=plot_text(plot),
         name=plot.name,
         csv=plot_csv(plot),
     )
-
-
-def _axes(plot: Plot, plot_id: str, axis: str, label: str, chosen: int) -> Markup:
-    """The list that an axis is chosen from."""
-    option = Markup('<option value="{}" data-better="{}"{}>{}</option>')
-    options = (
-        option.format(place, own.better, Markup(" selected") if place == chosen else "", own.title)
-        for place, own in enumerate(plot.axes)
-    )
-    choice = Markup('<span><label for="{0}{1}">{2}</label> <select id="{0}{1}" data-axis="{1}">{3}</select></span>')
-    return choice.format(plot_id, axis, label, Markup().join(options))
 
 
 def _figure(drawing: Drawing) -> Markup:

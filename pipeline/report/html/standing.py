@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, TypeVar
 
 from rankledger.pipeline.report.html.blocks import (
-    TONES,
     Block,
     Cell,
     Column,
@@ -21,26 +19,22 @@ from rankledger.pipeline.report.html.blocks import (
     Words,
     dataset_title,
 )
-from rankledger.pipeline.report.tables import (
-    Interval,
-    PageFigures,
-    difference_rows,
-    few_mark,
-    worst_differences,
-    worst_figures,
-)
+from rankledger.pipeline.report.tables import Interval, PageFigures, few_mark, figure, signed, worst_figures
 from rankledger.pipeline.report.text_table import counted, short_text
 from rankledger.pipeline.report.verdicts import REASON, result
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Verdict
-from rankledger.pipeline.types.results import ALL, Comparison, Estimate
+from rankledger.pipeline.types.manifest import evaluation_name
+from rankledger.pipeline.types.results import ALL, Estimate
+from rankledger.pipeline.types.tables import ChangeSince
 
 __all__ = ["standing"]
 
 _SLICE_ROWS = 20  # of a dataset
 _MODEL, _INTERVAL = Column("model", "name"), Column("interval", "difference")
-_CONCLUSION = Column("conclusion", "text")
-
-Line = TypeVar("Line", Estimate, Comparison)
+_CHANGES = (
+    *(_MODEL, Column("slice", "name"), Column("queries"), Column("before"), Column("after")),
+    *(Column("difference"), Column("of the change"), Column("compared with", "name")),
+)
 
 
 def standing(figures: PageFigures) -> Section | None:
@@ -89,52 +83,57 @@ def _record_group(figures: PageFigures, key: tuple[str, str], lines: Sequence[Ve
 
     def row(line: Verdict) -> Row:
         tone: Tone = "bad" if line.effect == "fail" else "warn" if line.effect != "pass" else ""
-        names = map(short_text, (line.slice, line.gate, line.reference))
+        names = (short_text(line.slice), short_text(line.gate), _reference(figures, line.reference or ""))
         cells = bars.cells(Interval.of(line), "bad" if tone == "bad" else "")
         return (short_text(line.model), *cells, Cell(result(line), tone), *names)
 
     return bars.group(map(row, lines), f"{dataset_title(dataset)}: {measure}")
 
 
-def _worst_slices(figures: PageFigures) -> Iterator[Block]:
-    """A row per model, the worst first: by the difference from its baseline, or by its figure if it has none.
+def _reference(figures: PageFigures, reference: str) -> Cell:
+    """The model, and the name and the night of its record, whose id is small."""
+    model, _, record = reference.rpartition(" in ")
+    name = evaluation_name(record)
+    if not name:
+        return Cell(short_text(reference))
+    nights = {change.reference: change.date for change in figures.page.evaluation.changes}
+    night = nights.get(record) or f"{record[:4]}-{record[4:6]}-{record[6:8]}"
+    return Cell(short_text(f"{model}, {name} {night}"), small=record)
 
-    Slices that are too small to be judged are left out.
+
+def _worst_slices(figures: PageFigures) -> Iterator[Block]:
+    """The slice that explains most of each drop since an earlier record; where none is known and nothing was compared,
+    each model's slice with the worst figure, of those that are large enough to be judged.
     """
-    compared = [name for name in figures.leading if figures.baseline(name) is not None]
-    groups = tuple(group for name in compared for group in _slice_differences(figures, name))
-    if groups:
-        caption = f"The slice with the lowest difference, by model, of those with {LEAST_CLUSTERS} queries or more"
-        yield Table("worst-differences", caption, _slice_columns("difference"), groups)
-    others = [name for name in figures.leading if name not in compared]
+    since = {
+        (line.dataset, line.model): line for line in figures.page.evaluation.changes if line.slice
+    }  # accepted last
+    datasets = list(dict.fromkeys(dataset for dataset, _ in since))
+    if datasets:
+        groups = tuple(_slice_changes(figures, dataset, [*since.values()]) for dataset in datasets)
+        yield Table("worst-changes", "The slice that explains most of each drop", _CHANGES, groups)
+    others = [name for name in figures.leading if name not in datasets and figures.baseline(name) is None]
     groups = tuple(group for name in others for group in _slice_figures(figures, name))
     if groups:
         caption = f"The slice with the worst figure, by model, of those with {LEAST_CLUSTERS} queries or more"
-        yield Table("worst-figures", caption, _slice_columns("bar"), groups)
+        columns = (_MODEL, Column("slice", "name"), Column("figure"), Column("interval", "bar"), Column("queries"))
+        yield Table("worst-figures", caption, columns, groups)
 
 
-def _slice_columns(kind: Literal["bar", "difference"]) -> tuple[Column, ...]:
-    value = Column("figure" if kind == "bar" else "difference")
-    conclusion = () if kind == "bar" else (_CONCLUSION,)
-    return (_MODEL, Column("slice", "name"), value, Column("interval", kind), *conclusion, Column("queries"))
-
-
-def _slice_differences(figures: PageFigures, dataset: str) -> Iterator[Group]:
-    """A dataset's rows by differences; none if it has no slices."""
-    measure = figures.leading_difference[dataset]
-    worst = _worst_of_models(worst_differences(figures.page.evaluation, dataset))
-    lines = difference_rows(worst, figures.practical_difference)
-    bars = DifferenceBars.of((line.interval for line in lines), figures.practical_difference.get(measure, 0.0))
-    rows = [
+def _slice_changes(figures: PageFigures, dataset: str, changes: Sequence[ChangeSince]) -> Group:
+    """A dataset's slices that explain drops, with the differences over them."""
+    lines = [line for line in changes if line.dataset == dataset]
+    signs = {line.measure: -1 if figures.page.evaluation.directions[line.measure] == "lower" else 1 for line in lines}
+    rows = tuple(
         (
-            *(short_text(row.line.model), short_text(row.line.slice), *bars.cells(row.interval, TONES[row.label])),
-            Cell(row.label, TONES[row.label]),
-            f"{row.line.n_queries:,}",
+            *(short_text(line.model), short_text(line.slice), f"{line.slice_queries:,}"),
+            *(figure(line.slice_before), figure(line.slice_after)),
+            signed(signs[line.measure] * ((line.slice_after or 0.0) - (line.slice_before or 0.0))),
+            *("" if line.slice_share is None else f"{line.slice_share:.0%}", short_text(line.date)),
         )
-        for row in lines
-    ]
-    if rows:
-        yield bars.group(rows, f"{dataset_title(dataset)}: {measure}")
+        for line in lines
+    )
+    return Group(rows, f"{dataset_title(dataset)}: {', '.join(signs)}")
 
 
 def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
@@ -149,7 +148,7 @@ def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
         yield bars.group(rows, f"{dataset_title(dataset)}: {figures.leading[dataset]}")
 
 
-def _worst_of_models(lines: Sequence[Line]) -> list[Line]:
+def _worst_of_models(lines: Sequence[Estimate]) -> list[Estimate]:
     """The first line of each model that is judged."""
     judged = [line for line in lines if not few_mark(line)]
     first = {line.model: line for line in reversed(judged)}

@@ -6,9 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 from rankledger.pipeline.report.effects import effect_rule
-from rankledger.pipeline.report.headline import headline_of
+from rankledger.pipeline.report.headline import headline_of, told_change
 from rankledger.pipeline.report.html.blocks import (
     TONES,
     Block,
@@ -27,7 +28,14 @@ from rankledger.pipeline.report.html.blocks import (
 )
 from rankledger.pipeline.report.html.plots import trade_off
 from rankledger.pipeline.report.html.trends import over_time
-from rankledger.pipeline.report.messages import agreement_notes, completeness, not_compared, rank_note, replicate_notes
+from rankledger.pipeline.report.messages import (
+    agreement_notes,
+    completeness,
+    not_compared,
+    promotions,
+    rank_note,
+    replicate_notes,
+)
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
@@ -38,7 +46,7 @@ from rankledger.pipeline.report.tables import (
     difference_rows,
     figure,
 )
-from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
+from rankledger.pipeline.report.text_table import counted, printable, queries, short_sentence, short_text
 from rankledger.pipeline.report.verdicts import REASON, RESULT_WORDS, headline, not_judged, raised, result, result_word
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Effect, Verdict, overall_effect
 from rankledger.pipeline.types.results import ALL, Evaluation
@@ -79,10 +87,7 @@ def verdict(figures: PageFigures) -> Section:
         blocks.append(SideBySide((gates, matrix, signs), reasons) if reasons else SideBySide((gates,), (matrix,)))
     if small := not_judged(evaluation.verdicts):
         blocks.append(Words(f"{printable(small)}.", "quiet"))
-    for name, model in figures.page.manifest.models.items():
-        if target := model.promote:
-            promoted = f"{short_text(target.model)}/{model.version} @{target.alias}"
-            blocks.append(Words(f"{short_text(name)} is promoted if its gates pass: {promoted}.", "quiet"))
+    blocks += [Words(f"{line}.", "quiet") for line in promotions(figures.page.manifest)]
     return Section("verdict", "Verdict", tuple(blocks))
 
 
@@ -90,10 +95,16 @@ _TONES: dict[str, Tone] = {"": "", "pass": "good", "warn": "warn", "fail": "bad"
 
 
 def _headline(figures: PageFigures) -> Iterator[Block]:
-    """What happened, in a few sentences."""
+    """What happened, in a few sentences, and the way to the queries of the drop that they tell of."""
     evaluation = figures.page.evaluation
     if text := headline_of(evaluation):
         yield Words(text, _TONES[overall_effect(evaluation.verdicts)], leads=True)
+    told = told_change(evaluation)
+    for place, pair in enumerate(figures.page.pairs if told else (), start=1):
+        if told and (pair.dataset, pair.model, pair.measure) == (told.dataset, told.model, told.measure):
+            part = f"&slice={quote(told.slice)}" if told.slice else ""
+            yield Words("See the queries that changed most", "quiet", link=f"#queries-{place}{part}")
+            return
 
 
 def _outcome(figures: PageFigures) -> Iterator[Block]:
@@ -114,7 +125,7 @@ def _failures(figures: PageFigures) -> Iterator[Block]:
         (
             Cell(short_text(str(failure.output[1])), "bad"),
             short_text(failure.dataset),
-            short_text(failure.reason, REASON),
+            short_sentence(failure.reason, REASON),
         )
         for failure in figures.page.evaluation.failures
     )
@@ -175,7 +186,7 @@ def _reasons(lines: Sequence[Verdict]) -> Iterator[Block]:
         (
             short_text(line.model),
             Cell(f"{_RESULTS[line.effect][0]} {result(line)}", _RESULTS[line.effect][1]),
-            short_text(line.reason, REASON),
+            Cell(short_sentence(line.reason, REASON), more=short_sentence(line.details, REASON)),
             *map(short_text, (line.dataset or _NO_DATASET, line.slice, line.gate)),
         )
         for line in lines[:_MOST_REASONS]

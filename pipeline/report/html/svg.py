@@ -24,7 +24,7 @@ INK, MUTED, RULE, BAND = "currentColor", "var(--muted)", "var(--rule)", "var(--b
 COLOURS = tuple(f"var(--c{number})" for number in range(1, 9))
 """One per model."""
 
-BETTER, WORSE = COLOURS[:2]
+BETTER, WORSE = COLOURS[2], COLOURS[1]
 
 _Limits: TypeAlias = tuple[float, float]  # the values at the two ends of a scale: left and right, or bottom and top
 _Pixels: TypeAlias = Iterable[tuple[float, float]]  # from the left and the top of a drawing

@@ -20,6 +20,8 @@ from rankledger.pipeline.report.html.blocks import (
 )
 from rankledger.pipeline.report.tables import Interval, PageFigures, figure
 from rankledger.pipeline.report.text_table import counted, short_text
+from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.results import ALL
 from rankledger.pipeline.types.tables import ChangeSince, Since
 from rankledger.pipeline.types.views import Series
 
@@ -28,20 +30,21 @@ __all__ = ["over_time"]
 _SHOWN = 5  # series; the others are folded, so that the leaderboard stays near
 _BREAKS = 3  # that are written out, the last ones; the section on history has all
 _NOTE = 200  # characters
-_SINCE: Mapping[Since, str] = {"accepted": "the accepted record", "previous": "the record before"}
-_HEADS = (
-    *(Column("model", "name"), Column("tonight"), Column("change"), Column("nights", "text")),
-    *(Column("interval", "difference"), Column("since", "name"), Column("first seen", "name")),
-)
+_ROUNDING = 1e-9  # a verdict on a share of the figure has another estimate
+_SINCE: Mapping[Since, str] = {"accepted": "since accepted", "previous": "since the night before"}
 
 
 @dataclass(frozen=True)
 class _Trend:
-    """A series and its change; the change is None where the model has no such record."""
+    """A series and its change; the change is None where the model has no such record.
+
+    The interval is that of the gate that judged the change, or else the change's own.
+    """
 
     series: Series
     measure: str
     change: ChangeSince | None
+    interval: Interval
     fails: bool
 
     @property
@@ -65,10 +68,9 @@ def over_time(figures: PageFigures) -> Iterator[Block]:
     from rankledger.pipeline.report.changes import break_lines
 
     several = len(figures.leading) > 1
-    caption = f"Tonight, and the change since {_SINCE[since]}"
-    yield _table("nights", caption, trends[:_SHOWN], several)
+    yield _table("nights", "Tonight, and how it changed", trends[:_SHOWN], since, several)
     if others := trends[_SHOWN:]:
-        table = _table("more-nights", f"{caption}, of the others", others, several)
+        table = _table("more-nights", "Tonight, and how the others changed", others, since, several)
         yield Folded("More nights", counted(len(others), "line"), (table,))
     lines = break_lines(figures.page.history)
     for line in lines[-_BREAKS:]:
@@ -85,16 +87,21 @@ def _trends(figures: PageFigures, since: Since) -> Iterator[_Trend]:
         for series in history.series:
             task = series.dataset, series.model
             change = changes.get((*task, history.measure))
-            yield _Trend(series, history.measure, change, not failing.isdisjoint([task, ("", series.model)]))
+            interval = _interval(change, evaluation.verdicts)
+            yield _Trend(series, history.measure, change, interval, not failing.isdisjoint([task, ("", series.model)]))
 
 
-def _table(name: str, caption: str, trends: Sequence[_Trend], several: bool) -> Table:
+def _table(name: str, caption: str, trends: Sequence[_Trend], since: Since, several: bool) -> Table:
     """A group of rows for each measure, whose bars have one scale; with the datasets if there are several."""
     groups = [
         _group(measure, [own for own in trends if own.measure == measure], several) for measure in _measures(trends)
     ]
     datasets = (Column("dataset", "name"),) if several else ()
-    return Table(name, caption, (*_HEADS[:4], *datasets, *_HEADS[4:]), tuple(groups))
+    columns = (
+        *(Column("model", "name"), Column("tonight"), Column(_SINCE[since]), Column("nights", "text")),
+        *(*datasets, Column("interval", "difference"), Column("compared with", "name"), Column("first seen", "name")),
+    )
+    return Table(name, caption, columns, tuple(groups))
 
 
 def _measures(trends: Sequence[_Trend]) -> Sequence[str]:
@@ -102,13 +109,13 @@ def _measures(trends: Sequence[_Trend]) -> Sequence[str]:
 
 
 def _group(measure: str, trends: Sequence[_Trend], several: bool) -> Group:
-    bars = DifferenceBars.of((_interval(own.change) for own in trends), 0.0)
+    bars = DifferenceBars.of((own.interval for own in trends), 0.0)
     return bars.group([_row(own, bars, several) for own in trends], short_text(measure))
 
 
 def _row(trend: _Trend, bars: DifferenceBars, several: bool) -> Row:
     last, change = trend.series.nights[-1], trend.change
-    difference, interval = _change_cells(change, bars)
+    difference, interval = _change_cells(trend, bars)
     return (
         short_text(trend.series.model),
         "not evaluated" if last.failure else figure(last.estimate),
@@ -121,17 +128,25 @@ def _row(trend: _Trend, bars: DifferenceBars, several: bool) -> Row:
     )
 
 
-def _change_cells(change: ChangeSince | None, bars: DifferenceBars) -> tuple[str | Cell, str | Cell]:
+def _change_cells(trend: _Trend, bars: DifferenceBars) -> tuple[str | Cell, str | Cell]:
+    change = trend.change
     if change is None:
         return "", ""
     if change.difference is None:
         return Cell("not compared", "quiet"), ""
     is_better = change.is_clear and not change.is_worse
-    return bars.cells(_interval(change), "bad" if change.is_worse else "good" if is_better else "")
+    return bars.cells(trend.interval, "bad" if change.is_worse else "good" if is_better else "")
 
 
-def _interval(change: ChangeSince | None) -> Interval:
-    """The paired difference; nights share their queries, so it is narrower than the figure's own interval."""
-    if change is None:
+def _interval(change: ChangeSince | None, verdicts: Sequence[Verdict]) -> Interval:
+    """The paired difference, with the interval of a gate that judged the same one: no other stands beside it."""
+    if change is None or change.difference is None:
         return Interval(None)
+    for verdict in verdicts:
+        own = (verdict.dataset, verdict.model, verdict.measure, verdict.slice)
+        is_same = own == (change.dataset, change.model, change.measure, ALL)
+        if is_same and (verdict.reference or "").endswith(f" in {change.reference}") and verdict.ci_low is not None:
+            judged = Interval.of(verdict)
+            if judged.value is not None and abs(judged.value - change.difference) < _ROUNDING:
+                return judged
     return Interval(change.difference, change.ci_low, change.ci_high, not change.mark)

@@ -208,7 +208,7 @@ def test_each_changed_output_is_a_look():
         found = evidence(*before_and_after(BEFORE, dropped(0.03, seed)), looks={KEY: days})
         verdict = of_slice(judge([gate], found))
         days = spent(found, verdict, gate, date(2026, 11, 1 + night))
-        notes.append(verdict.reason.rpartition("; ")[2])
+        notes.append(verdict.details.rpartition("; ")[2])
         outcomes.append((verdict.outcome, verdict.looks and verdict.looks.spent))
 
     assert notes == [

@@ -96,6 +96,20 @@ def test_a_repeat_is_the_same_message_with_a_mark(form):
     assert ('"repeat": true' if form == "json" else "Sent again: nothing confirms that it arrived") in again
 
 
+def test_what_is_promoted_is_named():
+    """A model whose alias moves if its gates pass, as the page names it."""
+    found = page(estimates("web", {"bm25": {"ap": 0.4}}))
+    promote = {"model": "models:/ranker", "alias": "champion", "when": "gates_pass"}
+    models = {
+        "bm25": {**found.manifest.models["bm25"].model_dump(), "model_uri": "models:/ranker/3", "promote": promote}
+    }
+    manifest = found.manifest.model_validate(found.manifest.model_dump() | {"models": models})
+    slack = json.loads(alert_message("slack", FAILED, found.evaluation, manifest, LINKS, repeat=False))
+
+    said = "bm25 is promoted if its gates pass: models:/ranker/3 @champion"
+    assert said in [block["text"]["text"] for block in slack["blocks"] if "text" in block]
+
+
 def test_the_title_names_both_states():
     """Such as of a night that passed again, or that is undecided."""
     assert message("json")["title"] == "nightly failed on 2026-11-20 (passed on 2026-11-19)"

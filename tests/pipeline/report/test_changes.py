@@ -82,7 +82,7 @@ def row(text: str, *cells: str) -> list[str]:
 def test_a_difference_in_its_row():
     """Before, after, the signed difference with its interval, both p-values, and how many queries went which way."""
     assert row(shown(movement()), "rr") == [
-        *("rr", "0.5000", "0.4500", "-0.0500", "[-0.0800, -0.0200]", "4e-05", "0.0123", "1,000 / 20 / 3", "")
+        *("rr", "0.5000", "0.4500", "-0.0500", "[-0.0800, -0.0200]", "4e-05", "0.0123", "1,000 / 20 / 3")
     ]
 
 
@@ -150,7 +150,7 @@ def test_slices_of_the_leading_measure_by_their_change():
 
     lines = [line for line in text.splitlines() if "market=" in line]
     assert ["market=se" in line for line in lines] == [True, False]
-    assert row(text, "market=se")[-1] == "sparse, under 30, not judged"
+    assert row(text, "market=se")[-1] == "few decide, under 30, not judged"
     assert row(text, "market=de")[-1] == ""
 
 

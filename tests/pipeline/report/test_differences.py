@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -47,8 +48,8 @@ def test_one_baseline_is_named_once_above_the_rows():
 
     assert text.splitlines()[0] == "web: ndcg@10 against bm25"
     assert cells(text) == [
-        ["dense", "0.4000", "0.5000", "+0.1000", "[+0.0500, +0.1500]", "0.0012", "0.0034", "30 / 5 / 15", ""],
-        ["rrf", "0.4000", "0.5000", "-0.0200", "[-0.0500, +0.0100]", "0.2000", "0.3000", "30 / 5 / 15", ""],
+        ["dense", "0.4000", "0.5000", "+0.1000", "[+0.0500, +0.1500]", "0.0012", "0.0034", "30 / 5 / 15"],
+        ["rrf", "0.4000", "0.5000", "-0.0200", "[-0.0500, +0.0100]", "0.2000", "0.3000", "30 / 5 / 15"],
     ]
     assert "corrected p: among 2 pairs x 2 measures x 1 slice on web (4 tests)" in text
 
@@ -166,14 +167,16 @@ def test_no_number_is_broken_on_a_narrow_terminal(width):
 
 
 def test_a_narrow_terminal_goes_without_some_columns_and_says_so():
-    """At 80 columns the counts go, the p-value alone and the baseline's figure; the empty marks go without a word."""
+    """At 80 columns the counts go, the p-value alone and the baseline's figure, until it is as wide as named."""
     long = replace(LINE, model="a-model-of-20-letters")
     wide, narrow = shown(long, width=140), shown(long, width=80)
 
-    assert "wider terminal" not in wide
-    assert "mark" in wide
-    assert "mark" not in narrow
-    assert "a wider terminal shows + / = / −, p, baseline too" in narrow
+    assert "left out" not in wide
+    (needed,) = re.findall(r"left out: \+ / = / −, p, baseline; COLUMNS=(\d+) shows all", narrow)
+    assert "left out" not in shown(long, width=int(needed))
+    assert "left out" in shown(long, width=int(needed) - 1)
+    assert "caution" not in wide
+    assert "few decide" in shown(replace(long, mark="sparse"), width=140)
     assert all(len(line) <= 80 for line in narrow.splitlines() if line[:1] in "┏┃┡│└")
 
 

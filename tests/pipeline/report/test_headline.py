@@ -104,7 +104,8 @@ def test_which_change_is_told():
     by_rr = {"measure": "rr"}
     since_last_night, since_accepted = "since last night", "since the accepted record of 24 Dec 2025"
     cases = [
-        ((change(-0.04), change(-0.07, **old)), 1, f"bm25 fell 0.040 {since_last_night}."),
+        ((change(-0.04), change(-0.07, **old)), 1, f"bm25 fell 0.040 {since_last_night} (0.070 {since_accepted})."),
+        ((change(-0.04), change(-0.04, **old)), 1, f"bm25 fell 0.040 {since_last_night}."),
         ((change(-0.02), change(-0.07, **old)), 1, f"bm25 fell 0.070 {since_accepted}."),
         ((change(-0.04), change(-0.07, **old)), 2, f"bm25 fell 0.070 {since_accepted}."),
         ((change(0.0), change(-0.2, **by_rr)), 1, f"bm25 fell 0.200 by rr {since_last_night}."),

@@ -51,9 +51,7 @@ def test_a_table_written_by_hand():
 % 20261120T020000Z-nightly-1f0c9a2b
 \begin{table}
   \centering
-  \caption{web, 300 queries. The best figure is bold, the second best underlined. $\dagger$ ($p < 0.05$) and """
-        r"""$\ddagger$ ($p < 0.01$): differs from bm25. Paired randomization test, corrected by Westfall and Young's """
-        r"""max-$T$ among 2 pairs on web. Conventions: trec\_eval.}
+  \caption{web, 300 queries.}
   \label{tab:nightly-1}
   \medskip
   \resizebox{\ifdim\width>\columnwidth \columnwidth\else\width\fi}{!}{%
@@ -66,6 +64,9 @@ def test_a_table_written_by_hand():
     random & 0.0100\rlap{$^{\ddagger}$} & -- \\
     \bottomrule
   \end{tabular}}
+  \par\smallskip\parbox{\columnwidth}{\footnotesize The best figure is bold, the second best underlined. """
+        r"""$\dagger$ ($p < 0.05$) and $\ddagger$ ($p < 0.01$): differs from bm25. Paired randomization test, """
+        r"""corrected by Westfall and Young's max-$T$ among 2 pairs on web. Conventions: trec\_eval.}
 \end{table}
 """
     )
@@ -86,7 +87,7 @@ def test_the_best_is_the_lowest_where_lower_is_better():
 
 
 def test_ranks_have_a_column():
-    """1–2 and 3, a dash where there is none, and the caption says by which measure."""
+    """1–2 and 3, a dash where there is none, and the note says by which measure."""
     ranks = {"bm25": (1, 2), "dense": (1, 2), "random": (None, None)}
     lines = [
         replace(line, rank_low=ranks[line.model][0], rank_high=ranks[line.model][1])
@@ -101,7 +102,7 @@ def test_ranks_have_a_column():
 
 def test_all_pairs_have_letters():
     """dense differs from both others, which do not differ from each other: a, b and b, each at its own place so that
-    figures align; the caption says so.
+    figures align; the note says so.
     """
     compared = [
         comparison("dense", 0.05, 0.03),
@@ -131,16 +132,16 @@ def test_all_pairs_have_letters():
         ({"test": "bootstrap", "correction": "none"}, "Paired bootstrap test, not corrected. Conventions"),
     ],
 )
-def test_the_caption_names_test_and_correction(asked, said):
+def test_the_note_names_test_and_correction(asked, said):
     """As the record has them."""
     found = page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)], comparison=COMPARED | asked)
 
     assert said in latex([found])
 
 
-def test_the_caption_names_the_primary_family():
+def test_the_note_names_the_primary_family():
     """The first measure is judged by the bootstrap-t, the others by the test of the config; a sparse line has no mark,
-    which the caption says.
+    which the note says.
     """
     lines = [
         replace(
@@ -170,7 +171,7 @@ def test_the_caption_names_the_primary_family():
     assert "bootstrap-$t$, of sparse differences also $t$ with corrected tails, corrected by max-$T$" in text
 
 
-def test_the_caption_names_the_test_of_families():
+def test_the_note_names_the_test_of_families():
     """A family of replicates is tested by its variance components, with Bonferroni in place of max T."""
     own = replace(
         comparison("dense", 0.05, 0.03),
@@ -232,7 +233,7 @@ def test_columns_with_intervals_are_fewer():
 
 
 def test_an_interval_that_is_not_reliable_is_marked():
-    """As on the terminal; the caption says what the mark means, and the others keep their place."""
+    """As on the terminal; the note says what the mark means, and the others keep their place."""
     found = estimates("web", {"bm25": {"ap": 0.5}, "dense": {"ap": 0.4}})
     lines = [replace(line, ci_low=0.3, ci_high=0.6, mark="sparse" if line.model == "dense" else "") for line in found]
     text = latex([page(lines)], style=TableStyle(intervals=True))
@@ -255,7 +256,7 @@ def test_a_minus_sign_is_no_hyphen():
     assert row == ["bm25", minus_half, r"\textbf{2.0e$-$05} {\scriptsize [$-$0.7500, 0.2500]}"]
 
 
-def test_the_caption_names_conventions_that_are_not_the_profiles():
+def test_the_note_names_conventions_that_are_not_the_profiles():
     """What was chosen otherwise stands behind the profile, and what is its own does not."""
     chosen = {"profile": "trec_eval", "missing_queries": "skip", "undefined_queries": "zero", "depth": 100}
     text = latex([page(estimates("web", FIGURES), conventions=chosen)])
@@ -337,7 +338,7 @@ def test_a_styled_table_written_by_hand():
     )
 
 
-def test_a_caption_explains_intervals_and_arrows():
+def test_a_note_explains_intervals_and_arrows():
     """Without a caption of one's own, every mark that was asked for is explained; `page` spans both columns, and is
     scaled down where it is wider.
     """

@@ -17,6 +17,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, matrix
+from rankledger.pipeline.report.text_table import counted
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Scores, Validation
@@ -199,10 +200,11 @@ def test_a_name_that_is_wider_than_the_terminal_is_folded_and_not_cut():
 
 
 def test_a_long_name_leaves_room_for_figures():
-    """One name of 250 letters has half of the terminal; beside it stand two measures, as beside short names."""
+    """One name of 250 letters has half of the terminal; beside it stand all measures, as beside short names."""
     text = plain(evaluation({"web": board(["x" * 250, "bm25"], ["ap", "rr", "r@10"])}), 130)
 
-    assert [row[1:] for row in cells(text)][-1] == ["0.8900 [0.7900, 0.9400]"] * 2
+    row = cells(text)[-1]
+    assert (row[1], row[-2:]) == ("0.8900 [0.7900, 0.9400]", ["0.8900"] * 2)
     assert all(cell_len(line) <= 130 for line in table_lines(text))
 
 
@@ -227,12 +229,17 @@ def test_a_narrow_terminal_gets_something(width):
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_measures_that_do_not_fit_are_named(width):
-    """What is in the table and what is in summary.csv alone make up all measures."""
-    text = plain(evaluation({"web": board(["bm25"], SEARCH)}), width)
-    shown = len(cells(text)[0]) - 1
+    """What is in the table and what is named below it make up all measures, and it says how wide all of them are."""
+    found = evaluation({"web": board(["bm25"], SEARCH)})
+    text = " ".join(plain(found, width).split())
+    shown = len(cells(plain(found, width))[0]) - 1
+    (needed,) = re.findall(r"COLUMNS=(\d+) shows all, summary.csv has all", text)
 
-    assert 1 <= shown < len(SEARCH)
-    assert f"{len(SEARCH) - shown} more measures in summary.csv: {', '.join(SEARCH[shown:])}" in " ".join(text.split())
+    assert 3 <= shown < len(SEARCH)
+    assert f"intervals of {', '.join(SEARCH[1:shown])}; " in text
+    assert f"{counted(len(SEARCH) - shown, 'more measure')}: {', '.join(SEARCH[shown:])} (" in text
+    assert "COLUMNS" not in plain(found, int(needed))
+    assert "COLUMNS" in plain(found, int(needed) - 1)
 
 
 def test_wide_terminals_show_more():
@@ -246,12 +253,12 @@ def test_wide_terminals_show_more():
     assert "more measures" not in plain(found, 400)
 
 
-def test_one_measure_more_is_one():
-    """One is not many."""
+def test_three_measures_fit_on_80_columns():
+    """The first with its interval, the others as figures alone, whose intervals are said to be left out."""
     text = plain(evaluation({"web": board(["bm25"], ["ap", "rr", "p@5"])}), 80)
 
-    assert len(cells(text)[0]) - 1 == 2
-    assert "1 more measure in summary.csv: p@5" in text
+    assert cells(text)[0] == ["bm25", "0.9000 [0.8000, 0.9500]", "0.9000", "0.9000"]
+    assert "intervals of rr, p@5 (COLUMNS=" in text
 
 
 def test_models_stand_by_their_first_measure_best_first():
@@ -719,7 +726,7 @@ def test_two_measures_are_shown_rather_than_a_drawing():
     both = evaluation({"web": board(["bm25", "dense-retriever"], SEARCH)})
 
     assert "├─" not in "".join(cells(plain(both, 80))[0])
-    assert len(cells(plain(both, 80))[0]) == 3
+    assert len(cells(plain(both, 80))[0]) == 4
     assert "●" in plain(both, 120)
     assert "●" not in plain(evaluation({"web": board(["bm25"], SEARCH)}), 200)
 

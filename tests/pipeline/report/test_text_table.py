@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.table import Table
 
-from rankledger.pipeline.report.text_table import TerminalText
+from rankledger.pipeline.report.text_table import TerminalText, short_sentence
 
 
 def of_columns(*headers: str) -> Table:
@@ -59,3 +59,10 @@ def test_columns_are_those_that_a_table_takes_where_there_is_room():
     text.add_table(table)
 
     assert text.columns(table) == max(map(len, str(text).splitlines()))
+
+
+def test_a_sentence_is_cut_behind_a_word():
+    """Within as many characters as a name is; one without a blank is cut in it."""
+    assert short_sentence("rr of bm25 dropped, by far", 22) == "rr of bm25 dropped…"
+    assert short_sentence("rr of bm25", 10) == "rr of bm25"
+    assert short_sentence("x" * 30, 10) == f"{'x' * 9}…"

@@ -85,6 +85,19 @@ def test_the_terminal_names_the_model_once(model, reason, shown_reason):
     assert re.findall(r"│ web +│ (.*?) +│", shown) == [shown_reason]
 
 
+def test_details_stand_apart_from_the_reason():
+    """Not among what `evaluate` prints, but in `show --verdicts`; folded away in Markdown; with the reason in JUnit."""
+    line = replace(OPEN, details="interval of 97.5%, for 2 lines")
+
+    assert line.details not in table([line], width=120, colour=False, height=40)
+    assert line.details in table([line], width=120, colour=False)
+    shown, _, folded = markdown([line], name="n").partition("<details><summary>Details</summary>")
+    assert line.reason in shown
+    assert line.details in folded.replace("\\", "")
+    failure = ElementTree.fromstring(junit([line], name="n").encode()).find(".//failure")
+    assert failure.get("message") == f"{line.reason}; {line.details}"
+
+
 def test_undecided_verdicts_that_pass_are_counted_apart():
     """An inconclusive line that the config lets pass is not counted as one that passed."""
     shown = table([PASS, replace(OPEN, gate="floor", effect="pass")], width=120, colour=False)

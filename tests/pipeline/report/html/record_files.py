@@ -53,14 +53,15 @@ class Recorded:
         verdicts: those of `gates.json`.
         movers: those of `movers.csv`.
         curves: those of `curves.csv`.
+        changes: those of `changes.csv`.
         details: the queries of `queries.json`.
     """
 
     def __init__(self, path: Path) -> None:
         """Read them; a file that the record does not have counts as empty."""
         self.manifest: Mapping[str, Any] = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
-        self.summary, self.comparisons, self.query_changes, self.curves = (
-            _csv(path / f"{name}.csv") for name in ("summary", "comparisons", "movers", "curves")
+        self.summary, self.comparisons, self.query_changes, self.curves, self.changes = (
+            _csv(path / f"{name}.csv") for name in ("summary", "comparisons", "movers", "curves", "changes")
         )
         details = path / "queries.json"
         self.details = json.loads(details.read_text(encoding="utf-8"))["queries"] if details.is_file() else []

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankledger.pipeline.report.html.differences import change_chart, query_chart
+from rankledger.pipeline.report.html.differences import query_chart
 from rankledger.pipeline.types.views import PairedScores, QueryChange
 from tests.pipeline.report.html.chart_contents import Drawn, paths, rows, words
 
@@ -117,62 +117,14 @@ def test_the_side_on_which_a_model_is_better_is_named(lower, above):
     assert min(("better", "worse"), key=lambda side: heights[side]) == above
 
 
-@pytest.mark.parametrize("chart", [query_chart, change_chart])
-def test_queries_are_counted_as_comparisons_count_them(chart):
+def test_queries_are_counted_as_comparisons_count_them():
     """Equal to 12 digits is equal: one is better, one worse, and three equal, of which one by rounding alone."""
     scores = pair([0.5, 0.5, 0.5, 0.1 + 0.2, 0, np.nan], [0.6, 0.4, 0.5, 0.3, 0, 1])
 
-    assert chart(scores).text.startswith("5 queries: 1 better, 3 equal, 1 worse.")
+    assert query_chart(scores).text.startswith("5 queries: 1 better, 3 equal, 1 worse.")
 
 
-def test_every_query_is_in_one_bin():
-    """The bins, and the one of those that did not change, together hold all queries that are defined in both."""
-    scores = random_pair(3_000)
-
-    found = [(float(row["from"]), float(row["to"]), int(row["n_queries"])) for row in rows(change_chart(scores))]
-
-    changed = scores.change[np.isfinite(scores.change) & (scores.change != 0)]
-    assert found[0] == (0, 0, int((scores.change == 0).sum()))
-    assert sum(count for _, _, count in found[1:]) == len(changed)
-    for low, high, count in found[1:-1]:
-        assert count == int(((changed >= low) & (changed < high)).sum())
-
-
-def test_no_bar_holds_both_better_and_worse():
-    """No bin reaches across 0, and bars on either side have the colours of their side."""
-    chart = change_chart(pair(np.zeros(6), [0.9, 0.1, 0.1, -0.3, 0, 0]))
-
-    bins = [(float(row["from"]), float(row["to"])) for row in rows(chart)[1:]]
-    assert all(low >= 0 or high <= 0 for low, high in bins)
-    (axis,) = paths(chart, stroke="currentColor")
-    zero = axis.lines[0][0][0]
-    bars = {colour: paths(chart, fill=colour)[1].lines for colour in ("var(--c1)", "var(--c2)")}  # after its share
-    assert [len(found) for found in bars.values()] == [2, 1]
-    assert all(x > zero for bar in bars["var(--c1)"] for x, _ in bar)
-    assert all(x < zero for bar in bars["var(--c2)"] for x, _ in bar)
-
-
-def test_bars_are_as_high_as_their_counts():
-    """Two queries make a bar twice as high as one."""
-    chart = change_chart(pair(np.zeros(3), [0.9, 0.1, 0.1]))
-
-    (_, bars) = paths(chart, fill="var(--c1)")
-    two, one = bars.lines
-    heights = [max(y for _, y in bar) - min(y for _, y in bar) for bar in (two, one)]
-    assert heights[0] == pytest.approx(2 * heights[1], abs=0.2)
-
-
-def test_nothing_changed():
-    """All queries are equal: there is a share and no bar."""
-    chart = change_chart(pair([0.1, 0.2], [0.1, 0.2]))
-
-    assert chart.text == "2 queries: 0 better, 2 equal, 0 worse."
-    assert rows(chart) == [{"from": "0.0", "to": "0.0", "n_queries": "2"}]
-    assert query_chart(pair([0.1, 0.2], [0.1, 0.2])) is not None
-
-
-@pytest.mark.parametrize("chart", [query_chart, change_chart])
 @pytest.mark.parametrize("scores", [pair([], []), pair([np.nan, 1], [1, np.nan])])
-def test_there_is_no_chart_without_a_query(chart, scores):
+def test_there_is_no_chart_without_a_query(scores):
     """No query is defined in both."""
-    assert chart(scores) is None
+    assert query_chart(scores) is None

@@ -16,7 +16,7 @@ import pytest
 
 import rankledger
 from tests.pipeline.report.html.expected.data import definitions, lists, moved, provenance, quality
-from tests.pipeline.report.html.expected.figures import differences, leaderboards
+from tests.pipeline.report.html.expected.figures import differences, leaderboards, slices
 from tests.pipeline.report.html.expected.verdict import standing, verdicts
 from tests.pipeline.report.html.record_files import Expected, Recorded, Tables, four, signed
 from tests.support import sample_evaluations
@@ -31,7 +31,7 @@ NIGHTS = {
 }
 
 TABLES: tuple[Callable[[Recorded], Tables], ...] = (
-    *(leaderboards, differences, standing, verdicts, moved, lists, quality, definitions, provenance),
+    *(leaderboards, differences, slices, standing, verdicts, moved, lists, quality, definitions, provenance),
 )
 
 
@@ -173,18 +173,17 @@ def test_the_data_of_every_chart(record, said):
 
 
 def test_every_kind_of_chart_is_there(record, said):
-    """A record with comparisons has forests, slices and pairs of queries; every one has curves of what it measured."""
+    """A record with comparisons has pairs of queries; every one has curves of what it measured."""
     kinds = {chart.name.partition("-")[0] for chart in said.charts}
     recorded = Recorded(record)
     searched = any(line["curve"] == "precision" for line in recorded.curves)
 
-    assert ("differences" in kinds) is bool(recorded.comparisons)
-    assert ({"scores", "changes"} <= kinds) is bool(recorded.query_changes)
+    assert ("scores" in kinds) is bool(recorded.query_changes)
     assert ({"precision", "judged", "cutoffs"} <= kinds) is searched
 
 
 def test_captions_of_charts(record, said):
-    """How many queries are better, equal and worse, and the ends of differences, are said as the data have them."""
+    """How many queries are better, equal and worse, are said as the data have them."""
     recorded = Recorded(record)
     for chart in said.charts:
         if chart.name.startswith("scores-"):
@@ -192,18 +191,11 @@ def test_captions_of_charts(record, said):
             better, worse = (sum(sign * change > 1e-12 for change in changes) for sign in (1, -1))
             equal = len(changes) - better - worse
             assert f"{len(changes):,} queries: {better:,} better, {equal:,} equal, {worse:,} worse." in chart.caption
-        if chart.name.startswith("differences-"):
-            for row in (max(chart.rows, key=_difference), min(chart.rows, key=_difference)):
-                assert signed(row["difference"]) in chart.caption
 
 
 def expected_data(chart: Chart, recorded: Recorded, record: Path) -> list[Mapping[str, str]]:
     """What the data of a chart must be."""
     kind, _, what = chart.name.partition("-")
-    if kind in ("differences", "slices"):
-        leading = recorded.leading(what)
-        own = [line for line in recorded.comparisons if (line["dataset"], line["measure"]) == (what, leading)]
-        return [line for line in own if line["difference"] and (kind == "slices" or line["slice"] == "all")]
     if kind in ("precision", "judged"):
         own = [line for line in recorded.curves if (line["dataset"], line["curve"]) == (what, kind)]
         across = "recall" if kind == "precision" else "rank"

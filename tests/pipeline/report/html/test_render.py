@@ -19,7 +19,6 @@ from pydantic import BaseModel
 
 from rankledger.pipeline.report import notebook
 from rankledger.pipeline.report.html import render
-from rankledger.pipeline.report.html.index import index_html
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.types.views import History, Night, Series
 from tests.support.page_reader import read_page
@@ -211,15 +210,6 @@ def test_only_the_first_part_of_a_section_is_open():
     for key, state in (("leaderboard", " open"), ("quality", ""), ("provenance", "")):
         assert f'aria-labelledby="{key}-title">\n<details class="fold"{state}><summary><h2' in text
     assert 'aria-labelledby="verdict-title">\n<h2' in text
-
-
-def test_several_evaluations_stand_in_an_overview():
-    """The index of a few evaluations has a column for each."""
-    text = index_html([page(title="monday"), page(title="tuesday")], {})
-
-    (overview,) = [table for table in read_page(text).tables if table.name == "overview"]
-    assert overview.heads == ["model", "monday", "tuesday"]
-    assert overview.groups[0].rows[0] == ["bm25", *["0.5000 [0.4800, 0.5200]"] * 2]
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])

@@ -136,8 +136,7 @@ def stand(found: Page) -> tuple[Block, ...]:
 def test_what_changed_since_another_record_is_news():
     """It comes first, and what fails stands out."""
     parts = [block for block in stand(page()) if isinstance(block, PagePart)]
-
-    assert [part.title for part in parts[:2]] == ["Against other records", "Worst slices"]
+    assert [part.title for part in parts] == ["Against other records", "Owners and external metrics"]
     (records,) = (block for block in parts[0].blocks if isinstance(block, Table))
     assert {cell.tone for cell in records.groups[0].rows[0][1:4] if isinstance(cell, Cell)} == {"bad"}
 
@@ -194,14 +193,25 @@ def test_slices_that_no_gate_judges_are_named():
 
 def test_a_slice_of_few_queries_is_never_the_worst():
     """Under 30 clusters it is left out, and so is a model that has no other."""
-    lines = (
-        compared("dense", -0.9, slice="a", n_clusters=29),
-        compared("dense", -0.05, slice="b", n_clusters=30),
-        compared("hybrid", -0.8, slice="a", n_clusters=29),
-    )
+    figures = (("bm25", 0.1, "a", 29), ("bm25", 0.3, "b", 30), ("dense", 0.2, "a", 29))
+    lines = tuple(estimate(model, value, slice=name, n_clusters=n) for model, value, name, n in figures)
+    found = page(comparison_lines=(), estimates=lines)
 
-    rows = table(stand(page(comparison_lines=lines)), "worst-differences")
-    assert [(row[0], row[1], row[4]) for row in rows] == [("dense", "b", "worse")]
+    assert [row[:2] for row in table(stand(found), "worst-figures")] == [["bm25", "b"]]
+
+
+def test_the_slice_that_explains_a_drop_has_its_change():
+    """Since the accepted record, if that is known: both figures over the slice, and their difference."""
+    change = ChangeSince(
+        *("web", "bm25", "ndcg@10", "previous", "ID-1", "2026-11-19", 0.5, 0.4, -0.1, -0.12, -0.08, "", 100, 100),
+        *("market=de", 40, 0.5, 0.25, 1.0),
+    )
+    accepted = replace(change, since="accepted", date="2026-11-18", slice_before=0.55)
+    found = page(comparison_lines=())
+    found = replace(found, evaluation=replace(found.evaluation, changes=(change, accepted)))
+    (row,) = table(stand(found), "worst-changes")
+
+    assert row == ["bm25", "market=de", "40", "0.5500", "0.2500", "-0.3000", "100%", "2026-11-18"]
 
 
 def test_worst_slices_without_a_comparison_are_the_worst_figures():

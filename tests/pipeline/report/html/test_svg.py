@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from rankledger.pipeline.report.html import charts, differences
 from rankledger.pipeline.report.html.charts import Chart
 from rankledger.pipeline.report.html.svg import Drawing, Panel, limits_around, ticks
-from rankledger.pipeline.types.results import Comparison, Estimate
+from rankledger.pipeline.types.results import Estimate
 from rankledger.pipeline.types.tables import CurvePoint
 from rankledger.pipeline.types.views import LevelChange, Night, PairedScores, QueryChange, Series, SeriesBreak
 from tests.pipeline.report.html.chart_contents import words
@@ -40,22 +40,6 @@ ROOT = Path(__file__).parents[4]
 INEXACT: set[tuple[float, float, int]] = {(0.01, 0.3, 4), (0.01, 0.3, 5)}
 
 
-def forest(name: str) -> Chart | None:
-    figures = (0.5, 0.4, 0.1, 0.05, 0.15, 0.01, 0.01, 0.02)
-    line = Comparison(name, "all", "ap", name, "bm25", *figures, "", 0.1, 9, 1, 2, 0.1, 99, 99)
-    return differences.forest_chart([line], 0.005)
-
-
-def slices(name: str) -> Chart | None:
-    figures = (0.5, 0.4, 0.1, 0.05, 0.15, 0.01, 0.01, 0.02)
-    lines = [
-        Comparison(name, part, "ap", name, other, *figures, "", 0.1, 9, 1, 2, 0.1, 99, 99)
-        for part in ("all", f"language={name}")
-        for other in ("bm25", name)
-    ]
-    return differences.slice_chart(lines, 0.005)
-
-
 def _pair(name: str) -> PairedScores:
     ids = np.array([name, "q1", "q2"], dtype=object)
     before, after = np.array([0.1, 0.2, 0.3]), np.array([0.9, 0.2, 0.2])
@@ -65,10 +49,6 @@ def _pair(name: str) -> PairedScores:
 
 def scatter(name: str) -> Chart | None:
     return differences.query_chart(_pair(name))
-
-
-def distribution(name: str) -> Chart | None:
-    return differences.change_chart(_pair(name))
 
 
 def precision_recall(name: str) -> Chart | None:
@@ -97,7 +77,7 @@ def nights(name: str) -> Chart | None:
     return charts.nights(Series(name, name, (first, second, last), (step,), 1.0, None), "ap")
 
 
-EVERY = [forest, slices, scatter, distribution, precision_recall, judged_by_rank, by_cutoff, nights]
+EVERY = [scatter, precision_recall, judged_by_rank, by_cutoff, nights]
 
 
 class Elements(HTMLParser):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tests.pipeline.report.html.record_files import (
     Expected,
@@ -17,7 +17,7 @@ from tests.pipeline.report.html.record_files import (
     signed,
 )
 
-__all__ = ["difference", "differences", "leaderboards"]
+__all__ = ["difference", "differences", "leaderboards", "slices"]
 
 
 def leaderboards(recorded: Recorded) -> Tables:
@@ -105,6 +105,51 @@ def differences(recorded: Recorded) -> Tables:
         ]
         if groups:
             yield f"differences-{dataset}", groups
+
+
+def slices(recorded: Recorded) -> Tables:
+    """A table per dataset of the differences by the leading measure on slices, by their part of the whole."""
+    for dataset in recorded.datasets:
+        measure = recorded.leading(dataset)
+        own = [line for line in recorded.comparisons if (line["dataset"], line["measure"]) == (dataset, measure)]
+        own = [line for line in own if float(_plain_difference(line))]
+        whole = {(line["model"], line["baseline"]): _sum(line) for line in own if line["slice"] == "all"}
+        found = [line for line in own if line["slice"] != "all" and (line["model"], line["baseline"]) in whole]
+        found.sort(
+            key=lambda line: (
+                -abs(_sum(line) / whole[line["model"], line["baseline"]]),
+                *(line[name] for name in ("model", "baseline", "slice")),
+            )
+        )
+        if found:
+            yield f"slices-{dataset}", [Expected(measure, [_slice(line, whole) for line in found])]
+
+
+_CAUTIONS = {"": "", "sparse": "few decide", "degenerate": "all alike"}
+
+
+def _plain_difference(line: Line) -> str:
+    return line["difference"] or "0"
+
+
+def _sum(line: Line) -> float:
+    return float(line["difference"]) * int(line["n_queries"])
+
+
+def _slice(line: Line, whole: Mapping[tuple[str, str], float]) -> dict[str, str]:
+    pair = line["model"], line["baseline"]
+    few = "under 30, not judged" if int(line["n_clusters"]) < 30 else ""
+    return {
+        "slice": line["slice"],
+        "model": " against ".join(dict.fromkeys(pair)),
+        "queries": f"{int(line['n_queries']):,}",
+        "baseline's": four(line["baseline_estimate"]),
+        "figure": four(line["estimate"]),
+        "difference": difference_of(line),
+        "interval": interval(line, signed),
+        "of the change": f"{_sum(line) / whole[pair]:+.0%}",
+        "note": ", ".join(filter(None, (_CAUTIONS[line["mark"]], few))),
+    }
 
 
 def difference(recorded: Recorded, line: Line) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tests.pipeline.report.html.record_files import (
@@ -14,7 +14,6 @@ from tests.pipeline.report.html.record_files import (
     Recorded,
     Tables,
     called,
-    difference_of,
     four,
     interval,
     signed,
@@ -41,7 +40,7 @@ def standing(recorded: Recorded) -> Tables:
                 Expected(
                     f"{called(dataset)}: {measure}",
                     [
-                        _held_against(line)
+                        _held_against(recorded, line)
                         for line in records
                         if (line["dataset"], line["measure"]) == (dataset, measure)
                     ],
@@ -68,36 +67,29 @@ def _outside(recorded: Recorded) -> Tables:
 def _worst(recorded: Recorded) -> Tables:
     """The worst slice of each model, of those that are judged."""
     compared = {line["dataset"] for line in recorded.comparisons} if not recorded.all_pairs else set()
-    kinds = (
-        ("worst-differences", "difference", True, recorded.comparisons, signed),
-        ("worst-figures", "estimate", False, recorded.summary, four),
-    )
-    for name, column, wanted, lines, write in kinds:
-        groups = []
-        for dataset in recorded.datasets:
-            measure = recorded.leading(dataset)
-            own = [
-                line
-                for line in lines
-                if (line["dataset"], line["measure"]) == (dataset, measure)
-                and (line["slice"] != "all" and line[column] and int(line["n_clusters"]) >= FEW)
-            ]
-            if own and (dataset in compared) is wanted:
-                upside_down = -1 if column == "estimate" and recorded.lower(measure) else 1
-                rows = [_slice(recorded, line, column, write) for line in _lowest(own, column, upside_down)]
-                groups.append(Expected(f"{called(dataset)}: {measure}", rows))
-        if groups:
-            yield name, groups
+    groups = []
+    for dataset in recorded.datasets:
+        measure = recorded.leading(dataset)
+        own = [
+            line
+            for line in recorded.summary
+            if (line["dataset"], line["measure"]) == (dataset, measure)
+            and (line["slice"] != "all" and line["estimate"] and int(line["n_clusters"]) >= FEW)
+        ]
+        if own and dataset not in compared:
+            rows = [_slice(line) for line in _lowest(own, "estimate", -1 if recorded.lower(measure) else 1)]
+            groups.append(Expected(f"{called(dataset)}: {measure}", rows))
+    if groups:
+        yield "worst-figures", groups
 
 
-def _slice(recorded: Recorded, line: Line, column: str, write: Callable[[str], str]) -> dict[str, str]:
+def _slice(line: Line) -> dict[str, str]:
     return {
         "model": line["model"],
         "slice": line["slice"],
         "queries": f"{int(line['n_queries']):,}",
-        **({"difference": difference_of(line)} if column == "difference" else {"figure": write(line[column])}),
-        "interval": interval(line, write),
-        "conclusion": recorded.conclusion(line) if column == "difference" else "",
+        "figure": four(line["estimate"]),
+        "interval": interval(line, four),
     }
 
 
@@ -108,11 +100,19 @@ def _is_of_a_record(recorded: Recorded, line: Mapping[str, Any]) -> bool:
     return held and not share and line["ci_low"] is not None and (line["slice"] == "all" or line["outcome"] != "pass")
 
 
-def _held_against(line: Mapping[str, Any]) -> dict[str, str]:
+def _held_against(recorded: Recorded, line: Mapping[str, Any]) -> dict[str, str]:
     names = {head: line[head] for head in ("model", "slice", "gate")} | {"result": _result(line)}
     ends = {"ci_low": str(line["ci_low"]), "ci_high": str(line["ci_high"]), "mark": line["mark"]}
     figures = {"difference": signed(str(line["estimate"])), "interval": interval(ends, signed)}
-    return {**names, "reference": line["reference"], **figures}
+    return {**names, "reference": _reference(recorded, line["reference"]), **figures}
+
+
+def _reference(recorded: Recorded, reference: str) -> str:
+    """The model, the name and night of its record, and its id."""
+    model, _, record = reference.partition(" in ")
+    nights = {line["reference"]: line["date"] for line in recorded.changes}
+    day = nights.get(record, f"{record[:4]}-{record[4:6]}-{record[6:8]}")
+    return f"{model}, {record.split('-')[1]} {day} {record}"
 
 
 def verdicts(recorded: Recorded) -> Tables:
@@ -186,9 +186,10 @@ def _result(line: Mapping[str, Any]) -> str:
 
 
 def _reason(line: Verdict) -> dict[str, str]:
-    named = {head: line[head] for head in ("model", "slice", "gate", "reason")}
+    named = {head: line[head] for head in ("model", "slice", "gate")}
     return {
         **named,
+        "reason": " ".join(filter(None, [line["reason"], line["details"]])),
         "result": f"{_SIGNS[line['effect']]} {_result(line)}",
         "dataset": line["dataset"] or "external metrics",
     }
