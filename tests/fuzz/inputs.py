@@ -142,18 +142,6 @@ def _read_ranking(path: str, variant: str) -> Rows:
     return readers.read_ranking(_source(path, variant, _RANKED), by="rank" if variant == "ranks" else "score")
 
 
-def _read_ratings(path: str, variant: str) -> Rows:
-    return readers.read_pairs(path, "rating")
-
-
-def _read_predictions(path: str, variant: str) -> Rows:
-    return readers.read_pairs(path, "prediction")
-
-
-def _read_interactions(path: str, variant: str) -> Rows:
-    return readers.read_pairs(path)
-
-
 def _read_queries(path: str, variant: str) -> object:
     further = ("market", "age") if variant == "further" else ()
     return readers.read_queries(_source(path, variant, _TABLE), further=further)
@@ -196,14 +184,6 @@ def _read_dataset(path: str, variant: str) -> object:
         slices=("age",) if variant == "queries" else (),
     )
     return read_dataset(source, _TREC_EVAL)
-
-
-def _read_log(path: str, variant: str) -> object:
-    return read_log(Source(path), _OF_LOGS)
-
-
-def _read_scores(path: str, variant: str) -> object:
-    return read_external_scores(Source(path), _MEASURES)
 
 
 _TOOLS = {  # a score that each tool's files have, and what to select
@@ -340,9 +320,24 @@ def _trec_seeds() -> list[Case]:
 TARGETS = (
     Target("judgments", _judgment_seeds, _reading(_read_judgments), tokens=_TOKENS, share=20),
     Target("rankings", _ranking_seeds, _reading(_read_ranking), tokens=_TOKENS, share=20),
-    Target("ratings", lambda: _files("", _RATED, nested=True), _reading(_read_ratings), tokens=_TOKENS),
-    Target("predictions", lambda: _files("", _PREDICTED, nested=True), _reading(_read_predictions), tokens=_TOKENS),
-    Target("interactions", lambda: _files("", _CONSUMED), _reading(_read_interactions), tokens=_TOKENS),
+    Target(
+        "ratings",
+        lambda: _files("", _RATED, nested=True),
+        _reading(lambda path, _: readers.read_pairs(path, "rating")),
+        tokens=_TOKENS,
+    ),
+    Target(
+        "predictions",
+        lambda: _files("", _PREDICTED, nested=True),
+        _reading(lambda path, _: readers.read_pairs(path, "prediction")),
+        tokens=_TOKENS,
+    ),
+    Target(
+        "interactions",
+        lambda: _files("", _CONSUMED),
+        _reading(lambda path, _: readers.read_pairs(path)),
+        tokens=_TOKENS,
+    ),
     Target("queries", _query_seeds, _reading(_read_queries), tokens=_TOKENS),
     Target("documents", _document_seeds, _reading(_read_documents), tokens=_TOKENS),
     Target("outputs", _output_seeds, _reading(_read_output), tokens=_TOKENS, share=20),
@@ -350,10 +345,12 @@ TARGETS = (
     Target(
         "external-scores",
         lambda: [*_files("wide", _OUTSIDE), *_files("long", _LONG)],
-        _reading(_read_scores),
+        _reading(lambda path, _: read_external_scores(Source(path), _MEASURES)),
         tokens=_TOKENS,
     ),
-    Target("logs", lambda: _files("", _LOGGED), _reading(_read_log), tokens=_TOKENS),
+    Target(
+        "logs", lambda: _files("", _LOGGED), _reading(lambda path, _: read_log(Source(path), _OF_LOGS)), tokens=_TOKENS
+    ),
     Target("tool-scores", _tool_seeds, _reading(_read_tool), tokens=(b"score", b"epoch", b"error", b"metadata")),
     Target(
         "answers", _answer_seeds, _reading(_read_answers), tokens=(b"vital", b"support", b"nuggets", b"[]", b"null")

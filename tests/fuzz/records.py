@@ -54,18 +54,8 @@ _BESIDE = {
     "night.json": _RUNS / "records" / "nights" / "generated-2026-11-20.json",
 }
 _FILES = (
-    *(
-        "config.yaml",
-        "manifest.json",
-        "summary.csv",
-        "comparisons.csv",
-        "agreement.csv",
-        "curves.csv",
-        "movers.csv",
-        "queries.json",
-        "gates.json",
-        "changes.csv",
-    ),
+    *("config.yaml", "manifest.json", "summary.csv", "comparisons.csv", "agreement.csv", "curves.csv", "movers.csv"),
+    *("queries.json", "gates.json", "changes.csv"),
     "scores.parquet",
 )
 _SEALED = "sealed "
@@ -73,18 +63,8 @@ _MODELS = ("bm25", "dense", "names")
 _TIME = "2026-11-20T02:00:00+00:00"
 _TOKENS = (
     *(b"ndcg@10", b"ap", b"rmse", b"bm25", b"dense", b"web", b"stars", b"*", b"all", b"pass", b"fail", b"../x", b"q0"),
-    *(
-        b"2",
-        b"3",
-        b"2026-11-20",
-        _TIME.encode(),
-        b"accepted",
-        b"last_passed",
-        b"records",
-        b"missing",
-        b"estimate",
-        b"self",
-    ),
+    *(b"2", b"3", b"2026-11-20", _TIME.encode(), b"accepted", b"last_passed", b"records", b"missing", b"estimate"),
+    b"self",
     *(_IDS[0].encode(), _IDS[1].encode(), b"web/bm25.txt", b"judgments", b"${HOME}", b"files", b"sha256", b"0.5"),
 )
 
