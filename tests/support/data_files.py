@@ -28,7 +28,10 @@ __all__ = [
     "compress",
     "contents",
     "encode",
+    "findings",
+    "json_lines",
     "names_place",
+    "parquet_table",
     "place_of",
     "refusal",
     "rows_of",
@@ -68,6 +71,16 @@ def table_bytes(columns: Sequence[pa.Array], names: Sequence[str], *, row_group_
     table = pa.Table.from_arrays(list(columns), names=list(names))
     parquet.write_table(table, sink, row_group_size=row_group_size)
     return sink.getvalue().to_pybytes()
+
+
+def parquet_table(**columns: Any) -> bytes:
+    """Parquet of these columns, whose types are those that Arrow finds."""
+    return table_bytes([pa.array(values) for values in columns.values()], [*columns])
+
+
+def json_lines(*objects: object) -> str:
+    """A line for each object."""
+    return "".join(json.dumps(found) + "\n" for found in objects)
 
 
 def compress(data: bytes, ending: str) -> bytes:
@@ -124,11 +137,15 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 def refusal(function: Callable[..., Any], *args: Any, **options: Any) -> str:
     """The one line with which the call is refused."""
+    (message,) = findings(function, *args, **options)
+    return message
+
+
+def findings(function: Callable[..., Any], *args: Any, **options: Any) -> list[str]:
+    """The lines with which the call is refused, one for each mistake."""
     with pytest.raises(InputError) as caught:
         function(*args, **options)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+    return str(caught.value).split("\n")
 
 
 def place_of(format: str, row: int) -> int:

@@ -11,8 +11,10 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver
+from tests.support.data_files import findings
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 CONFIG = """\
 name: n
@@ -32,13 +34,6 @@ gates:
 """
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
-    """Tests write a config in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def planned(*gates: str, config: str = CONFIG, date: str | None = None) -> Plan:
     text = config + "".join(f"  - {{name: g{number}, {keys}}}\n" for number, keys in enumerate(gates))
     Path("a.yaml").write_text(text, encoding="utf-8")
@@ -48,12 +43,6 @@ def planned(*gates: str, config: str = CONFIG, date: str | None = None) -> Plan:
 def gate(keys: str) -> PlannedGate:
     (found,) = planned(keys).gates
     return found
-
-
-def findings(*gates: str, config: str = CONFIG) -> list[str]:
-    with pytest.raises(InputError) as error:
-        planned(*gates, config=config)
-    return str(error.value).split("\n")
 
 
 def test_a_gate_is_spelled_out():
@@ -250,14 +239,14 @@ SELF = "is compared with itself; remove it from `models`, or write self@accepted
 )
 def test_what_is_refused(keys, message):
     """At the gate's line and key, with what was likely meant."""
-    assert findings(keys) == [f"a.yaml:15: gates[0]{message}"]
+    assert findings(planned, keys) == [f"a.yaml:15: gates[0]{message}"]
 
 
 def test_a_name_is_had_once():
     """The record could not distinguish two gates of one name."""
     gates = "  - {name: a, max_missing: 0}\n  - {name: b, max_missing: 0}\n  - {name: a, max_missing: 1}\n"
 
-    assert findings(config=CONFIG + gates) == [
+    assert findings(planned, config=CONFIG + gates) == [
         "a.yaml:17: gates[2].name: another gate is called 'a', too; choose another name"
     ]
 
@@ -266,7 +255,7 @@ def test_a_gate_that_judges_nothing_is_refused():
     """With stars alone there is no name that could be wrong, and still no model."""
     alone = CONFIG.replace(', extra: "{model}.json"', "")
 
-    assert findings("extra: cost, at_most: 1", config=alone) == [
+    assert findings(planned, "extra: cost, at_most: 1", config=alone) == [
         "a.yaml:15: gates[0]: no model is judged: it has no `extra` file; add it to the model"
     ]
 
@@ -275,7 +264,9 @@ def test_what_is_wrong_with_a_model_is_not_said_again_of_a_gate():
     """All findings come at once, but none that follows from another."""
     broken = CONFIG.replace("{outputs: {shop: c}}", "{owner: me}")
 
-    assert findings("measure: rr@10, at_least: 0, models: lexical", "max_missing: 0, models: x", config=broken) == [
+    assert findings(
+        planned, "measure: rr@10, at_least: 0, models: lexical", "max_missing: 0, models: x", config=broken
+    ) == [
         "a.yaml:9: models.lexical: the model has no outputs; add `outputs:` to it or to `defaults: {model: …}`",
         "a.yaml:16: gates[1].models: unknown model 'x'; known: production, candidate, lexical",
     ]

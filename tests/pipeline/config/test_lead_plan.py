@@ -8,7 +8,7 @@ import pytest
 
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.support.errors import InputError
+from tests.support.data_files import refusal
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -71,16 +71,14 @@ def test_the_command_line_may_say_it():
 )
 def test_what_cannot_lead_is_refused(written, finding):
     """A measure that there is not, one that nobody measures, and several."""
-    with pytest.raises(InputError) as error:
-        lead(f"lead: {written}")
-
-    assert str(error.value).startswith(finding)
+    assert refusal(lead, f"lead: {written}").startswith(finding)
 
 
 def test_without_scores_an_unknown_measure_is_corrected_too():
     """By the names of the metrics."""
-    with pytest.raises(InputError, match=r"a\.yaml:6: lead: unknown metric 'ndgc@10'; did you mean 'ndcg@10'\?"):
-        lead("lead: ndgc@10", config=CONFIG.replace(", answers: {scores: {care: }}", ""))
+    found = refusal(lead, "lead: ndgc@10", config=CONFIG.replace(", answers: {scores: {care: }}", ""))
+
+    assert found == "a.yaml:6: lead: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?"
 
 
 def test_models_that_are_compared_by_others_alone_are_warned_of():

@@ -11,6 +11,7 @@ from rankledger.pipeline.config.nightly import Nightly
 from rankledger.pipeline.config.plan import markers, plan, unmatched_searches
 from rankledger.pipeline.config.schema import Config, Loaded, load
 from rankledger.pipeline.support.errors import InputError
+from tests.support.data_files import refusal
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -26,12 +27,6 @@ def loaded(nightly: str, models: str = MODELS) -> Loaded:
 
 def section(nightly: str) -> Nightly:
     return loaded(nightly).config.nightly
-
-
-def refusal(nightly: str) -> str:
-    with pytest.raises(InputError) as refused:
-        section(nightly)
-    return str(refused.value)
 
 
 def test_nothing_is_waited_for_unless_it_is_said():
@@ -52,7 +47,7 @@ def test_durations_are_a_number_and_a_unit(written, seconds):
 def test_what_is_no_duration_is_refused(written):
     """A bare number could be seconds or minutes, and 1:30 either: neither is guessed at."""
     assert "write a number of seconds, minutes or hours, such as 90s, 30m or 2h, or 0" in refusal(
-        f"{{wait: {written}}}"
+        section, f"{{wait: {written}}}"
     )
 
 
@@ -79,7 +74,7 @@ def test_a_config_is_equal_to_its_dump_read_again(written):
 )
 def test_what_cannot_be_meant_is_refused(nightly, said):
     """Each with the place and with what to write."""
-    assert said in refusal(nightly)
+    assert said in refusal(section, nightly)
 
 
 @pytest.mark.parametrize("ready", ["exists", "stable"])

@@ -9,15 +9,12 @@ import pytest
 
 from rankledger.pipeline.config.nightly import Notify
 from rankledger.pipeline.config.schema import Loaded, load
-from rankledger.pipeline.support.errors import InputError
+from tests.support.data_files import refusal
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 SMALL = "name: n\ndatasets: {web: {judgments: q}}\nsuites: {s: [ap]}\nmodels: {bm25: {outputs: o}}\n"
 ENVIRON = {"URL": "https://hooks.example.com/T0/xyzzy", "KEY": "hush"}
-
-
-@pytest.fixture(autouse=True)
-def _in_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def loaded(*targets: str, environ: Mapping[str, str] = ENVIRON) -> Loaded:
@@ -29,12 +26,6 @@ ONE = "write one of webhook, command, file, metrics for each target"
 ADDRESS = "found no address of a server; write one that begins with https:// or http://"
 NO_TEXT = "found a wrong value; write a text of at least one character"
 PAGE = "has another placeholder than {evaluation_id}; write a literal brace as {{ or }}"
-
-
-def refusal(target: str, environ: Mapping[str, str] = ENVIRON) -> str:
-    with pytest.raises(InputError) as refused:
-        loaded(target, environ=environ)
-    return str(refused.value).removeprefix("a.yaml:5: notify[0]")
 
 
 def test_targets_are_read_with_their_variables():
@@ -76,7 +67,7 @@ def test_variables_of_targets_are_not_kept():
 )  # fmt: skip
 def test_what_is_no_target_is_refused(target, message):
     """One target each, and nothing of its values in the message: it may be a secret."""
-    assert refusal(target, ENVIRON | {"EMPTY": ""}) == message
+    assert refusal(loaded, target, environ=ENVIRON | {"EMPTY": ""}) == f"a.yaml:5: notify[0]{message}"
 
 
 @pytest.mark.parametrize(
@@ -92,9 +83,9 @@ def test_what_is_no_target_is_refused(target, message):
 )
 def test_a_secret_that_would_be_recorded_is_refused(target, key):
     """What a config says stays in every record: addresses of Slack and Teams, credentials and keys are variables."""
-    message = refusal(target)
+    message = refusal(loaded, target)
 
-    assert message.startswith(key)
+    assert message.startswith(f"a.yaml:5: notify[0]{key}")
     assert "${NAME}" in message
     assert "xyzzy" not in message
 

@@ -17,7 +17,9 @@ from rankledger.pipeline.config.paths import absolute, fill, relocate, search
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.support.errors import InputError
+from tests.support.data_files import findings as refused
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 SUITES = "suites:\n  search: [ap, 'ndcg@5,10']\n  deep: [ap, r@100]\n  stars: [rmse, mae]\n"
 
@@ -35,13 +37,6 @@ SUBTOPICS = "subtopics are needed; add `subtopics: true` if the judgments have t
 OF_OUTPUTS = "; available: {dataset}, {date}, {replicate}, {model}"
 
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch) -> Path:
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def planned(text: str, *overrides: str, date: str | None = None, environ: dict[str, str] | None = None) -> Plan:
     Path("configs").mkdir(exist_ok=True)
     Path("configs/a.yaml").write_text("name: n\n" + text, encoding="utf-8")
@@ -49,9 +44,7 @@ def planned(text: str, *overrides: str, date: str | None = None, environ: dict[s
 
 
 def findings(text: str, *overrides: str, date: str | None = None) -> list[str]:
-    with pytest.raises(InputError) as error:
-        planned(text, *overrides, date=date)
-    return [line.removeprefix("configs/") for line in str(error.value).split("\n")]
+    return [line.removeprefix("configs/") for line in refused(planned, text, *overrides, date=date)]
 
 
 def touch(*names: str) -> None:
@@ -173,11 +166,6 @@ def test_templates_are_filled_with_names_date_and_own_keys(folder):
         f"{folder}/configs/d-de-s/m.2026-11-20",
         f"{folder}/configs/d-de-xl/n.2026-11-20",
     ]
-
-
-def test_files_need_not_exist():
-    """A missing output is one model's failure, found when it is read."""
-    assert pairs(planned("datasets: {d: {judgments: gone}}\nmodels: {m: {outputs: gone/too}}\n" + SUITES)) == ["d/m"]
 
 
 # ---- discovery
@@ -440,15 +428,6 @@ def test_files_of_recommenders_are_found():
     (dataset,) = found.datasets
     assert [Path(file.path).name for file in dataset.files] == ["q", "c", "d.i"]
     assert [str(measure) for measure in dataset.measures] == ["serendipity@5", "diversity(feature=genre)@5"]
-
-
-def test_the_catalogue_is_enough_for_measures_that_count_it():
-    """With `documents:` they are planned."""
-    found = planned(
-        "datasets: {d: {judgments: q, documents: c}}\nmodels: {m: {outputs: o}}\nsuites: {s: [item_coverage@10, tn]}\n"
-    )
-
-    assert [str(measure) for measure in found.datasets[0].measures] == ["item_coverage@10", "tn"]
 
 
 def test_judgments_by_subtopic_are_enough_for_measures_of_subtopics():

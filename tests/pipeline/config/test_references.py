@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.config.paths import parse_reference, split_reference
-from rankledger.pipeline.support.errors import InputError
+from tests.support.data_files import refusal
 
 ID = "20261120T020000Z-nightly.web-1f0c9a2b"
 
@@ -64,10 +64,7 @@ LACKS = "lacks a record or a model; write it as in accepted#bm25"
 )
 def test_what_is_refused(text, message):
     """With what was likely meant."""
-    with pytest.raises(InputError) as error:
-        parse_reference(text, ["bm25"])
-
-    assert str(error.value) == message
+    assert refusal(parse_reference, text, ["bm25"]) == message
 
 
 @given(st.text(st.sampled_from("self@#a/"), max_size=12))

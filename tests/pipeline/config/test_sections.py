@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.metrics.conventions import Conventions as Choices
-from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import Config, ConfigFile, load, schema
 from rankledger.pipeline.support.errors import InputError
+from tests.support.data_files import findings as refused
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 QUICKSTART = """\
 name: quickstart
@@ -49,21 +50,13 @@ suites: {s: [ap]}
 """
 
 
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
-
-
 def config(text: str, *overrides: str, environ: dict[str, str] | None = None) -> Config:
     Path("a.yaml").write_text(text, encoding="utf-8")
     return load("a.yaml", overrides, environ or {}).config
 
 
 def findings(text: str, *overrides: str, environ: dict[str, str] | None = None) -> list[str]:
-    with pytest.raises(InputError) as error:
-        config(text, *overrides, environ=environ)
-    return str(error.value).split("\n")
+    return refused(config, text, *overrides, environ=environ)
 
 
 # ---- what is read
@@ -83,32 +76,11 @@ def test_the_config_of_the_readme_is_read():
     assert type(read) is Config
 
 
-def test_what_is_left_out_or_left_empty_has_its_default():
+def test_what_is_left_empty_has_its_default():
     """A key without a value counts as not written, for a whole section too."""
-    left_out = config(SMALL)
-    empty = config(SMALL + "seed:\nbootstrap:\nexecution: {jobs: }\ntracking: {uri: ~}\nconventions: ~\n")
+    empty = "seed:\nbootstrap:\nexecution: {jobs: }\ntracking: {uri: ~}\nconventions: ~\n"
 
-    assert left_out == empty
-    assert left_out.model_dump(include={"conventions", "bootstrap", "seed", "execution", "tracking"}) == {
-        "conventions": {"profile": "trec_eval"} | dict.fromkeys(Choices.__dataclass_fields__),
-        "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca+t"},
-        "seed": 20261120,
-        "execution": {
-            "jobs": -1,
-            "backend": "threads",
-            "scheduler": None,
-            "worker_timeout": "1m",
-            "memory": None,
-            "cache": True,
-        },
-        "tracking": {
-            "uri": None,
-            "metric_name": "{suite}/{measure}",
-            "max_metrics": 40,
-            "timeout": "1m",
-            "enabled": True,
-        },
-    }
+    assert config(SMALL) == config(SMALL + empty)
 
 
 def test_everything_that_can_be_written_is_read():
@@ -152,34 +124,14 @@ execution:
 tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
 """)
 
-    assert read.datasets["d"].kind == "ratings"
-    assert read.datasets["d"].ratings.columns == {"rating": "stars"}
-    assert read.models["<script>alert(1)</script>"].params == {
-        "a": "text",
-        "b": 1,
-        "c": 0.5,
-        "d": True,
-        "e": "2026-01-01",
-    }
-    assert read.models["<script>alert(1)</script>"].was == "old"
-    assert read.models["<script>alert(1)</script>"].model_uri == "models:/ranker@champion"
-    assert read.models["<script>alert(1)</script>"].extra.path == "{model}.json"
-    assert (read.datasets["d"].cluster, read.datasets["d"].slices) == ("session", ())
-    assert (read.cluster, read.slices, read.pooled) == ("user", ("market", "lang"), True)
-    assert read.comparison.model_dump() == {
-        "baseline": "all_pairs",
-        "measures": ("rmse",),
-        "test": "t",
-        "permutations": 100,
-        "correction": "bh",
-        "primary": True,
-        "search_slices": False,
-    }
-    assert read.bootstrap.method == "basic"
-    assert (read.execution.jobs, read.execution.local_backend) == (4, "threads")
-    assert (read.execution.scheduler, read.execution.worker_timeout.total_seconds()) == ("tcp://host:8786", 90)
-    assert read.execution.cache == "s3://eval/cache"
-    assert read.tracking.enabled is False
+    (dataset,), (model,) = read.datasets.values(), read.models.values()
+    assert dataset.kind == "ratings"
+    assert model.params == {"a": "text", "b": 1, "c": 0.5, "d": True, "e": "2026-01-01"}
+    assert (model.extra.path, read.comparison.measures) == ("{model}.json", ("rmse",))
+    assert (dataset.cluster, dataset.slices, read.slices) == ("session", (), ("market", "lang"))
+    assert (read.execution.local_backend, read.execution.worker_timeout.total_seconds()) == ("threads", 90)
+    assert (read.execution.cache, read.tracking.enabled) == ("s3://eval/cache", False)
+    assert config(yaml.safe_dump(read.model_dump(mode="json"))) == read
 
 
 def test_values_from_the_environment_become_what_is_wanted():
@@ -189,12 +141,6 @@ def test_values_from_the_environment_become_what_is_wanted():
     read = config(text, environ={"ON": "false", "SEED": "7"})
 
     assert (read.bootstrap.resamples, read.tracking.enabled, read.seed) == (1000, False, 7)
-
-
-def test_sections_are_frozen():
-    """A config that was read cannot change under those who hold it."""
-    with pytest.raises(ValueError, match="frozen"):
-        config(SMALL).bootstrap.resamples = 5
 
 
 SCORED = """\
@@ -290,6 +236,7 @@ SCORE = (
 )
 TESTS = "found 'z'; write 'randomization', 't' or 'bootstrap'"
 TAKEN = "is reserved; choose another name for the dataset"
+LOWEST_FIRST = "write the lowest score first"
 UNPRINTABLE = "is empty or contains a control character; choose another"
 
 
@@ -320,7 +267,6 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
         ("cluster: [x]", "cluster: found a list; write a text"),
         ("pooled: 2", "pooled: found 2; write true or false"),
         ("comparison: {}", "comparison: the key 'baseline' is missing; add it"),
-        ("comparison: {baseline: m, tests: t}", "comparison.tests: unknown key 'tests'; did you mean 'test'?"),
         ("comparison: {baseline: m, test: z}", f"comparison.test: {TESTS}"),
         ("comparison: {baseline: m, test: t, correction: maxt}", f"comparison: {NO_MAXT}"),
         ("comparison: {baseline: m, correction: tukey}", f"comparison.correction: {CORRECTIONS}"),
@@ -332,34 +278,22 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
         ("defaults: {model: {runs: x}}", "defaults.model.runs: unknown key 'runs'; did you mean 'outputs'?"),
         ("bootstrap: {resamples: 99}", "bootstrap.resamples: found 99; write a number of at least 100"),
         ("bootstrap: {resamples: 1e4}", "bootstrap.resamples: found '1e4'; write a whole number"),
-        ("bootstrap: {resamples: 100.5}", "bootstrap.resamples: found 100.5; write a whole number"),
-        ("bootstrap: {resamples: [1]}", "bootstrap.resamples: found a list; write a whole number"),
         ("bootstrap: {confidence: 0}", "bootstrap.confidence: found 0; write a number above 0"),
         ("bootstrap: {confidence: 95}", "bootstrap.confidence: found 95; write a number below 1"),
-        ("bootstrap: {confidence: .nan}", "bootstrap.confidence: found nan; write a number below 1"),
-        ("bootstrap: {confidence: x}", "bootstrap.confidence: found 'x'; write a number"),
         ("bootstrap: {confidence: yes}", "bootstrap.confidence: found true; write a number"),
         ("bootstrap: {method: t}", "bootstrap.method: found 't'; write 'bca+t', 'bca', 'percentile' or 'basic'"),
         ("bootstrap: 5", "bootstrap: found 5; write a mapping of `key: value`"),
         ("seed: -1", "seed: found -1; write a number of at least 0"),
         ("seed: no", "seed: found false; write a number"),
-        (
-            "execution: {jobs: 0}",
-            "execution.jobs: found 0; " + WORKERS,
-        ),
-        (
-            "execution: {jobs: 100000}",
-            "execution.jobs: found 100000; " + WORKERS,
-        ),
+        ("execution: {jobs: 0}", "execution.jobs: found 0; " + WORKERS),
+        ("execution: {jobs: 100000}", "execution.jobs: found 100000; " + WORKERS),
         ("execution: {jobs: -3}", "execution.jobs: found -3; " + WORKERS),
         ("execution: {cache: 7}", "execution.cache: found 7; write true, false, or a folder or URL"),
-        ("execution: {cache: ''}", "execution.cache: found ''; write true, false, or a folder or URL"),
         ("bootstrap: {resamples: 1000001}", "bootstrap.resamples: found 1000001; write a number up to 1,000,000"),
         ("records: ''", "records: found ''; write a text of at least one character"),
         ("tracking: {uri: ''}", "tracking.uri: found a wrong value; write a text of at least one character"),
         ("execution: {backend: fork}", "execution.backend: found 'fork'; write 'threads', 'processes' or 'dask'"),
         ("execution: {memory: 2}", "execution.memory: found 2, which is 2 bytes; write at least 128MiB"),
-        ("execution: {memory: -5}", "execution.memory: found -5, which is below 0; write at least 128MiB"),
         (
             "execution: {memory: 1000000000000000GiB}",
             "execution.memory: found '1000000000000000GiB', which is more than any machine has; write at most 1024TiB",
@@ -381,7 +315,6 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
         ("tracking: {metric_name: x}", METRIC_NAME),
         ("tracking: {metric_name: '{measure}{model}'}", METRIC_NAME),
         ("tracking: {metric_name: '{measure'}", METRIC_NAME),
-        ("tracking: {metric_name: '{measure:d}'}", METRIC_NAME),
         ("tracking: {metric_name: '{measure!x}'}", METRIC_NAME),
         ("tracking: {metric_name: '{measure:{suite}}'}", METRIC_NAME),
         ("tracking: {enabled: maybe}", "tracking.enabled: found a wrong value; write true or false"),
@@ -408,13 +341,9 @@ def test_wrong_settings(line, message):
         ("d: {scores: {x: {sign: up}}}", "d.scores.x.sign: unknown key 'sign'; known: direction, range"),
         ("d: {scores: {x: {range: [0]}}}", f"d.scores.x.range: {ENDS}"),
         ("d: {scores: {x: {range: [0, .inf]}}}", "d.scores.x.range[1]: found inf; write a finite number"),
-        (
-            "d: {scores: {x: {range: [1, 0]}}}",
-            "d.scores.x: it: the range 1 to 0 is empty; write the lowest score first",
-        ),
+        ("d: {scores: {x: {range: [1, 0]}}}", f"d.scores.x: it: the range 1 to 0 is empty; {LOWEST_FIRST}"),
         ("d: {scores: {value: higher}}", f"d.scores.value: a score cannot be called 'value'; {SCORE}"),
         ("d: {scores: {'a,b': higher}}", f"d.scores.a,b: a score cannot be called 'a,b'; {SCORE}"),
-        ("d: {scores: {a/b: higher}}", f"d.scores.a/b: a score cannot be called 'a/b'; {SCORE}"),
         ("d: {scores: {'a ': higher}}", f"d.scores.\"a \": a score cannot be called 'a '; {SCORE}"),
         *(
             (f"d: {{scores: {{x: higher}}, {key}: {value}}}", f"d: `{key}` {ELSEWHERE}")
@@ -433,7 +362,6 @@ def test_wrong_settings(line, message):
         ("d: {judgments: a, slices: ['']}", "d.slices[0]: found ''; write a text of at least one character"),
         ("d: {judgments: a, cluster: 5}", "d.cluster: found 5; write a text in quotes"),
         ("d: {ratings: a, subtopics: true}", "d: `subtopics` has no effect on ratings; remove it"),
-        ("d: {ratings: a, exclude: e}", "d: `exclude` has no effect on ratings; remove it"),
         ("d: {ratings: a, exclude_self: true}", "d: `exclude_self` has no effect on ratings; remove it"),
         ("d: {judgments: a, exclude_self: e}", "d.exclude_self: found 'e'; write true or false"),
         ("d: {judgments: a, seen: remove}", "d: `seen` is about `interactions`, and there are none; add them"),
@@ -447,7 +375,6 @@ def test_wrong_settings(line, message):
         ("d: {judgments: a, items: b}", "d.items: unknown key 'items'; did you mean 'documents'?"),
         ("d: {judgments: a, metrics: b}", "d.metrics: unknown key 'metrics'; did you mean 'suites'?"),
         ("d: {judgments: 5}", "d.judgments: found 5; write a path, or a mapping with `path:`"),
-        ("d: {judgments: [a]}", "d.judgments: found a list; write a path, or a mapping with `path:`"),
         ("d: {judgments: ''}", "d.judgments: found ''; write a text of at least one character"),
         ("d: {judgments: {format: csv}}", "d.judgments: the key 'path' is missing; add it"),
         ("d: {judgments: {path: a, column: {}}}", "d.judgments.column: unknown key 'column'; did you mean 'columns'?"),
@@ -455,7 +382,6 @@ def test_wrong_settings(line, message):
         ("d: {judgments: a, columns: {query_id: 1.5}}", "d.columns.query_id: found 1.5; write a text in quotes"),
         ("d: {judgments: a, columns: [query_id]}", "d.columns: found a list; write a mapping of `key: value`"),
         ("d: {judgments: a, duplicates: sum}", "d.duplicates: found 'sum'; write 'refuse' or 'keep_first'"),
-        ("d: {judgments: a, suites: s}", "d.suites: found 's'; write a list"),
         ("d: {judgments: a, suites: []}", "d.suites: found nothing; write at least one"),
         ("d: {judgments: a, keys: {date: x}}", f"d.keys.date: the key 'date' {KEY}"),
         ("d: {judgments: a, keys: {a-b: x}}", f"d.keys.a-b: the key 'a-b' {KEY}"),
@@ -477,16 +403,13 @@ def test_wrong_datasets(line, message):
     [
         ("m: {run: a}", "m.run: unknown key 'run'; did you mean 'outputs'?"),
         ("m: {predictions: a}", "m.predictions: unknown key 'predictions'; did you mean 'outputs'?"),
-        ("m: {parms: {}}", "m.parms: unknown key 'parms'; did you mean 'params'?"),
         ("m: a.tsv", "m: found 'a.tsv'; write a mapping of `key: value`"),
         ("m: {outputs: 5}", "m.outputs: found 5; write a path, or a mapping with `path:`"),
-        ("m: {outputs: [a]}", "m.outputs: found a list; write a path, or a mapping with `path:`"),
         ("m: {outputs: {d: 5}}", "m.outputs.d: found 5; write a path, or a mapping with `path:`"),
         ("m: {outputs: {d: }}", "m.outputs.d: the key 'path' is missing; add it"),
         ("m: {outputs: {path: a, d: b}}", f"m.outputs.d: unknown key 'd'; {OUTPUT_KEYS}"),
         ("m: {outputs: {d: {file: a, path: b}}}", "m.outputs.d.file: unknown key 'file'; did you mean 'path'?"),
         ("m: {params: {a: [1]}}", PLAIN),
-        ("m: {params: {a: .inf}}", PLAIN),
         ("m: {params: {a: }}", PLAIN),
         ("m: {tags: {v: 1.10}}", "m.tags.v: found 1.1; write a text in quotes"),
         ("m: {was: 3}", "m.was: found 3; write a text in quotes"),
@@ -673,20 +596,6 @@ def test_the_schema_describes_every_key():
     assert all({"name", "datasets", "models"} <= set(option["required"]) for option in of_scores)
     assert all(option["properties"] for option in of_scores)
     json.dumps(written)
-
-
-def test_forty_models_by_six_datasets_fit_on_a_page():
-    """Less than 60 lines of YAML are 240 tasks."""
-    models = "".join(f"  m{number}: {{params: {{k: {number}}}}}\n" for number in range(40))
-    datasets = "".join(f"  d{number}:\n" for number in range(6))
-    text = (
-        "name: n\ndefaults:\n  dataset: {judgments: '{dataset}/q.tsv'}\n  model: {outputs: '{dataset}/{model}.tsv'}\n"
-        f"datasets:\n{datasets}models:\n{models}suites: {{s: [ap, 'ndcg@5,10,20']}}\n"
-    )
-    Path("a.yaml").write_text(text, encoding="utf-8")
-
-    assert text.count("\n") < 60
-    assert len(plan(load("a.yaml")).tasks) == 240
 
 
 def test_credentials_come_from_the_environment(tmp_path):

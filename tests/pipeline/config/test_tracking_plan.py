@@ -9,7 +9,7 @@ import pytest
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.support.errors import InputError
+from tests.support.data_files import findings
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -35,12 +35,6 @@ def planned(*changes: tuple[str, str]) -> Plan:
     return plan(load("a.yaml", (), {}))
 
 
-def findings(*changes: tuple[str, str]) -> list[str]:
-    with pytest.raises(InputError) as error:
-        planned(*changes)
-    return str(error.value).split("\n")
-
-
 def of_b(lines: str) -> tuple[str, str]:
     return "    outputs: b\n", f"    outputs: b\n{lines}\n"
 
@@ -51,7 +45,7 @@ def test_a_param_that_is_too_long_is_refused_at_its_line(enabled):
     disabled = ("name: n\n", f"name: n\ntracking: {{enabled: {enabled}}}\n")
 
     planned(of_b(f"    params: {{p: {'x' * 6_000}}}"), disabled)
-    assert findings(of_b(f"    params:\n      q: 1\n      p: {'x' * 6_001}"), disabled) == [
+    assert findings(planned, of_b(f"    params:\n      q: 1\n      p: {'x' * 6_001}"), disabled) == [
         "a.yaml:10: models.b.params.p: the param has 6,001 characters, and MLflow allows 6,000; shorten it"
     ]
 
@@ -60,7 +54,7 @@ def test_a_tag_or_an_owner_that_is_too_long_is_refused():
     """Both are tags to MLflow, of 8,000 letters at most."""
     planned(of_b(f"    tags: {{t: {'x' * 8_000}}}\n    owner: {'x' * 8_000}"))
 
-    assert findings(of_b(f"    tags: {{t: {'x' * 8_001}}}\n    owner: {'x' * 8_001}")) == [
+    assert findings(planned, of_b(f"    tags: {{t: {'x' * 8_001}}}\n    owner: {'x' * 8_001}")) == [
         "a.yaml:7: models.b.tags.t: the tag has 8,001 characters, and MLflow allows 8,000; shorten it",
         "a.yaml:8: models.b.owner: it has 8,001 characters, and MLflow allows 8,000; shorten it",
     ]
@@ -71,10 +65,10 @@ def test_names_that_are_one_to_mlflow_are_refused(key):
     """`a!` and `a?` are both `a_` there, and one of the values would be lost; so are names that are too long."""
     planned(of_b(f'    {key}: {{a_: "1", b.c: "2", d/e: "3"}}'))
 
-    assert findings(of_b(f'    {key}: {{"a!": "1", "a?": "2"}}')) == [
+    assert findings(planned, of_b(f'    {key}: {{"a!": "1", "a?": "2"}}')) == [
         f"a.yaml:7: models.b.{key}: 'a!' and 'a?' would both be 'a_' in MLflow; rename one"
     ]
-    assert findings(of_b(f'    {key}: {{{"k" * 251}: "1"}}')) == [
+    assert findings(planned, of_b(f'    {key}: {{{"k" * 251}: "1"}}')) == [
         f"a.yaml:7: models.b.{key}: the name '{'k' * 60}…' {TOO_LONG}"
     ]
 
@@ -84,7 +78,7 @@ def test_tags_that_are_not_the_users_own_are_refused(tag):
     """By `rankledger.evaluation` runs are found again; MLflow's own tags steer its pages."""
     kept = "tags that begin with `mlflow.` and `rankledger.` are set by MLflow and rankledger; rename it"
 
-    assert findings(of_b(f"    tags: {{{tag}: x}}")) == [f'a.yaml:7: models.b.tags."{tag}": {kept}']
+    assert findings(planned, of_b(f"    tags: {{{tag}: x}}")) == [f'a.yaml:7: models.b.tags."{tag}": {kept}']
     planned(of_b("    tags: {mlflow: x, rankledger: y, team.mlflow.user: z}"))
 
 
@@ -92,7 +86,7 @@ def test_an_experiment_has_256_letters():
     """The longest is called by the config's name, ` history/` and the dataset."""
     planned(("{d: {", f"{{{'d' * 246}: {{"))
 
-    assert findings(("{d: {", f"{{{'d' * 247}: {{")) == [
+    assert findings(planned, ("{d: {", f"{{{'d' * 247}: {{")) == [
         f"a.yaml:2: datasets.{'d' * 190}…: the experiment of this name and dataset has 257 characters, "
         "and MLflow allows 256; shorten it"
     ]
@@ -102,7 +96,7 @@ def test_a_model_has_250_letters():
     """Its run is called by it."""
     planned(("  a:", f"  {'a' * 250}:"))
 
-    (found,) = findings(("  a:", f"  ? {'a' * 251}\n  :"))
+    (found,) = findings(planned, ("  a:", f"  ? {'a' * 251}\n  :"))
     assert found == f"a.yaml:4: models.{'a' * 192}…: the name of the model '{'a' * 60}…' {TOO_LONG}"
 
 
@@ -110,7 +104,7 @@ def test_a_suite_that_makes_names_too_long_is_refused():
     """The longest name is that of a tag, `rankledger.worst_slice.SUITE/MEASURE`: 23 letters before the figure's."""
     planned(("  s:", f"  {'s' * (250 - 23 - len('/ndcg_at_10'))}:"))
 
-    (found,) = findings(("  s:", f"  {'s' * (251 - 23 - len('/ndcg_at_10'))}:"))
+    (found,) = findings(planned, ("  s:", f"  {'s' * (251 - 23 - len('/ndcg_at_10'))}:"))
     assert found.startswith("a.yaml:2: datasets.d: the name 'rankledger.worst_slice.sss")
     assert found.endswith(TOO_LONG)
 
@@ -131,14 +125,14 @@ def test_a_suite_that_is_called_like_a_section_of_another_is_refused(suite, owne
         planned(*changes)
     else:
         clash = f"'ap' and {owner!r} would both be '{suite}/ap' in MLflow; rename one"
-        assert findings(*changes) == [f"a.yaml:3: datasets.d: {clash}"]
+        assert findings(planned, *changes) == [f"a.yaml:3: datasets.d: {clash}"]
 
 
 @pytest.mark.parametrize("name", ["previous", "accepted"])
 def test_a_baseline_that_is_called_like_an_earlier_evaluation_is_refused(name):
     """The difference to it and the change since then would have one name."""
     compared = ("name: n\n", f"name: n\ncomparison: {{baseline: {name}}}\n")
-    (first, *_) = findings(("  a:", f"  {name}:"), compared)
+    (first, *_) = findings(planned, ("  a:", f"  {name}:"), compared)
 
     clash = f"'difference of ap to {name}' and 'difference of ap since {name}' would both be 's.vs_{name}/ap' in MLflow"
     assert first == f"a.yaml:3: datasets.d: {clash}; rename one"
@@ -150,12 +144,12 @@ def test_models_that_are_one_to_mlflow_are_refused():
     names = [("  a:", "  a/x:"), ("  b:", "  a_x:")]
     third = ("    outputs: b\n", "    outputs: b\n  c: {outputs: c}\n")
     compared = ("name: n\n", "name: n\ncomparison: {baseline: all_pairs}\n")
-    (first, *_) = findings(*names, third, compared)
+    (first, *_) = findings(planned, *names, third, compared)
     clash = "'difference of ap to a/x' and 'difference of ap to a_x' would both be 's.vs_a_x/ap' in MLflow; rename one"
     assert first == f"a.yaml:3: datasets.d: {clash}"
-    alone = findings(*names, third)
+    alone = findings(planned, *names, third)
     assert alone == ["a.yaml:3: models: 'a/x on d' and 'a_x on d' would both be 'a_x/d.ap' in MLflow; rename one"]
-    pooled = findings(*names, third, ("name: n\n", "name: n\npooled: true\n"))
+    pooled = findings(planned, *names, third, ("name: n\n", "name: n\npooled: true\n"))
     assert "a.yaml:4: models: 'ap of a/x' and 'ap of a_x' would both be 'a_x/ap' in MLflow; rename one" in pooled
 
 
@@ -165,7 +159,7 @@ def test_a_model_that_is_called_like_a_section_of_another_is_refused_where_figur
     names = (scored, ("  b:", "  a.ci95:"), ('suites:\n  s: [ap, "ndcg@10"]\n', ""))
 
     planned(*names)
-    assert findings(*names, ("name: n\n", "name: n\npooled: true\n")) == [
+    assert findings(planned, *names, ("name: n\n", "name: n\npooled: true\n")) == [
         "a.yaml:4: models: 'ci_low of x of a' and 'x.low of a.ci95' would both be 'a.ci95/x.low' in MLflow; rename one"
     ]
 
@@ -174,7 +168,7 @@ def test_a_suite_called_extra_is_refused_beside_numbers_from_outside():
     """What they are called is known only when they are read; alone, such a suite does no harm."""
     planned(("  s:", "  extra:"))
 
-    assert findings(("  s:", "  extra:"), of_b("    extra: costs.json")) == [
+    assert findings(planned, ("  s:", "  extra:"), of_b("    extra: costs.json")) == [
         "a.yaml:2: datasets.d: 'ap' would be among the external metrics in MLflow; rename its suite"
     ]
 
@@ -186,14 +180,14 @@ def test_a_logged_model_is_not_every_model():
     found = "it names one logged model, not every model; list that model by name"
 
     assert planned(of_b("    model_id: m-1f0c9a2b")).models["b"].model_id == "m-1f0c9a2b"
-    assert findings(of_b("  '*': {outputs: 'o/{model}', model_uri: models:/ranker/3}")) == [
+    assert findings(planned, of_b("  '*': {outputs: 'o/{model}', model_uri: models:/ranker/3}")) == [
         f"a.yaml:7: models.*.model_uri: {found}"
     ]
 
 
 def test_all_that_is_wrong_is_said_at_once():
     """One line for each."""
-    lines = findings(of_b(f"    params: {{p: {'x' * 6_001}}}\n    tags: {{mlflow.user: me}}"))
+    lines = findings(planned, of_b(f"    params: {{p: {'x' * 6_001}}}\n    tags: {{mlflow.user: me}}"))
 
     assert [line.partition(": ")[0] for line in lines] == ["a.yaml:7", "a.yaml:8"]
 
@@ -226,7 +220,7 @@ def test_a_promotion_is_planned():
 )
 def test_what_is_promoted_is_a_version_by_its_number(uri, found):
     """An alias may have moved since the outputs were made, and a logged model is in no registry."""
-    (line,) = findings(promoted(uri), GATES)
+    (line,) = findings(planned, promoted(uri), GATES)
 
     assert line.startswith(f"a.yaml:8: models.b.promote: {found}")
 
@@ -235,15 +229,15 @@ def test_what_no_gate_judges_is_not_promoted():
     """Neither without gates, nor where they are for other models."""
     nobody = "a.yaml:8: models.b.promote: no gate judges 'b', and what is not judged is not promoted; add a gate"
 
-    assert findings(promoted()) == [nobody]
-    assert findings(promoted(), (GATES[0], GATES[1].replace("name: g", "name: g, models: [a]"))) == [nobody]
+    assert findings(planned, promoted()) == [nobody]
+    assert findings(planned, promoted(), (GATES[0], GATES[1].replace("name: g", "name: g, models: [a]"))) == [nobody]
 
 
 def test_a_promotion_needs_mlflow():
     """Where tracking is disabled nobody would ever be asked to promote."""
     disabled = ("name: n\n", "name: n\ntracking: {enabled: false}\n")
 
-    assert findings(promoted(), GATES, disabled) == [
+    assert findings(planned, promoted(), GATES, disabled) == [
         "a.yaml:9: models.b.promote: the alias is MLflow's, and `tracking` is off; enable it, or remove `promote`"
     ]
 
@@ -252,7 +246,7 @@ def test_an_alias_is_of_one_model():
     """Two models that are promoted to it would take it from each other, every night."""
     both = ("  a: {outputs: a}\n", f"  a: {{outputs: a, model_uri: 'models:/ranker/2', {PROMOTE}}}\n")
 
-    assert findings(both, promoted(), GATES) == [
+    assert findings(planned, both, promoted(), GATES) == [
         "a.yaml:8: models.b.promote: 'a' is promoted to the alias 'champion', too; remove one"
     ]
     planned(both, promoted(promote=PROMOTE.replace("champion", "challenger")), GATES)
@@ -263,7 +257,7 @@ def test_families_and_searches_are_no_version():
     for number in (1, 2):
         Path(f"b{number}").touch()
     family = ("    outputs: b\n", f"    outputs: b{{replicate}}\n    model_uri: models:/ranker/3\n    {PROMOTE}\n")
-    assert findings(family, GATES) == [
+    assert findings(planned, family, GATES) == [
         "a.yaml:8: models.b.promote: the replicates of 'b' are several models, and an alias stands for one version; "
         "remove `promote`"
     ]
@@ -272,7 +266,10 @@ def test_families_and_searches_are_no_version():
         "  b:\n    outputs: b\n",
         f"  '*': {{outputs: '{{model}}.tsv', model_uri: 'models:/ranker/3', {PROMOTE}}}\n",
     )
-    assert any("'*' stands for several models, and an alias for one version" in line for line in findings(every, GATES))
+    assert any(
+        "'*' stands for several models, and an alias for one version" in line
+        for line in findings(planned, every, GATES)
+    )
 
 
 @pytest.mark.parametrize(
@@ -288,4 +285,6 @@ def test_families_and_searches_are_no_version():
 )
 def test_a_promotion_that_cannot_be_is_refused_at_its_key(promote, found):
     """MLflow's own words, what it would refuse, an unknown rule and an unknown key."""
-    assert any(line.startswith("a.yaml:8: ") and found in line for line in findings(promoted(promote=promote), GATES))
+    assert any(
+        line.startswith("a.yaml:8: ") and found in line for line in findings(planned, promoted(promote=promote), GATES)
+    )

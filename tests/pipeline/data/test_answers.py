@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,9 @@ from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.data.external_scores import ExternalOutput, read_external_scores, score_names
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
-from tests.support.data_files import table_bytes, write
+from tests.support.data_files import json_lines, refusal, table_bytes, write
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 NUGGETS = [
     ("q1", "n1", "vital", "support"),
@@ -25,12 +26,6 @@ NUGGETS = [
 ]
 COLUMNS = ("query_id", "nugget", "importance", "support")
 CITATIONS = "query_id,sentence,support\nq1,1,full_support\nq1,1,no_support\nq1,2,\nq2,1,\n"
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def read(name: str, data: bytes | str, *scores: str, format: str = "nuggets", **options: Any) -> ExternalOutput:
@@ -44,10 +39,6 @@ def by_query(found: ExternalOutput) -> dict[str, list[float]]:
 
 def delimited(delimiter: str, rows: list[tuple[str, ...]] = NUGGETS) -> str:
     return "".join(delimiter.join(row) + "\n" for row in [COLUMNS, *rows])
-
-
-def lines(objects: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(found) + "\n" for found in objects)
 
 
 def assigned(*nuggets: tuple[str, ...]) -> list[dict[str, str]]:
@@ -70,9 +61,9 @@ ASSIGNMENTS = [
     [
         ("a.tsv", delimited("\t")),
         ("a.csv", delimited(",")),
-        ("a.jsonl", lines([dict(zip(COLUMNS, row, strict=True)) for row in NUGGETS])),
+        ("a.jsonl", json_lines(*[dict(zip(COLUMNS, row, strict=True)) for row in NUGGETS])),
         ("a.parquet", table_bytes([pa.array(column) for column in zip(*NUGGETS, strict=True)], COLUMNS)),
-        ("assignments.jsonl", lines(ASSIGNMENTS)),
+        ("assignments.jsonl", json_lines(*ASSIGNMENTS)),
     ],
 )
 def test_nuggets_in_every_layout(name, data):
@@ -135,18 +126,19 @@ def test_a_query_whose_judge_failed_is_without_output():
         ("a.txt", delimited(" "), "a.txt: nuggets stand in a table; name it .tsv, .inter, .item, .user, .csv, .jsonl"),
         (
             "a.jsonl",
-            lines([{**dict(zip(COLUMNS, NUGGETS[0], strict=True)), "nugget": []}]),
+            json_lines({**dict(zip(COLUMNS, NUGGETS[0], strict=True)), "nugget": []}),
             "a.jsonl: found [] (line 1);",
         ),
-        ("a.jsonl", lines([{"qid": "q1", "nuggets": "n1"}]), "a.jsonl: nuggets (line 1): expected a list of objects"),
+        (
+            "a.jsonl",
+            json_lines({"qid": "q1", "nuggets": "n1"}),
+            "a.jsonl: nuggets (line 1): expected a list of objects",
+        ),
     ],
 )
 def test_what_cannot_be_scored_is_refused(name, data, message):
     """The message names the file, the line, what stands there, and the words to write."""
-    with pytest.raises(InputError) as refused:
-        read(name, data, "all_score")
-
-    assert str(refused.value).startswith(message)
+    assert refusal(read, name, data, "all_score").startswith(message)
 
 
 def test_a_score_that_is_not_computed_is_refused():

@@ -118,14 +118,8 @@ def test_nothing_recommended():
     assert Catalogue(strings(["a"]), 1).block(strings([]), nothing, nothing, 2).codes.tolist() == [[-1, -1]]
 
 
-@pytest.fixture
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize("format", [found for found in FORMATS if found != "trec"])
-def test_interactions_have_no_value(format, in_folder):
+def test_interactions_have_no_value(format, folder):
     """Further columns, such as times, are passed over, and a pair may stand twice."""
     rows = [("u", "a", 3.0), ("v", "a", 1.0), ("u", "a", 2.0)]
     write(Path(f"seen{SUFFIXES[format]}"), encode(rows, format, "time"))
@@ -137,7 +131,7 @@ def test_interactions_have_no_value(format, in_folder):
     assert found.values.tolist() == [0, 0, 0]
 
 
-def test_interactions_are_no_trec_text(in_folder):
+def test_interactions_are_no_trec_text(folder):
     """They need column names."""
     write(Path("seen.txt"), "u 0 a 1\n")
 
@@ -146,7 +140,7 @@ def test_interactions_are_no_trec_text(in_folder):
     )
 
 
-def test_from_files_to_a_block(in_folder):
+def test_from_files_to_a_block(folder):
     """u ranks b x a and consumed a c, v consumed a twice; u's a is relevant, w has neither list nor history.
 
     Popularity 2 1 0 of a c b. Of u's list: novelty (1 + 1 + 0) / 3 of two queries; popularity 2 / 3. At rank 3 a, the

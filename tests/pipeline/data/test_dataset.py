@@ -97,22 +97,6 @@ def test_the_queries_table_groups_the_judged_queries():
         assert (plain.clusters, dict(plain.slices)) == (None, {})
 
 
-def test_a_judged_query_without_cluster_is_refused():
-    """By its id and its row."""
-    queries = source("queries.tsv", "query_id\tuser\nq2\tu\nq1\t\n")
-
-    assert refusal(dataset, queries=queries, cluster="user") == (
-        "queries.tsv: query 'q1' has no user (line 3), the cluster column; fill it"
-    )
-
-
-def test_queries_are_compared_by_their_spelling():
-    """Q1 is not q1."""
-    message = refusal(dataset, queries=source("queries.tsv", "query_id\nQ1\nq2\n"))
-
-    assert "such as 'q1'" in message
-
-
 def test_duplicate_judgments_are_kept_or_refused_as_the_config_says():
     """`keep_first` takes the first grade; otherwise both lines are named."""
     judgments = source("qrels.tsv", encode([*JUDGED, ("q1", "a", 3.0)], "tsv"))
@@ -205,10 +189,3 @@ def test_the_columns_of_ratings_are_their_own():
 def test_a_missing_table_is_refused(role):
     """By the path that the config gives."""
     assert refusal(dataset, **{role: Source("nowhere.tsv")}) == "nowhere.tsv: file not found; check the path"
-
-
-def test_a_missing_output_is_refused():
-    """So that the others can go on."""
-    assert refusal(read_output, dataset(), Source("nowhere.tsv"), TREC_EVAL, with_catalogue=False).startswith(
-        "nowhere.tsv: "
-    )

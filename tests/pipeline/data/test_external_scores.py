@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.data.external_scores import ExternalOutput, external_dataset, read_external_scores
 from rankledger.pipeline.types.inputs import DatasetSource, Source
-from tests.support.data_files import refusal, table_bytes, write
+from tests.support.data_files import json_lines, parquet_table, refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -34,14 +33,6 @@ def read(name: str, data: bytes | str, **options: Any) -> ExternalOutput:
 
 def by_query(found: ExternalOutput) -> dict[str, tuple[float, ...]]:
     return dict(zip(found.query_ids, map(tuple, found.values.T.tolist()), strict=True))
-
-
-def jsonl(*rows: dict[str, Any]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
-def parquet(**columns: Any) -> bytes:
-    return table_bytes([pa.array(values) for values in columns.values()], [*columns])
 
 
 WIDE = "query_id\tmodel\tfaithful\tcost\nq2\tx\t0.25\t-3\nq1\tx\t1\t\nq3\tx\tNaN\t2.5\n"
@@ -62,25 +53,25 @@ LISTED = {"measure": [row[0] for row in LONG], "query_id": [row[1] for row in LO
         ("b.csv", '"cost","faithful","query_id"\n-3, 0.25 ,q2\n,1e0,q1\n2.5,  ,q3\n'),
         (
             "a.jsonl",
-            jsonl(
+            json_lines(
                 {"query_id": "q2", "faithful": 0.25, "cost": -3},
                 {"query_id": "q1", "faithful": 1},
                 {"query_id": "q3", "faithful": None, "cost": 2.5},
             ),
         ),
         ("a.json", '{"q2": {"faithful": 0.25, "cost": -3}, "q1": {"faithful": 1}, "q3": {"cost": 2.5, "x": "y"}}'),
-        ("a.parquet", parquet(**WHOLE)),
-        ("b.parquet", parquet(**WHOLE | {"cost": [Decimal("-3.0"), None, Decimal("2.5")]})),
-        ("c.parquet", parquet(**WHOLE | {"faithful": pa.array([0.25, 1, None], pa.float32())})),
+        ("a.parquet", parquet_table(**WHOLE)),
+        ("b.parquet", parquet_table(**WHOLE | {"cost": [Decimal("-3.0"), None, Decimal("2.5")]})),
+        ("c.parquet", parquet_table(**WHOLE | {"faithful": pa.array([0.25, 1, None], pa.float32())})),
         ("long.tsv", "measure\tquery_id\tvalue\n" + "".join("\t".join(row) + "\n" for row in LONG)),
         (
             "long.jsonl",
-            jsonl(
+            json_lines(
                 *({"query_id": query, "value": float(value), "measure": name} for name, query, value in LONG),
                 {"query_id": "q1", "measure": "other", "value": "text"},
             ),
         ),
-        ("long.parquet", parquet(**LISTED, value=[float(row[2]) for row in LONG])),
+        ("long.parquet", parquet_table(**LISTED, value=[float(row[2]) for row in LONG])),
         ("printed.eval", PRINTED),
         ("means.eval", PRINTED + MEANS),
         ("windows.txt", ("# judge v2\n" + MEANS + PRINTED).replace("\n", "\r\n")),
@@ -198,7 +189,7 @@ OUTSIDE = "is outside 0 to 1; fix it, or the range in the config"
 
 def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
     """A line of JSON."""
-    return jsonl({"query_id": query_id, "faithful": faithful, "cost": cost})
+    return json_lines({"query_id": query_id, "faithful": faithful, "cost": cost})
 
 
 @pytest.mark.parametrize(
@@ -237,7 +228,7 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
         ("d.json", '{"q1": 3}', "query 'q1' holds 3; write {measure: value}"),
         (
             "a.parquet",
-            parquet(query_id=["q1"], faithful=[2.0], cost=[1]),
+            parquet_table(query_id=["q1"], faithful=[2.0], cost=[1]),
             f"faithful 2.0 of query 'q1' (row 1) {OUTSIDE}",
         ),
         ("a.eval", PRINTED + "cost q2 1\n", "query 'q2' has cost twice (line 2 and line 5); keep one"),
@@ -271,11 +262,6 @@ def test_a_short_line_is_refused(name, data, found):
 
     line = 2 if name == "a.csv" else 1
     assert refusal(read_external_scores, source, [FAITHFUL, COST]) == f"{name}:{line}: {found}"
-
-
-def test_a_missing_file_is_refused():
-    """By the path that the config gives."""
-    assert refusal(read_external_scores, Source("nowhere"), [FAITHFUL]) == "nowhere: file not found; check the path"
 
 
 def test_a_score_in_two_parts_is_refused():

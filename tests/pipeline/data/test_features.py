@@ -91,18 +91,12 @@ VECTORS = [[0.5, -1.0], None, [0.0, 2.0]]
         ("a.parquet", parquet(VECTORS)),
         ("b.parquet", parquet(VECTORS, pa.list_(pa.float32()))),
         ("c.parquet", parquet([[0.5, -1.0], [], [0.0, 2.0]], pa.large_list(pa.float64()))),
+        ("d.parquet", parquet([[0.5, -1.0], [0.0, 0.0], [0.0, 2.0]], pa.list_(pa.float32(), 2))),
     ],
 )
 def test_vectors(name, data):
-    """Lists of decimal numbers; a document may be without one."""
+    """Lists of decimal numbers, of a fixed length or not; a document may be without one."""
     assert dense(documents(name, data)) == [[0.5, -1], [0, 0], [0, 2]]
-
-
-def test_vectors_of_a_fixed_length():
-    """As Parquet holds embeddings."""
-    data = parquet([[0.5, -1.0], [0.0, 2.0]], pa.list_(pa.float32(), 2))
-
-    assert dense(documents("a.parquet", data)) == [[0.5, -1], [0, 2]]
 
 
 def test_documents_in_several_files():
@@ -128,14 +122,6 @@ def test_several_features_of_a_compressed_file_with_other_names():
 def test_nobody_has_a_category():
     """The column is there and empty: no document has the feature."""
     assert dense(documents("a.tsv", "doc_id\tgenre\na\t\nb\t\n")) == [[], []]
-
-
-def test_the_order_of_rows_moves_no_category():
-    """Columns are numbered by their names."""
-    one = documents("a.jsonl", lines(["b", "a", "c"]))
-    other = documents("b.jsonl", lines(["c", "b", "a"]))
-
-    assert dense(one) == [dense(other)[row] for row in (1, 2, 0)]
 
 
 @pytest.mark.parametrize(

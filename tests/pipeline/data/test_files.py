@@ -41,53 +41,22 @@ def test_nothing_may_be_there():
     assert refusal(files_there, "nowhere://a.txt").endswith("; fix the URL")
 
 
-def test_a_file_is_found_under_the_name_it_was_given():
-    """One path, one file, spelled as people wrote it."""
-    parts("sub/a.txt")
+@pytest.mark.parametrize(
+    ("names", "path", "expected"),
+    [
+        (["a[1].txt", "a1.txt"], "a[1].txt", ["a[1].txt"]),  # what exists is taken literally
+        (["b.txt", "a.txt", "c.tsv", "d.txt/inside"], "*.txt", ["a.txt", "b.txt"]),
+        (["x/a.txt", "x/y/z/b.txt"], "x/**/*.txt", ["x/a.txt", "x/y/z/b.txt"]),
+        (["out/part-1", "out/part-0", "out/sub/part-2"], "out", ["out/part-0", "out/part-1", "out/sub/part-2"]),
+        (["out/part-0", "out/_SUCCESS", "out/.part-0.crc"], "out", ["out/part-0"]),
+        (["out/part-0", "out/.ipynb_checkpoints/part-0", "out/_temporary/0/part-0"], "out", ["out/part-0"]),
+    ],
+)
+def test_what_a_path_finds(names, path, expected):
+    """Files sorted by name; of a folder all files below it but those that begin with a dot or underscore."""
+    parts(*names)
 
-    assert found("sub/a.txt") == ["sub/a.txt"]
-
-
-def test_a_file_name_may_look_like_a_glob():
-    """What exists is taken literally: `[1]` is no character class then."""
-    parts("a[1].txt", "a1.txt")
-
-    assert found("a[1].txt") == ["a[1].txt"]
-
-
-def test_the_files_of_a_glob_stand_in_the_order_of_their_names():
-    """`*` takes every name that fits, sorted, and folders are no files."""
-    parts("b.txt", "a.txt", "c.tsv", "d.txt/inside")
-
-    assert found("*.txt") == ["a.txt", "b.txt"]
-
-
-def test_a_double_star_goes_into_folders():
-    """`**` matches files at any depth."""
-    parts("x/a.txt", "x/y/z/b.txt")
-
-    assert found("x/**/*.txt") == ["x/a.txt", "x/y/z/b.txt"]
-
-
-def test_a_folder_is_all_its_parts_in_the_order_of_their_names():
-    """Every file below a folder is a part of the input."""
-    parts("out/part-1", "out/part-0", "out/sub/part-2")
-
-    assert found("out") == ["out/part-0", "out/part-1", "out/sub/part-2"]
-
-
-def test_what_begins_with_a_dot_or_underscore_is_no_part():
-    """Writers leave markers such as _SUCCESS beside the parts."""
-    parts("out/part-0", "out/_SUCCESS", "out/.part-0.crc")
-
-    assert found("out") == ["out/part-0"]
-
-
-def test_what_lies_in_a_folder_that_begins_with_a_dot_or_underscore_is_no_part():
-    """Editors and writers leave copies in .ipynb_checkpoints and _temporary, which would count twice."""
-    parts("out/part-0", "out/.ipynb_checkpoints/part-0", "out/_temporary/0/part-0")
-
-    assert found("out") == ["out/part-0"]
+    assert found(path) == expected
 
 
 @pytest.mark.parametrize("path", ["nowhere.tsv", "nowhere/*.tsv", "nowhere/a.tsv", "*.tsv"])
@@ -148,21 +117,6 @@ def test_a_file_url_is_the_file(tmp_path):
 
     assert found(url) == [url]
     assert documents(url) == ["a.txt"]
-
-
-def test_a_folder_by_url_is_its_parts(tmp_path):
-    """Every part has its own URL."""
-    parts("out/b.txt", "out/a.txt", "out/_SUCCESS")
-
-    assert found(f"file://{tmp_path}/out") == [f"file://{tmp_path}/out/a.txt", f"file://{tmp_path}/out/b.txt"]
-    assert documents(f"file://{tmp_path}/out") == ["a.txt", "b.txt"]
-
-
-def test_a_glob_by_url_is_its_files(tmp_path):
-    """`*` in a URL takes the names that fit."""
-    parts("out/b.txt", "out/a.txt", "out/c.tsv")
-
-    assert found(f"file://{tmp_path}/out/*.txt") == [f"file://{tmp_path}/out/a.txt", f"file://{tmp_path}/out/b.txt"]
 
 
 @pytest.mark.parametrize("pattern", ["out/*", "out/*.txt", "out/**/*.txt", "*/a.txt"])

@@ -17,17 +17,13 @@ from rankledger.pipeline.data.readers import read_documents, read_judgments, rea
 from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import compress, contents, refusal, write
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 read_ratings = partial(read_pairs, value="rating")
 read_predictions = partial(read_pairs, value="prediction")
 
 IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60)
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def refused(text: str | bytes, name: str = "a.json") -> str:
@@ -98,6 +94,7 @@ def test_a_query_without_documents_has_no_row():
         ('[{"q": 1}]', "a.json: expected {query: {document: relevance}}; write one object of objects"),
         ('"q"', "a.json: expected {query: {document: relevance}}; write one object of objects"),
         ("{}", "a.json: no rows; write the file again"),
+        (b'{"q\xe9": {"d": 1}}', "a.json: not UTF-8; convert the file"),
         ('{"q": {"d\\ud800": 1}}', "a.json: an id contains half of a surrogate pair, which is not UTF-8; fix it"),
     ],
 )
@@ -114,16 +111,6 @@ def test_what_is_not_json_is_refused(text):
     assert message.startswith("a.json: not JSON (")
     assert message.endswith("); fix it")
     assert "\n" not in message
-
-
-def test_json_that_is_not_utf8_is_refused():
-    """Bytes of another encoding are no ids."""
-    assert refused(b'{"q\xe9": {"d": 1}}') == "a.json: not UTF-8; convert the file"
-
-
-def test_a_long_value_is_cut_short():
-    """A message stays a line, whatever stands in the file."""
-    assert len(refused(json.dumps({"q": {"d": "x" * 1000}}))) < 280
 
 
 @pytest.mark.parametrize("reader", [read_queries, read_documents])
@@ -178,25 +165,13 @@ def test_beirs_columns_are_known(layout):
     assert contents(read_judgments(write(Path(f"test.{layout}"), beir(layout)))) == BEIR
 
 
-def test_beirs_ids_go_with_a_ranking_too():
-    """There the score is the score."""
-    assert contents(read_ranking(write(Path("bm25.tsv"), beir("tsv")))) == BEIR
+def test_mapped_columns_and_our_own_come_before_beirs():
+    """A config that says which column holds the relevance is believed, and so are our names."""
+    mapped = write(Path("a.tsv"), b"query-id\tcorpus-id\tscore\tgrade\nq\td\t9\t1\n")
+    own = write(Path("b.tsv"), b"query-id\tcorpus-id\tscore\trelevance\nq\td\t9\t1\n")
 
-
-def test_mapped_columns_come_before_beirs():
-    """A config that says which column holds the relevance is believed."""
-    text = b"query-id\tcorpus-id\tscore\tgrade\nq\td\t9\t1\n"
-
-    assert contents(read_judgments(Source(write(Path("a.tsv"), text), columns={"relevance": "grade"}))) == [
-        ("q", "d", 1.0)
-    ]
-
-
-def test_our_own_columns_come_before_beirs():
-    """A file that has both kinds of names is read by ours."""
-    text = b"query-id\tcorpus-id\tscore\trelevance\nq\td\t9\t1\n"
-
-    assert contents(read_judgments(write(Path("a.tsv"), text))) == [("q", "d", 1.0)]
+    assert contents(read_judgments(Source(mapped, columns={"relevance": "grade"}))) == [("q", "d", 1.0)]
+    assert contents(read_judgments(own)) == [("q", "d", 1.0)]
 
 
 @pytest.mark.parametrize("header", ["query_id\tdoc_id\tscore", "query-id\tdoc_id\tscore", "q\td\tscore"])

@@ -32,6 +32,8 @@ from tests.support.data_files import (
     write,
 )
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 read_ratings = partial(read_pairs, value="rating")
 read_predictions = partial(read_pairs, value="prediction")
 
@@ -40,12 +42,6 @@ JUDGED = [("q1", "12", 1.0), ("q1", "013", 0.0), ("01", "12", 2.0)]
 RANKED = [("q1", "12", 7.5), ("q1", "013", -2.0), ("01", "12", 1e-5)]
 HEADER = "query_id\tdoc_id\trelevance\n"
 TEXT_FORMATS = ("trec", "tsv", "csv", "jsonl")
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def judgments(data: bytes | str, name: str = "a.txt", **columns: str) -> list[tuple[str, str, float]]:
@@ -64,46 +60,20 @@ def refused(data: bytes | str, name: str = "a.txt", **columns: str) -> str:
 @pytest.mark.parametrize(
     "line",
     [
-        "{} 0 {} {:g}\n",
-        "{}\t0\t{}\t{:g}\n",
-        "{}\t0 {} \t {:g}\n",
-        "{} 0 {} {:g}\r\n",
-        "{}\t0\t{}\t{:g}\r\n",
-        "{}\t0 {}\t{:g}\r\n",
-        " {} 0 {} {:g}\n",
-        "\t{}\t0\t{}\t{:g}\n",
-        "\t {} 0 {} {:g}\n",
         "{} 0 {} {:g} \n",
         "{} 0 {} {:g} \t\r\n",
-        "{}\t0\t{}\t   {:g}\n",
-        "{} 0 {} {:g}\n\n",
-        "{} 0 {} {:g}\n   \n",
-        "{} 0 {} {:g}\n\t\n",
-        "\r\n{} 0 {} {:g}\r\n",
         "{} 0.5 {} {:g}\n",
-        "{} 0 {} {:g} extra\n",
         "{} 0 {} {:g} two extra\n",
         "{} 0 {} {:.3f}\n",
         "{} 0 {} {:e}\n",
-        "# comment 1\n{} 0 {} {:g}\n",
+        "{} 0 {} {:g}\n   \n",
         "{} 0 {} {:g}\n#\n",
         "{} 0 {} {:g}\r\n# comment\r\n",
     ],
 )
 def test_trec_lines_that_mean_the_same(line):
-    """Blanks, tabs, line ends, comments, iterations and further fields do not change what is read."""
+    """Blanks at the end, comments, iterations, further fields and exponents do not change what is read."""
     assert judgments("".join(line.format(*row) for row in JUDGED)) == JUDGED
-
-
-@pytest.mark.parametrize("separator", [" ", "\t"])
-@pytest.mark.parametrize("gap", [0, 1, 2])
-@pytest.mark.parametrize("width", [2, 3, 8])
-def test_trec_fields_that_are_several_separators_apart_in_every_line(separator, gap, width):
-    """A run of blanks or of tabs separates two fields, in whichever gap it is and though all lines have it."""
-    gaps = [separator] * 3
-    gaps[gap] = separator * width
-
-    assert judgments("".join(f"{q}{gaps[0]}0{gaps[1]}{d}{gaps[2]}{v:g}\n" for q, d, v in JUDGED)) == JUDGED
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
@@ -153,16 +123,6 @@ def test_a_hash_inside_an_id_is_kept(comment):
     assert judgments(comment + encode(rows, "trec").decode()) == rows
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-@pytest.mark.parametrize("separator", [" ", "\t"])
-def test_extra_fields_on_some_lines(place, separator):
-    """Further fields are passed over whichever line has them."""
-    lines = [separator.join([q, "0", d, f"{v:g}"]) for q, d, v in JUDGED]
-    lines[place] += separator + "note" + separator + "9"
-
-    assert judgments("\n".join(lines)) == JUDGED
-
-
 @pytest.mark.parametrize("n_tagged", [0, 1, 2, 3])
 @pytest.mark.parametrize("separator", [" ", "\t"])
 def test_the_tag_of_a_ranking_may_be_missing(n_tagged, separator):
@@ -173,13 +133,6 @@ def test_the_tag_of_a_ranking_may_be_missing(n_tagged, separator):
     ]
 
     assert contents(read_ranking(write(Path("a.txt"), "\n".join(lines)))) == RANKED
-
-
-def test_padded_scores_after_tabs():
-    """Scores that are aligned by blanks in a file of tabs are numbers still."""
-    text = "q1\tQ0\t12\t1\t     7.5\tt\nq1\tQ0\t013\t2\t    -2.0\tt\n01\tQ0\t12\t1\t 0.00001\tt\n"
-
-    assert contents(read_ranking(write(Path("a.txt"), text))) == RANKED
 
 
 def test_columns_that_are_not_used_may_hold_anything():
@@ -205,14 +158,6 @@ def test_text_with_carriage_returns_for_line_ends_is_never_read_in_part(end):
     except InputError:
         return
     assert found == JUDGED
-
-
-def test_a_stray_carriage_return_does_not_break_the_line_numbers():
-    """A pair that is judged twice is refused though one of its lines ends in a carriage return alone."""
-    path = write(Path("a.txt"), "q1 0 d1 1\nq1 0 d2 1\rq1 0 d2 1\n")
-
-    with pytest.raises(InputError):
-        index_judgments(read_judgments(path))
 
 
 SEPARATORS = st.text(" \t", min_size=1, max_size=3)
@@ -348,14 +293,6 @@ def test_quoted_fields_of_csv():
     assert names_place(refused(text, "a.csv"), "a.csv", 5)
 
 
-def test_quoted_line_breaks_where_blocks_are_cut():
-    """A block that ends inside a quoted field does not change the rows."""
-    rows = [(f"q\n{n}", "d\n" * (n % 7) + "e", float(n)) for n in range(100)]
-
-    with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", 128):
-        assert judgments(encode(rows, "csv"), "a.csv") == rows
-
-
 def test_quotation_marks_in_tsv_are_characters():
     """There is no quoting in TSV, whether or not the marks come in pairs."""
     rows = [('"q', 'd"1"', 1.0), ("q'", '"d"', 2.0)]
@@ -372,13 +309,15 @@ def test_blanks_in_the_fields_of_tables_are_kept():
     assert judgments(encode(rows, "tsv"), "a.tsv") == judgments(encode(rows, "csv"), "a.csv") == rows
 
 
-@pytest.mark.parametrize("format", ["tsv", "csv"])
+@pytest.mark.parametrize("format", ["tsv", "csv", "parquet"])
 def test_a_missing_column_is_refused_with_those_found(format):
     """The message lists what the header has and says how to map it."""
     message = refused(encode(JUDGED, format, names=("search", "doc_id", "relevance")), "a." + format)
 
+    line = "" if format == "parquet" else ":1"
     assert message == (
-        f"a.{format}:1: no column 'query_id' among search, doc_id, relevance; map it with columns: {{query_id: search}}"
+        f"a.{format}{line}: no column 'query_id' among search, doc_id, relevance; map it with columns: "
+        "{query_id: search}"
     )
 
 
@@ -394,12 +333,14 @@ def test_a_ranking_without_scores_is_read_by_its_ranks(format):
     assert "'points' among query_id, doc_id, rank; map it" in message
 
 
-@pytest.mark.parametrize("format", ["tsv", "csv"])
-def test_a_column_that_stands_twice_is_refused(format):
-    """It is not for us to choose one of the two."""
-    text = "query_id\tdoc_id\trelevance\trelevance\nq\td\t1\t2\n".replace("\t", "," if format == "csv" else "\t")
+@pytest.mark.parametrize("format", ["tsv", "csv", "parquet"])
+def test_a_column_that_occurs_twice_is_refused(format):
+    """Nothing tells which of the two is meant."""
+    line = "" if format == "parquet" else ":1"
 
-    assert refused(text, "a." + format).startswith(f"a.{format}:1: column 'relevance' occurs twice")
+    message = refused(encode(JUDGED, format, names=("query_id", "doc_id", "doc_id")), "a." + format)
+
+    assert message.startswith(f"a.{format}{line}: column 'doc_id' occurs twice")
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv"])
@@ -496,23 +437,6 @@ def test_a_key_that_is_missing_from_a_line_is_refused_with_those_found():
     assert refused(text, "a.jsonl") == (
         "a.jsonl:2: no 'doc_id' among query_id, doc, relevance; map it with columns: {doc_id: doc}"
     )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"query_id": "q", "doc_id": "c", "relevance": 1}{"query_id": "q", "doc_id": "c", "relevance": 1}\n',
-        '{"query_id": "q",\n"doc_id": "c", "relevance": 1}\n\n{"query_id": "q", "doc_id": "c",\n "relevance": 1}\n',
-    ],
-    ids=["two objects on a line", "an object on two lines"],
-)
-def test_json_is_one_object_a_line(text):
-    """Anything else is refused at line 1, for the lines of its rows could not be named."""
-    path = write(Path("a.jsonl"), text)
-
-    message = refusal(lambda: index_judgments(read_judgments(path)))
-
-    assert names_place(message, path, 1)
 
 
 def test_half_of_a_surrogate_pair_in_json_is_refused():
@@ -641,26 +565,6 @@ def test_trec_text_under_another_ending_is_recognised():
     assert message.endswith("; looks like TREC text; set format: trec, or rename it to .txt")
 
 
-def test_a_column_missing_from_parquet_is_refused_with_those_found():
-    """As for tables of text, without a line."""
-    ids = pa.array(["x", "y"])
-
-    assert refused(parquet_of(ids, ids, TWO, names=("query_id", "hit", "relevance")), "a.parquet") == (
-        "a.parquet: no column 'doc_id' among query_id, hit, relevance; map it with columns: {doc_id: hit}"
-    )
-
-
-def test_a_column_that_stands_twice_in_parquet_is_refused():
-    """As in tables of text."""
-    ids = pa.array(["x", "y"])
-    data = table_bytes([ids, ids, ids, TWO], ("query_id", "doc_id", "doc_id", "relevance"))
-
-    message = refused(data, "a.parquet")
-
-    assert message.startswith("a.parquet")
-    assert "'doc_id' occurs twice" in message
-
-
 def test_a_file_that_is_not_parquet_is_refused():
     """Text under the wrong name."""
     message = refused(encode(JUDGED, "tsv"), "a.parquet")
@@ -699,13 +603,6 @@ def test_an_empty_file_is_refused(format):
     assert message.endswith("; write the file again") or format == "parquet"
 
 
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
-@pytest.mark.parametrize("format", TEXT_FORMATS)
-def test_a_compressed_file_without_a_byte_is_refused(format, ending):
-    """What a crashed writer leaves."""
-    assert refused(b"", "a" + SUFFIXES[format] + ending).startswith(f"a{SUFFIXES[format]}{ending}:")
-
-
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_file_without_rows_is_refused(format):
     """A header alone, comments alone, blank lines alone, or a table of no rows."""
@@ -731,17 +628,6 @@ def test_a_value_that_is_no_number_is_refused_with_its_line(format, value):
     assert f"relevance '{value}' is not a number" in message
 
 
-@pytest.mark.parametrize("value", ["true", "null", "[1]", "{}"])
-def test_a_value_in_json_that_is_no_number_is_refused_with_its_line(value):
-    """Truth values, null, lists and objects."""
-    good = encode(JUDGED, "jsonl").decode()
-
-    message = refused(good + '{"query_id": "q", "doc_id": "d", "relevance": ' + value + "}\n", "a.jsonl")
-
-    assert names_place(message, "a.jsonl", 4)
-    assert "is not a number" in message
-
-
 @pytest.mark.parametrize("text", ["1", "+1", "1.", "01", "1.0e0", "10E-1", "1.000000000000000000001"])
 @pytest.mark.parametrize("format", ["trec", "tsv", "csv"])
 def test_spellings_of_one(format, text):
@@ -763,7 +649,7 @@ def test_nan_and_infinity_are_refused_with_their_line(format, value):
 
 
 @pytest.mark.parametrize("format", TEXT_FORMATS)
-@pytest.mark.parametrize("text", ["NaN", "nan", "-inf", "Infinity", "1e999"])
+@pytest.mark.parametrize("text", ["NaN", "-inf", "Infinity", "1e999", "1" + "0" * 400], ids=len)
 def test_spellings_of_what_is_not_finite(format, text):
     """All are refused at their line; what is too great for float64 is infinite."""
     data = encode([*JUDGED, ("q", "d", "@"), ("q", "e", 1.0)], format)
@@ -797,14 +683,6 @@ def test_parquet_strings_that_are_not_utf8_are_refused(column):
 
     assert message.startswith("a.parquet: ")
     assert "UTF-8" in message or "UTF8" in message
-
-
-@pytest.mark.parametrize("format", TEXT_FORMATS)
-def test_utf16_is_refused(format):
-    """Not read as something else."""
-    name = "a" + SUFFIXES[format]
-
-    assert refused(encode(JUDGED, format).decode().encode("utf-16"), name).startswith(name)
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from rankledger.pipeline.data.dataset import group_queries
 from rankledger.pipeline.data.readers import read_queries
 from rankledger.pipeline.types.inputs import Source
 from rankledger.pipeline.types.joined import Groups
-from tests.support.data_files import compress, refusal, table_bytes, write
+from tests.support.data_files import compress, json_lines, refusal, table_bytes, write
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -33,10 +32,6 @@ def members(found: Groups) -> dict[str, list[str]]:
     return {name: [QUERIES[place] for place in np.flatnonzero(rows)] for name, rows in found.slices.items()}
 
 
-def lines(rows: list[dict[str, Any]]) -> str:
-    return "".join(json.dumps(row) + "\n" for row in rows)
-
-
 def parquet(markets: Any, users: Any) -> bytes:
     """A table of q1 … with these columns; nothing is known of the types but what Arrow makes of the values."""
     ids = pa.array([f"q{place + 1}" for place in range(len(markets))])
@@ -52,8 +47,8 @@ SHUFFLED = [("q4", "us", "u2"), ("q9", "fr", ""), ("q1", "de", "u2"), ("q3", "",
         ("a.tsv", "query_id\tmarket\tuser\n" + "".join("\t".join(row) + "\n" for row in SHUFFLED)),
         ("a.csv", "user,query_id,market\n" + "".join(f'"{u}",{q},{m}\n' for q, m, u in SHUFFLED)),
         ("a.csv.gz", compress(b"query_id,market,user\nq1,de,u2\nq2,de,u10\nq3,  ,u1\nq4,us,u2\n", ".gz")),
-        ("a.jsonl", lines([{"query_id": q, "market": m or None, "user": u} for q, m, u in SHUFFLED])),
-        ("b.jsonl", lines([{"query_id": q, "user": u} | ({"market": m} if m else {}) for q, m, u in SHUFFLED])),
+        ("a.jsonl", json_lines(*[{"query_id": q, "market": m or None, "user": u} for q, m, u in SHUFFLED])),
+        ("b.jsonl", json_lines(*[{"query_id": q, "user": u} | ({"market": m} if m else {}) for q, m, u in SHUFFLED])),
         ("a.parquet", parquet(["de", "de", None, "us"], ["u2", "u10", "u1", "u2"])),
         ("b.parquet", parquet(pa.array(["de", "de", None, "us"]).dictionary_encode(), ["u2", "u10", "u1", "u2"])),
     ],
@@ -107,7 +102,7 @@ def test_texts_of_text_files_keep_their_spelling():
 def test_numbers_as_text(values, expected, format):
     """A whole number has no decimals, whether its column knows so or not; NaN and null are no text."""
     if format == "jsonl":
-        data = lines([{"query_id": query, "n": value} for query, value in zip(QUERIES, values, strict=True)])
+        data = json_lines(*[{"query_id": query, "n": value} for query, value in zip(QUERIES, values, strict=True)])
     else:
         data = table_bytes([pa.array(QUERIES), pa.array(values)], ["query_id", "n"])
 
@@ -123,13 +118,6 @@ def test_a_table_of_parts_with_mapped_columns():
 
     found = members(group_queries(QUERIES, table, None, ["market"]))
     assert found == {"market=de": ["q1", "q3"], "market=us": ["q2", "q4"]}
-
-
-def test_without_columns_there_are_no_groups():
-    """Each query stands for itself."""
-    found = groups("a.tsv", "query_id\nq1\nq2\nq3\nq4\n")
-
-    assert (found.clusters, dict(found.slices)) == (None, {})
 
 
 @pytest.mark.parametrize(
@@ -158,7 +146,7 @@ def test_what_is_no_column_of_texts_is_refused(name, data, message):
     ("name", "data", "place"),
     [
         ("a.tsv", "query_id\tuser\nq9\t\nq1\tu\n\nq2\t\nq3\tu\nq4\tu\n", "line 5"),
-        ("a.jsonl", lines([{"query_id": q, "user": None if q == "q2" else "u"} for q in QUERIES]), "line 2"),
+        ("a.jsonl", json_lines(*[{"query_id": q, "user": None if q == "q2" else "u"} for q in QUERIES]), "line 2"),
         ("a.parquet", parquet(["m"] * 4, ["u", None, "u", None]), "row 2"),
     ],
 )
@@ -198,9 +186,9 @@ def test_other_columns_are_read_where_they_are_asked_for():
     and so is the cluster's. What is not asked for is not read.
     """
     rows = [{"query_id": "q1", "user": "u", "length": 3, "tags": ["a"], "market": "de", "half": "x"}]
-    write(Path("t/a.jsonl"), lines(rows))
+    write(Path("t/a.jsonl"), json_lines(*rows))
     more = [{"query_id": q, "user": "u", "length": 4.5, "tags": None, "market": None} for q in QUERIES[1:]]
-    write(Path("t/b.jsonl"), lines(more))
+    write(Path("t/b.jsonl"), json_lines(*more))
 
     table = read_queries("t/*.jsonl", further=["user"], others=True)
     found = group_queries(QUERIES, table, "user", ())

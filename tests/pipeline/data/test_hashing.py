@@ -49,17 +49,6 @@ def test_storage_does_not_matter(documents, cuts, margin):
     assert hashes(with_documents(chunks)) == hashes(with_documents([pa.array(documents, pa.string())]))
 
 
-def test_equal_pairs_have_equal_hashes():
-    """In whatever row, beside whatever neighbours."""
-    rows = rows_of([("q", "d", 1.0), ("p", "d", 1.0), ("q", "long" * 9, 1.0), ("q", "d", 2.0), ("q", "long" * 9, 0.0)])
-
-    first, other_query, long, again, long_again = hashes(rows)
-
-    assert first == again
-    assert long == long_again
-    assert len({first, other_query, long}) == 3
-
-
 def test_the_number_of_a_query_decides_and_not_its_code():
     """Two files that number their queries differently agree once both are given the same numbers."""
     one = rows_of([("a", "d", 1.0), ("b", "d", 1.0)])

@@ -254,19 +254,7 @@ def test_a_message_shows_200_characters_of_a_value(name, text):
 
 ROW = '{"query_id": "q", "doc_id": "d", "relevance": 1}'
 ODD = [
-    "null",
-    "true",
-    "1",
-    "NaN",
-    '"x"',
-    "[]",
-    "[[]]",
-    "[{}]",
-    f"[{ROW}]",
-    "{",
-    "}",
-    f"{ROW} null",
-    f"null {ROW}",
+    *("null", "true", "1", "NaN", '"x"', "[]", "[[]]", "[{}]", f"[{ROW}]", "{", "}", f"{ROW} null", f"null {ROW}"),
     "nul",
 ]
 
@@ -404,20 +392,9 @@ def test_text_of_two_bytes_a_letter_is_refused(format, spoil):
     assert refusal(read_judgments, path)
 
 
-ODDITIES = [
-    b"\0",
-    b"\r",
-    b"\xff",
-    b"\xc3",
-    b"\xed\xa0\x80",
-    b"\x1a",
-    b"\xe2\x80\xa8",
-    b"\x85",
-    b'"',
-    b"'",
-    b"\\",
-    b"\x0c",
-]
+ODDITIES = (
+    *(b"\0", b"\r", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\x1a", b"\xe2\x80\xa8", b"\x85", b'"', b"'", b"\\", b"\x0c"),
+)
 
 
 @pytest.mark.parametrize("format", TEXTS)
@@ -429,18 +406,6 @@ def test_odd_bytes_anywhere_are_read_or_refused(format):
             path = write(Path(f"a{SUFFIXES[format]}"), text[:at] + odd + text[at:])
             message = answered(read_judgments, path)
             assert not message or message.startswith(path)
-
-
-@pytest.mark.parametrize(
-    "number", ["1e400", "-1e400", "inf", "-Infinity", "INF", "nan", "NaN", "1" + "0" * 400, "nan(1)"]
-)
-@pytest.mark.parametrize("format", TEXTS)
-def test_numbers_beyond_doubles_are_refused_however_they_are_spelled(format, number):
-    """As not finite, or as no number: never as one."""
-    written = encode([("q", "d", 7.25)], format).replace(b"7.25", number.encode())
-    message = refusal(read_judgments, write(Path(f"a{SUFFIXES[format]}"), written))
-
-    assert "not a finite number" in message or "is not a number" in message or "not JSON" in message
 
 
 def test_a_field_of_csv_beyond_the_limit_of_python_is_read_or_refused():

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
@@ -22,7 +20,7 @@ from rankledger.pipeline.data.readers import (
     read_ranking,
 )
 from rankledger.pipeline.types.inputs import DatasetSource, Rows, Source
-from tests.support.data_files import contents, refusal, table_bytes, write
+from tests.support.data_files import contents, parquet_table, refusal, write
 
 read_ratings = partial(read_pairs, value="rating")
 read_predictions = partial(read_pairs, value="prediction")
@@ -33,18 +31,13 @@ TREC_EVAL = PROFILES["trec_eval"].conventions
 Read = Callable[[str], Rows]
 
 
-def parquet(**columns: Sequence[Any]) -> bytes:
-    """Parquet of these columns."""
-    return table_bytes([pa.array(column) for column in columns.values()], list(columns))
-
-
 def remark(tool: str, line: str, path: str) -> str:
     """What is said of a file with the columns of a tool."""
     return f"read {tool}: columns: {{{line}}} (such as {path})"
 
 
 # ranx: Qrels.from_df and Run.from_df (ranx/data_structures) read q_id, doc_id and score by default; as Parquet.
-RANX = parquet(q_id=["q1", "q1", "q2"], doc_id=["d2", "d1", "d3"], score=[0, 1, 2])
+RANX = parquet_table(q_id=["q1", "q1", "q2"], doc_id=["d2", "d1", "d3"], score=[0, 1, 2])
 # PyTerrier: qrels of get_qrels() are qid, docno, label, iteration; results qid, docid, docno, rank from 0, score and
 # query, here as DataFrame.to_csv(index=False) writes them.
 PYTERRIER_QRELS = "qid,docno,label,iteration\nq1,d2,0,0\nq1,d1,1,0\n"
@@ -63,7 +56,7 @@ SURPRISE = (
 RECOMMENDERS = "userID,itemID,prediction\n1,10,4.5\n2,10,3.0\n"
 # LensKit before 2025 (batch.recommend: item, score, user, rank); since then lists with user_id, item_id, score, rank.
 LENSKIT = "item,score,user,rank\n10,4.5,1,1\n11,3.5,1,2\n"
-LENSKIT_2025 = parquet(user_id=[1, 1], item_id=[10, 11], score=[4.5, 3.5], rank=[1, 2])
+LENSKIT_2025 = parquet_table(user_id=[1, 1], item_id=[10, 11], score=[4.5, 3.5], rank=[1, 2])
 FILES: list[tuple[str, str | bytes, Read, list[tuple[str, str, float]], str, str]] = [
     (
         *("qrels.parquet", RANX, read_judgments, [("q1", "d2", 0.0), ("q1", "d1", 1.0), ("q2", "d3", 2.0)]),
@@ -130,21 +123,13 @@ FILES: list[tuple[str, str | bytes, Read, list[tuple[str, str, float]], str, str
 
 @pytest.mark.parametrize(("path", "data", "read", "rows", "tool", "line"), FILES)
 def test_the_files_of_a_tool_are_read_and_a_remark_says_as_what(path, data, read, rows, tool, line):
-    """The rows are those that the tool wrote, and the remark has the line of the config that would read them so."""
+    """The rows are what the tool wrote; the line of the remark, in the config, gives the same without a remark."""
     found = read(write(Path(path), data))
+    pasted = read(Source(path, columns=dict(pair.split(": ") for pair in line.split(", "))))
 
-    assert contents(found) == rows
+    assert contents(found) == contents(pasted) == rows
     assert found.remarks == (remark(tool, line, path),)
-
-
-@pytest.mark.parametrize(("path", "data", "read", "rows", "tool", "line"), FILES)
-def test_the_line_of_the_remark_reads_the_same_without_a_remark(path, data, read, rows, tool, line):
-    """Pasted into the config, it gives the same rows, and nothing is left to say."""
-    columns = dict(pair.split(": ") for pair in line.split(", "))
-    found = read(Source(write(Path(path), data), columns=columns))
-
-    assert contents(found) == rows
-    assert found.remarks == ()
+    assert pasted.remarks == ()
 
 
 # BEIR's folders: queries.jsonl and corpus.jsonl as its datasets have them.
@@ -243,7 +228,7 @@ def test_ranges_are_recognised_as_the_whole_file_is(path, header, n_rows):
     lines = header + "".join(sign.join(map(str, row)) + "\n" for row in rows)
     objects = "".join(json.dumps(dict(zip(("qid", "docno", "rank"), row, strict=True))) + "\n" for row in rows)
     columns = list(zip(*rows, strict=True))
-    data = {"a.jsonl": objects, "a.parquet": parquet(qid=columns[0], docno=columns[1], rank=columns[2])}.get(
+    data = {"a.jsonl": objects, "a.parquet": parquet_table(qid=columns[0], docno=columns[1], rank=columns[2])}.get(
         path, lines
     )
     ranges = RankingRanges(write(Path(path), data), n_rows=n_rows)
@@ -411,7 +396,7 @@ def test_a_folder_of_beir_without_a_test_split_is_refused():
 # A repository on the HuggingFace hub, as push_to_hub writes it: README.md, and data/<split>-<n>-of-<n>.parquet.
 def shard(query: str) -> bytes:
     """One shard of a ranking."""
-    return parquet(query_id=[query], doc_id=["d"], score=[0.5])
+    return parquet_table(query_id=[query], doc_id=["d"], score=[0.5])
 
 
 def test_a_folder_of_huggingface_is_its_shards():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas
 import pyarrow as pa
@@ -20,29 +18,15 @@ from rankledger.pipeline.data.file_ranges import RangeReader
 from rankledger.pipeline.data.formats.memory import hold
 from rankledger.pipeline.data.readers import RankingRanges, read_judgments, read_pairs, read_ranking
 from rankledger.pipeline.types.inputs import DatasetSource, Rows, Source
-from tests.support.data_files import contents, refusal, table_bytes, write
+from tests.support.data_files import contents, json_lines, parquet_table, refusal, table_bytes, write
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 read_ratings = partial(read_pairs, value="rating")
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
 Read = Callable[[str | Source], Rows]
 Triples = list[tuple[str, str, float]]
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
-
-
-def parquet(**columns: Sequence[Any] | pa.Array) -> bytes:
-    """Parquet of these columns."""
-    return table_bytes([pa.array(column) for column in columns.values()], list(columns))
-
-
-def lines(*objects: object) -> str:
-    """JSON lines of these objects."""
-    return "".join(json.dumps(each) + "\n" for each in objects)
 
 
 def ranked(**documents: str) -> Triples:
@@ -55,36 +39,36 @@ def graded(**documents: str) -> Triples:
     return [(query, doc, 1.0) for query, own in documents.items() for doc in own.split()]
 
 
-# H&M, https://www.kaggle.com/competitions/h-and-m-personalized-fashion-recommendations: sample_submission.csv.
-H_AND_M = "customer_id,prediction\n00000dba,0706016001 0706016002 0372860001\n0000423b,0706016001 0706016002\n"
-# OTTO, https://www.kaggle.com/competitions/otto-recommender-system: submissions, and its truth in the same form.
-OTTO = "session_type,labels\n42_clicks,0 1 2\n42_carts,0\n42_orders,\n"
-# Expedia and Outbrain: id,hotel_cluster and display_id,ad_id.
-EXPEDIA = "id,hotel_cluster\n0,99 3 1\n1,5 3\n"
-OUTBRAIN = "display_id,ad_id\n16874594,66758 150083\n16874595,8846 30609 143982\n"
-SANTANDER = "ncodpers,added_products\n15889,ind_tjcr_fin_ult1\n15890,ind_tjcr_fin_ult1 ind_recibo_ult1\n15893,\n"
+# Kaggle's submissions: H&M, OTTO (its truth has the same form), Expedia, Outbrain and Santander.
+KAGGLE = (
+    *("customer_id,prediction", "session_type,labels", "id,hotel_cluster", "display_id,ad_id"),
+    "ncodpers,added_products",
+)
+SUBMITTED = "\n42_clicks,0706016001 12 7\n42_carts,12\n42_orders,\n"
 # DataFrame.to_csv(index=False) of a column with lists.
 PANDAS = pandas.DataFrame({"user_id": ["u1", "u2"], "recommendations": [["i3", "i1"], ["i2"]]}).to_csv(index=False)
 PANDAS_INT = pandas.DataFrame({"user_id": [7, 8], "recs": [[3, 1], []]}).to_csv(index=False)
 # LensKit's ItemListCollection.save_parquet in its native layout (lenskit/data/_collection/_base.py): the fields of the
 # key, and `items` with item_id, rank of an ordered list, and further fields.
 LENSKIT_ITEM = pa.struct([("item_id", pa.int64()), ("rank", pa.int32()), ("score", pa.float32())])
-LENSKIT = parquet(
+LENSKIT = parquet_table(
     user_id=[1, 2],
     items=pa.array(
         [[{"item_id": 10, "rank": 1, "score": 4.5}, {"item_id": 11, "rank": 2, "score": 3.0}], []],
         pa.list_(LENSKIT_ITEM),
     ),
 )
-LENSKIT_TEST = parquet(user_id=[1, 2], items=[[{"item_id": 10, "rating": 4.5}, {"item_id": 11, "rating": 2.0}], []])
-LENSKIT_ORDER = parquet(user_id=[1], items=[[{"item_id": 10, "rank": 2}, {"item_id": 11, "rank": 1}]])
+LENSKIT_TEST = parquet_table(
+    user_id=[1, 2], items=[[{"item_id": 10, "rating": 4.5}, {"item_id": 11, "rating": 2.0}], []]
+)
+LENSKIT_ORDER = parquet_table(user_id=[1], items=[[{"item_id": 10, "rank": 2}, {"item_id": 11, "rank": 1}]])
 # Spark: ALSModel.recommendForAllUsers gives (userCol, recommendations), an array of (itemCol, rating).
-SPARK = parquet(
+SPARK = parquet_table(
     userId=pa.array([3], pa.int32()),
     recommendations=[[{"movieId": 10, "rating": 4.5}, {"movieId": 11, "rating": 3.25}]],
 )
 # Amazon Personalize: the output of a batch inference job with a USER_PERSONALIZATION recipe.
-PERSONALIZE = lines(
+PERSONALIZE = json_lines(
     {
         "input": {"userId": "4638"},
         "output": {"recommendedItems": ["63992", "115149"], "scores": [0.0152238, 0.0069081]},
@@ -92,46 +76,35 @@ PERSONALIZE = lines(
     }
 )
 # Ragas' SingleTurnSample: retrieved_context_ids and reference_context_ids, beside texts.
-RAGAS = lines(
+RAGAS = json_lines(
     {"id": "q1", "user_input": "Why?", "retrieved_context_ids": ["c3", "c1"], "reference_context_ids": ["c1"]}
 )
-PLAIN = lines(
+PLAIN = json_lines(
     {"query_id": "q1", "predictions": ["d3", "d1"]},
     {"query_id": "q2", "predictions": []},
     {"query_id": "q3", "predictions": None},
     {"query_id": "q4", "predictions": ["d1"]},
 )
-SCORED = lines({"user_id": 7, "recommendations": [3, 1], "scores": [0.75, 0.5]})
-OBJECTS = lines({"qid": "q", "results": [{"id": "d2", "score": 2, "text": "…"}, {"id": "d1", "score": 1}]})
+SCORED = json_lines({"user_id": 7, "recommendations": [3, 1], "scores": [0.75, 0.5]})
+OBJECTS = json_lines({"qid": "q", "results": [{"id": "d2", "score": 2, "text": "…"}, {"id": "d1", "score": 1}]})
 BY_RANK = "as a list per query, in order of rank"
 GRADE_1 = "as a list per query, of grade 1"
 LISTS = "as a list per query"
 FILES: list[tuple[str, str | bytes, Read, Triples, str, str]] = [
-    (
-        *("s.csv", H_AND_M, read_ranking),
-        ranked(**{"00000dba": "0706016001 0706016002 0372860001", "0000423b": "0706016001 0706016002"}),
-        *(BY_RANK, "query_id: customer_id, doc_id: prediction"),
+    *(
+        (
+            *("s.csv", header + SUBMITTED, read_ranking, ranked(**{"42_clicks": "0706016001 12 7", "42_carts": "12"})),
+            *(BY_RANK, "query_id: {}, doc_id: {}".format(*header.split(","))),
+        )
+        for header in KAGGLE
     ),
     (
-        *("s.csv", OTTO, read_ranking, ranked(**{"42_clicks": "0 1 2", "42_carts": "0"})),
-        *(BY_RANK, "query_id: session_type, doc_id: labels"),
-    ),
-    (
-        *("truth.csv", OTTO, read_judgments, graded(**{"42_clicks": "0 1 2", "42_carts": "0"})),
-        *(GRADE_1, "query_id: session_type, doc_id: labels"),
-    ),
-    (
-        *("s.csv", EXPEDIA, read_ranking, ranked(**{"0": "99 3 1", "1": "5 3"})),
-        *(BY_RANK, "query_id: id, doc_id: hotel_cluster"),
-    ),
-    (
-        *("s.csv", OUTBRAIN, read_ranking, ranked(**{"16874594": "66758 150083", "16874595": "8846 30609 143982"})),
-        *(BY_RANK, "query_id: display_id, doc_id: ad_id"),
-    ),
-    (
-        *("s.csv", SANTANDER, read_ranking),
-        ranked(**{"15889": "ind_tjcr_fin_ult1", "15890": "ind_tjcr_fin_ult1 ind_recibo_ult1"}),
-        *(BY_RANK, "query_id: ncodpers, doc_id: added_products"),
+        *("truth.csv", KAGGLE[1] + SUBMITTED, read_judgments),
+        *(
+            graded(**{"42_clicks": "0706016001 12 7", "42_carts": "12"}),
+            GRADE_1,
+            "query_id: session_type, doc_id: labels",
+        ),
     ),
     (
         *("r.tsv", "user_id\trecs\nu\ta b\n", read_ranking, ranked(u="a b")),
@@ -182,7 +155,7 @@ FILES: list[tuple[str, str | bytes, Read, Triples, str, str]] = [
         *(LISTS, "query_id: qid, doc_id: results.id, score: results.score"),
     ),
     (
-        *("t.parquet", parquet(query_id=["a", "b"], relevant_docs=[["x", "y"], ["z"]]), read_judgments),
+        *("t.parquet", parquet_table(query_id=["a", "b"], relevant_docs=[["x", "y"], ["z"]]), read_judgments),
         *(graded(a="x y", b="z"), GRADE_1, "doc_id: relevant_docs"),
     ),
 ]
@@ -190,27 +163,19 @@ FILES: list[tuple[str, str | bytes, Read, Triples, str, str]] = [
 
 @pytest.mark.parametrize(("path", "data", "read", "rows", "what", "line"), FILES)
 def test_lists_are_read_without_a_word_in_the_config(path, data, read, rows, what, line):
-    """The rows are those that the tool means, and the remark has the line that would read them so."""
+    """The rows are what the tool means; the line of the remark, in the config, gives the same without a remark."""
     found = read(write(Path(path), data))
+    pasted = read(Source(path, columns=dict(pair.split(": ") for pair in line.split(", "))))
 
-    assert contents(found) == rows
+    assert contents(found) == contents(pasted) == rows
     assert found.remarks == (f"read {what}: columns: {{{line}}} (such as {path})",)
-
-
-@pytest.mark.parametrize(("path", "data", "read", "rows", "what", "line"), FILES)
-def test_the_line_of_the_remark_reads_the_same_lists(path, data, read, rows, what, line):
-    """Pasted into the config, it gives the same rows, and nothing is left to say."""
-    columns = dict(pair.split(": ") for pair in line.split(", "))
-    found = read(Source(write(Path(path), data), columns=columns))
-
-    assert contents(found) == rows
-    assert found.remarks == ()
+    assert pasted.remarks == ()
 
 
 def test_our_own_names_need_no_remark():
     """`doc_id` with a list in each row says what it is."""
     for value, read, rows in (("score", read_ranking, [3.0, 2.0]), ("relevance", read_judgments, [2.0, 0.0])):
-        data = parquet(query_id=["q"], doc_id=[["a", "b"]], **{value: [rows]})
+        data = parquet_table(query_id=["q"], doc_id=[["a", "b"]], **{value: [rows]})
         found = read(write(Path("a.parquet"), data))
         assert (contents(found), found.remarks) == ([("q", "a", rows[0]), ("q", "b", rows[1])], ())
 
@@ -224,7 +189,7 @@ def test_every_list_of_arrow_is_read(kind, type):
     values = [1, 2, 3, 1] if pa.types.is_integer(type) else ["1", "2", "3", "1"]
     empty = [] if isinstance(kind(type), pa.FixedSizeListType) else [None]  # which Arrow cannot read again
     lists = pa.array([values[:2], values[2:], *empty], kind(type))
-    data = parquet(query_id=["a", "b", "c"][: len(lists)], doc_id=lists)
+    data = parquet_table(query_id=["a", "b", "c"][: len(lists)], doc_id=lists)
 
     assert contents(read_ranking(write(Path("a.parquet"), data))) == ranked(a="1 2", b="3 1")
 
@@ -238,12 +203,12 @@ def test_every_list_of_arrow_is_read(kind, type):
             "query_id, doc_id: predictions}",
         ),
         (
-            *("a.jsonl", lines({"user": "u", "session": 1, "recs": ["a"]}), read_ranking),
+            *("a.jsonl", json_lines({"user": "u", "session": 1, "recs": ["a"]}), read_ranking),
             "recs looks like lists; if they are the documents in order of each query, say columns: {query_id: user, "
             "doc_id: recs}",
         ),
         (
-            *("a.jsonl", lines({"user": "u", "recs": ["a"], "hits": ["b"]}), read_ranking),
+            *("a.jsonl", json_lines({"user": "u", "recs": ["a"], "hits": ["b"]}), read_ranking),
             "recs and hits look like lists; if they are the documents in order of each query, say columns: {query_id: "
             "user, doc_id: recs}",
         ),
@@ -253,61 +218,65 @@ def test_every_list_of_arrow_is_read(kind, type):
             "doc_id: foo}",
         ),
         (
-            *("a.jsonl", lines({"user": "u", "recs": [{"a": "x", "b": "y"}]}), read_ranking),
+            *("a.jsonl", json_lines({"user": "u", "recs": [{"a": "x", "b": "y"}]}), read_ranking),
             "recs.a and recs.b look like lists; if they are the documents in order of each query, say columns: "
             "{query_id: user, doc_id: recs.a}",
         ),
         (
-            *("a.jsonl", lines({"user": "u", "recs": [{"id": "x", "similarity": 1, "pred": 1}]}), read_ranking),
+            *("a.jsonl", json_lines({"user": "u", "recs": [{"id": "x", "similarity": 1, "pred": 1}]}), read_ranking),
             "score may be recs.similarity or recs.pred; say columns: {query_id: user, doc_id: recs.id, score: "
             "recs.similarity}, or another of them",
         ),
         (
-            *("a.parquet", parquet(query_id=["q"], doc_id=[["a", "b"]], relevance=[1]), read_judgments),
+            *("a.parquet", parquet_table(query_id=["q"], doc_id=[["a", "b"]], relevance=[1]), read_judgments),
             "relevance is one number for all documents of a list; write a list of them, or a row per document",
         ),
         (
-            *("a.jsonl", lines({"query_id": "q", "predictions": ["a"], "score": 0.5}), read_ranking),
+            *("a.jsonl", json_lines({"query_id": "q", "predictions": ["a"], "score": 0.5}), read_ranking),
             "score is one number for all documents of a list; say columns: {query_id: query_id, doc_id: predictions, "
             "rank: predictions} for the order, or write a list of them, or a row per document",
         ),
         (
-            *("a.jsonl", lines({"query_id": "q", "predictions": ["a", "b"], "scores": [1]}), read_ranking),
+            *("a.jsonl", json_lines({"query_id": "q", "predictions": ["a", "b"], "scores": [1]}), read_ranking),
             "the lists differ in length: 1 of score for 2 of doc_id (line 1); write one for each document",
         ),
         (
-            *("a.parquet", parquet(query_id=["p", "q"], doc_id=[["a"], ["a", None]]), read_ranking),
+            *("a.parquet", parquet_table(query_id=["p", "q"], doc_id=[["a"], ["a", None]]), read_ranking),
             "a doc_id is null (row 2); fill it or remove it",
         ),
         (
-            *("a.parquet", parquet(query_id=["p", "q"], doc_id=[["a"], ["a", ""]]), read_ranking),
+            *("a.parquet", parquet_table(query_id=["p", "q"], doc_id=[["a"], ["a", ""]]), read_ranking),
             "empty doc_id (row 2); fill it",
         ),
         (
-            *("a.parquet", parquet(query_id=["p", None], doc_id=[["a"], ["a"]]), read_ranking),
+            *("a.parquet", parquet_table(query_id=["p", None], doc_id=[["a"], ["a"]]), read_ranking),
             "query_id is null (row 2); fill it or remove the row",
         ),
         (
-            *("a.parquet", parquet(query_id=["q"], doc_id=[[1.5]]), read_ranking),
+            *("a.parquet", parquet_table(query_id=["q"], doc_id=[[1.5]]), read_ranking),
             "doc_id is double; write ids as strings or whole numbers",
         ),
         (
-            *("a.parquet", parquet(query_id=["q"], doc_id=[["a"]], score=[["x"]]), read_ranking),
+            *("a.parquet", parquet_table(query_id=["q"], doc_id=[["a"]], score=[["x"]]), read_ranking),
             "score is string; write numbers",
         ),
         (
-            *("a.parquet", parquet(query_id=["p", "q"], doc_id=[["a"], ["a"]], score=[[1], [None]]), read_ranking),
+            *(
+                "a.parquet",
+                parquet_table(query_id=["p", "q"], doc_id=[["a"], ["a"]], score=[[1], [None]]),
+                read_ranking,
+            ),
             "a score is null (row 2); fill it",
         ),
         (
-            *("a.parquet", parquet(query_id=["q"], doc_id=[["a", "b"]], score=[[1, float("nan")]]), read_ranking),
+            *("a.parquet", parquet_table(query_id=["q"], doc_id=[["a", "b"]], score=[[1, float("nan")]]), read_ranking),
             "score nan (row 1) is not a finite number; fix it",
         ),
         (
             *("a.csv", f'user_id,recs\nu,"{"[" + "1 2" + "]"}"\n', read_ranking),
             "the list [1 2] cannot be read; write ids with blanks between, or as ['d1', 'd2']",
         ),
-        ("a.parquet", parquet(user_id=[1], items=[[{"item_id": 1}]]), read_ratings, "no list of ratings next to"),
+        ("a.parquet", parquet_table(user_id=[1], items=[[{"item_id": 1}]]), read_ratings, "no list of ratings next to"),
     ],
 )
 def test_lists_that_may_mean_two_things_or_are_wrong_are_refused(path, data, read, message):
@@ -324,8 +293,8 @@ def test_a_line_with_another_number_of_fields_is_named():
 
 def test_the_id_of_a_query_is_told_from_its_text():
     """`query` beside `id` is what was asked; alone it is the query."""
-    both = lines({"id": "q1", "query": "Why?", "retrieved": ["a"]})
-    alone = lines({"query": "q1", "retrieved": ["a"], "k": 1})
+    both = json_lines({"id": "q1", "query": "Why?", "retrieved": ["a"]})
+    alone = json_lines({"query": "q1", "retrieved": ["a"], "k": 1})
 
     assert contents(read_ranking(write(Path("a.jsonl"), both))) == ranked(q1="a")
     assert contents(read_ranking(write(Path("b.jsonl"), alone))) == ranked(q1="a")
@@ -344,7 +313,7 @@ def test_wrong_ids_in_json_lines_are_refused_by_line(cell):
 
 def test_an_order_that_is_not_that_of_the_scores_is_refused_until_the_config_says_which():
     """Distances rise down a list: read as scores, the last document would be the first."""
-    path = write(Path("a.jsonl"), lines({"query_id": "q", "predictions": ["a", "b"], "scores": [0.1, 0.9]}))
+    path = write(Path("a.jsonl"), json_lines({"query_id": "q", "predictions": ["a", "b"], "scores": [0.1, 0.9]}))
     by_score = {"query_id": "query_id", "doc_id": "predictions", "score": "scores"}
     by_order = {"query_id": "query_id", "doc_id": "predictions", "rank": "predictions"}
 
@@ -376,7 +345,7 @@ def write_lists(path: str, rows: Sequence[tuple[str, Sequence[str]]]) -> str:
         columns = [pa.array([query for query, _ in rows]), pa.array([list(own) for _, own in rows])]
         return write(Path(path), table_bytes(columns, ["user_id", "recs"], row_group_size=1))
     if path.endswith("jsonl"):
-        return write(Path(path), lines(*({"user_id": query, "recs": list(own)} for query, own in rows)))
+        return write(Path(path), json_lines(*({"user_id": query, "recs": list(own)} for query, own in rows)))
     sign = "\t" if path.endswith("tsv") else ","
     return write(Path(path), f"user_id{sign}recs\n" + "".join(f"{q}{sign}{' '.join(own)}\n" for q, own in rows))
 
@@ -426,9 +395,9 @@ def test_a_file_of_lists_is_one_range_of_a_cluster(path):
 
 def test_lists_by_their_order_where_a_profile_ranks_by_rank():
     """`ties: rank_column` takes the order, or the rank of an object, and not the score."""
-    ordered = write(Path("a.jsonl"), lines({"query_id": "q", "predictions": ["a", "b"], "scores": [1, 2]}))
+    ordered = write(Path("a.jsonl"), json_lines({"query_id": "q", "predictions": ["a", "b"], "scores": [1, 2]}))
     objects = write(
-        Path("b.jsonl"), lines({"query_id": "q", "results": [{"id": "a", "rank": 2}, {"id": "b", "rank": 1}]})
+        Path("b.jsonl"), json_lines({"query_id": "q", "results": [{"id": "a", "rank": 2}, {"id": "b", "rank": 1}]})
     )
 
     assert contents(read_ranking(ordered, by="rank")) == ranked(q="a b")
@@ -466,7 +435,7 @@ def test_a_name_of_the_config_that_is_not_there_is_refused_as_any_other():
     assert refusal(read_ranking, Source(path, columns={"doc_id": "recommendation"})).startswith(
         "a.jsonl:1: no 'query_id' among user_id, recommendations, scores"
     )
-    empty = lines({"user_id": "u", "recs": []}, {"user_id": "v", "recs": [{"item": "a", "score": 1}]})
+    empty = json_lines({"user_id": "u", "recs": []}, {"user_id": "v", "recs": [{"item": "a", "score": 1}]})
     columns = {"query_id": "user_id", "doc_id": "recs.item", "score": "recs.score"}
     assert contents(read_ranking(Source(write(Path("b.jsonl"), empty), columns=columns))) == [("v", "a", 1.0)]
 
@@ -474,7 +443,7 @@ def test_a_name_of_the_config_that_is_not_there_is_refused_as_any_other():
 def test_texts_and_features_are_no_lists():
     """A queries table named as a ranking lacks its columns; a column of lists beside pairs is passed over."""
     assert "no column 'doc_id'" in refusal(read_ranking, write(Path("a.csv"), "query_id,text\nq,why is that\n"))
-    labelled = write(Path("a.jsonl"), lines({"text": "why is that", "labels": ["question"]}))
+    labelled = write(Path("a.jsonl"), json_lines({"text": "why is that", "labels": ["question"]}))
     assert refusal(read_judgments, labelled).startswith("a.jsonl: labels looks like lists; if they are the relevant")
-    pairs = parquet(query_id=["q"], doc_id=["d"], score=[1.5], predictions=[["x"]])
+    pairs = parquet_table(query_id=["q"], doc_id=["d"], score=[1.5], predictions=[["x"]])
     assert contents(read_ranking(write(Path("a.parquet"), pairs))) == [("q", "d", 1.5)]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.logs import read_log
 from rankledger.pipeline.types.inputs import Source
-from tests.support.data_files import refusal, table_bytes, write
+from tests.support.data_files import json_lines, parquet_table, refusal, write
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 ROWS = {
     "query_id": ["u2", "u1", "u2", "u1", "u1"],
@@ -27,16 +27,6 @@ TEXT = "\n".join(",".join(map(str, line)) for line in [[*ROWS], *zip(*ROWS.value
 MEASURES = tuple(map(Measure.parse, ("ctr", "dwell", "ips", "snips", "interleaving", "ctr(average=query)")))
 
 
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
-
-
-def parquet(rows: dict[str, list]) -> bytes:
-    return table_bytes([pa.array(values) for values in rows.values()], [*rows])
-
-
 def refused(text: str, line: str = "ips", **options) -> str:
     """Why a log of this text is refused."""
     return refusal(read_log, Source(write(Path("a.csv"), text), **options), [Measure.parse(line)])
@@ -49,12 +39,9 @@ def test_every_format_gives_the_same_sums(ending):
     The list 7 of u2 is not that of u1: u2 wins its one list, of u1's two one has no click, and in one both have one.
     """
     rows = [dict(zip(ROWS, row, strict=True)) for row in zip(*ROWS.values(), strict=True)]
-    data = {
-        "csv": TEXT,
-        "tsv": TEXT.replace(",", "\t"),
-        "jsonl": "".join(json.dumps(row) + "\n" for row in rows),
-        "parquet": parquet(ROWS),
-    }[ending]
+    data = {"csv": TEXT, "tsv": TEXT.replace(",", "\t"), "jsonl": json_lines(*rows), "parquet": parquet_table(**ROWS)}[
+        ending
+    ]
 
     found = read_log(Source(write(Path(f"a.{ending}"), data)), MEASURES)
 
@@ -71,7 +58,7 @@ def test_a_weight_comes_before_what_it_could_be_made_of():
     """With a column `weight` propensities are not read, whatever stands there; and no column that no measure needs."""
     text = "query_id,clicked,weight,propensity,dwell\nq1,1,0.5,0,x\nq1,0,1.5,0,y\n"
     rows = {"query_id": ["q1", "q1"], "clicked": [1, 0], "weight": [0.5, 1.5], "propensity": ["x", "y"]}
-    files = [write(Path("a.csv"), text), write(Path("a.parquet"), parquet(rows))]
+    files = [write(Path("a.csv"), text), write(Path("a.parquet"), parquet_table(**rows))]
     files += [write(Path("a.tsv"), text.replace(",", "\t"))]
 
     assert [read_log(Source(file), [Measure.parse("snips")]).values.tolist() for file in files] == [[[0.25]]] * 3

@@ -47,34 +47,11 @@ def test_a_hand_worked_order():
     assert ranks(rows) == [(3, 2, 3), (4, 4, 4), (1, 1, 1), (2, 2, 3)]
 
 
-def test_scores_that_differ_beyond_single_precision_are_ties():
-    """1 + 1e-9 is 1 in float32, so the ids decide; 1 + 1e-6 is more than 1."""
-    rows = [("q", "a", 1 + 1e-9), ("q", "b", 1.0), ("q", "c", 1 + 1e-6)]
-
-    assert ranks(rows) == [(3, 2, 3), (2, 2, 3), (1, 1, 1)]
-
-
-def test_minus_zero_ties_with_zero():
-    """-0.0 and 0.0 are one score, as is what is too small for float32."""
-    rows = [("q", "a", 0.0), ("q", "b", -0.0), ("q", "c", -1e-60), ("q", "d", 1e-60)]
-
-    assert ranks(rows) == [(4, 1, 4), (3, 1, 4), (2, 1, 4), (1, 1, 4)]
-    assert order_rows(rows_of(rows), "doc_id_desc", "float32").n_tied == 4
-
-
 def test_tied_ids_descend_by_their_bytes():
     """A sign beyond 16 bits stands before one below in UTF-8, after it in UTF-16; a longer id before its beginning."""
     rows = [("q", document, 0.0) for document in ["🦆", "\uffff", "é", "z", "d10", "d1", "D"]]
 
     assert [rank for rank, _, _ in ranks(rows)] == [1, 2, 3, 4, 5, 6, 7]
-
-
-@given(RANKINGS, st.sampled_from([1, 3, 100]))
-def test_ranks_and_ties_of_any_ranking(drawn, chunk):
-    """However rows are interleaved and cut, ranks and groups are those of counting and sorting."""
-    rows = [(*pair, score) for pair, score in drawn.items()]
-
-    assert ranks(rows, chunk) == plain_ranks(rows)
 
 
 @given(RANKINGS)
@@ -100,16 +77,6 @@ def test_ranks_of_some_rows_are_those_among_all(drawn, data):
 
     expected = plain_ranks(rows)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [expected[row] for row in asked]
-
-
-@given(RANKINGS)
-def test_tied_documents_are_counted(drawn):
-    """A document is tied if another one of its query has its score."""
-    rows = [(*pair, score) for pair, score in drawn.items()]
-
-    assert order_rows(rows_of(rows), "doc_id_desc", "float32").n_tied == sum(
-        first < last for _, first, last in plain_ranks(rows)
-    )
 
 
 @pytest.mark.parametrize("score", [3.5e38, -3.5e38, 1e300, FLOAT32_MAX * (1 + 2**-24)])

@@ -15,9 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data.join import join_predictions
 from rankledger.pipeline.data.judgments import index_judgments
-from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_pairs, read_queries, read_ranking
 from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import (
@@ -29,10 +27,11 @@ from tests.support.data_files import (
     names_place,
     place_of,
     refusal,
-    rows_of,
     table_bytes,
     write,
 )
+
+pytestmark = pytest.mark.usefixtures("folder")
 
 read_ratings = partial(read_pairs, value="rating")
 read_predictions = partial(read_pairs, value="prediction")
@@ -47,12 +46,6 @@ IDS = st.text(
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 5).map(float)
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("value", ["relevance", "score"])
@@ -83,20 +76,6 @@ def test_ratings_and_predictions(value, format):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_rows_are_as_they_say(format):
-    """Distinct queries by first appearance, codes of 32 bits, Arrow strings, float64."""
-    rows = [("b", "x", 1.0), ("a", "y", 2.0), ("b", "z", 3.0)]
-
-    found = read_judgments(write(Path("a" + SUFFIXES[format]), encode(rows, format)))
-
-    assert list(found.query_ids) == ["b", "a"]
-    assert [code for chunk in found.chunks for code in chunk.query_codes.tolist()] == [0, 1, 0]
-    assert all(chunk.query_codes.dtype == np.int32 for chunk in found.chunks)
-    assert all(chunk.doc_ids.type == pa.string() for chunk in found.chunks)
-    assert all(chunk.values.dtype == np.float64 for chunk in found.chunks)
-
-
-@pytest.mark.parametrize("format", FORMATS)
 def test_distinct_queries_stand_by_first_appearance_over_many_blocks(format):
     """Each block has its own codes; together they are one."""
     rows = [(f"q{n * 7919 % 50}", f"d{n}", float(n)) for n in range(1000)]
@@ -119,14 +98,6 @@ def test_ids_keep_their_spelling(format):
 
     assert contents(found) == rows
     assert len(index_judgments(found).query_ids) == len(names)
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_ids_of_any_script(format):
-    """Signs of one to four bytes in UTF-8."""
-    rows = [("Ωμέγα", "文書-7", 1.0), ("🦆", "ñ\u200d", 2.0), ("\uffff", "\U0010ffff", 3.0)]
-
-    assert contents(read_judgments(write(Path("a" + SUFFIXES[format]), encode(rows, format)))) == rows
 
 
 @pytest.mark.parametrize("slow", [False, True])
@@ -215,69 +186,6 @@ def test_places_in_compressed_files(format, ending):
 
     assert message.startswith(f"{path}: ")
     assert f"({word} {place_of(format, 0)} and {word} {place_of(format, 3)})" in message
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_scores_beyond_single_precision_are_refused_with_their_line(format):
-    """They would all be infinite, and tied, once rounded to float32."""
-    rows = [("q", "a", 1.0), ("q", "b", -4e38), ("q", "c", 2.0)]
-    path = write(Path("a" + SUFFIXES[format]), encode(rows, format, "score"))
-    judgments = index_judgments(rows_of([("q", "a", 1.0)]))
-
-    message = refusal(lambda: join_ranking(judgments, read_ranking(path), TREC_EVAL))
-
-    assert names_place(message, path, place_of(format, 1))
-    assert "-4e+38" in message
-    assert "beyond single precision" in message
-
-
-@pytest.mark.parametrize("format", FORMATS)
-@pytest.mark.parametrize(
-    ("query", "document", "at"),
-    [("q", "a", 60), ("q", "new", 60), ("unjudged", "a", 60), ("q", "a", 1), ("unjudged", "x", 1)],
-    ids=["judged", "not judged", "unjudged query", "next row", "unjudged query, next row"],
-)
-def test_a_document_that_a_query_ranks_twice_is_refused_with_both_lines(format, query, document, at):
-    """Anywhere in the list, judged or not, with the same score or another."""
-    rows = [(query, document, 1.0), *[(f"q{n % 3}", f"d{n}", 0.5) for n in range(80)]]
-    rows.insert(at, (query, document, 1.0 if at == 1 else 9.0))
-    path = write(Path("a" + SUFFIXES[format]), encode(rows, format, "score"))
-    judgments = index_judgments(rows_of([("q", "a", 1.0), ("q1", "d1", 0.0)]))
-    word = "row" if format == "parquet" else "line"
-
-    message = refusal(lambda: join_ranking(judgments, read_ranking(path), TREC_EVAL))
-
-    places = f"({word} {place_of(format, 0)} and {word} {place_of(format, at)})"
-    assert message == f"{path}: query '{query}' ranks document '{document}' twice {places}; keep one"
-
-
-@pytest.mark.parametrize("grade", [1.0, 2.0])
-@pytest.mark.parametrize("format", FORMATS)
-def test_a_pair_that_is_judged_twice_is_refused_with_both_lines(format, grade):
-    """With the same grade too; the message says how to keep the first."""
-    rows = [("p", "d", 1.0), ("q", "d", 1.0), ("q", "e", 1.0), ("q", "d", grade)]
-    path = write(Path("a" + SUFFIXES[format]), encode(rows, format))
-    word = "row" if format == "parquet" else "line"
-
-    message = refusal(lambda: index_judgments(read_judgments(path)))
-
-    places = f"({word} {place_of(format, 1)} and {word} {place_of(format, 3)})"
-    remedy = "keep one, or say duplicates: keep_first"
-    assert message == f"{path}: query 'q' judges document 'd' twice {places}; {remedy}"
-
-
-@pytest.mark.parametrize("format", TABLES)
-def test_a_pair_that_is_predicted_twice_is_refused_with_both_lines(format):
-    """Whether anybody rated it or not."""
-    rows = [("u", "i", 1.0), ("u", "j", 1.0), ("u", "i", 2.0)]
-    path = write(Path("a" + SUFFIXES[format]), encode(rows, format, "prediction"))
-    ratings = index_judgments(rows_of([("u", "j", 1.0)]))
-
-    message = refusal(lambda: join_predictions(ratings, read_pairs(path, "prediction")))
-
-    assert message.startswith(f"{path}: query 'u' predicts document 'i' twice (")
-    assert f"{place_of(format, 0)} and " in message
-    assert f" {place_of(format, 2)})" in message
 
 
 def ids_file(format: str, column: str, ids: list[str]) -> bytes:

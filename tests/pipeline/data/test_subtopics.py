@@ -22,6 +22,8 @@ from rankledger.pipeline.types.inputs import Rows, Source
 from rankledger.pipeline.types.joined import Joined
 from tests.support.data_files import FORMATS, SUFFIXES, refusal, rows_of, table_bytes, write
 
+pytestmark = pytest.mark.usefixtures("folder")
+
 Judgment = tuple[str, str, str, float]  # query, subtopic, document, grade
 
 COLUMNS = ("query_id", "subtopic", "doc_id", "relevance")
@@ -37,12 +39,6 @@ RANKED = [("1", "c", 3.0), ("1", "z", 2.5), ("1", "a", 2.0), ("3", "a", 1.0)]
 TREC_EVAL = PROFILES["trec_eval"].conventions
 
 NAN = float("nan")
-
-
-@pytest.fixture(autouse=True)
-def in_folder(tmp_path, monkeypatch):
-    """Tests write and name files in an empty folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 def encode(rows: list[Judgment], format: str, names: tuple[str, ...] = COLUMNS) -> bytes:
@@ -152,14 +148,6 @@ def test_the_query_as_a_whole_has_the_greatest_grades():
     assert block.n_judged.tolist() == [2, 1]
     assert found.max_grade == 3
     assert found.quality.judged_at_10 == 2 / 3
-
-
-def test_without_subtopics_a_block_has_none():
-    """Judgments of queries as a whole leave both fields empty."""
-    block = join_ranking(index_judgments(rows_of([("1", "a", 1.0)])), rows_of(RANKED), TREC_EVAL).blocks[0]
-
-    assert block.subtopic_grades is None
-    assert block.judged_subtopic_grades is None
 
 
 PAIRS = st.tuples(

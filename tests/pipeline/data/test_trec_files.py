@@ -16,6 +16,7 @@ from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.trec_files import join_groups, join_preferences, join_qrels
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.joined import Joined
+from tests.support.data_files import refusal
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -94,10 +95,7 @@ def test_an_output_without_a_name_is_refused(tmp_path, last):
 def test_a_fraction_is_refused_with_its_line(tmp_path):
     """trec_eval reads 1.5 as 1 and says nothing."""
     said = "qrels: relevance 1.5 (line 3) is not a whole number, and trec_eval would truncate it; write whole grades"
-    with pytest.raises(InputError) as refused:
-        read(tmp_path, qrels=b"# comment\nq1 0 a 1.0\nq1 0 b 1.5\n")
-
-    assert str(refused.value) == said
+    assert refusal(read, tmp_path, qrels=b"# comment\nq1 0 a 1.0\nq1 0 b 1.5\n") == said
 
 
 def test_groups_of_judgments_are_joined_one_by_one(tmp_path):
