@@ -139,7 +139,7 @@ def matters(section: str) -> dict[str, float]:
     return dict(plan(load("a.yaml", (), {})).practical_difference)
 
 
-def test_what_matters_is_said_by_measure():
+def test_practical_differences_of_measures():
     """Lines are spelled out as those of a suite are, and external scores go by their names."""
     assert matters('{"ndcg@5,10": 0.005, faithfulness: 0.1}') == {
         "ndcg@5": 0.005,
@@ -165,6 +165,6 @@ def test_what_matters_is_said_by_measure():
         ("{ap: .inf}", "a.yaml:5: practical_difference.ap"),
     ],
 )
-def test_what_cannot_matter_is_refused(section, finding):
+def test_wrong_practical_differences(section, finding):
     """A measure that nobody measures, one without scores of queries, and no difference at all."""
     assert finding in refusal(matters, section)

@@ -242,7 +242,7 @@ def test_what_is_refused(keys, message):
     assert findings(planned, keys) == [f"a.yaml:15: gates[0]{message}"]
 
 
-def test_a_name_is_had_once():
+def test_two_gates_of_one_name_are_refused():
     """The record could not distinguish two gates of one name."""
     gates = "  - {name: a, max_missing: 0}\n  - {name: b, max_missing: 0}\n  - {name: a, max_missing: 1}\n"
 
@@ -260,7 +260,7 @@ def test_a_gate_that_judges_nothing_is_refused():
     ]
 
 
-def test_what_is_wrong_with_a_model_is_not_said_again_of_a_gate():
+def test_a_wrong_model_is_not_refused_in_a_gate_too():
     """All findings come at once, but none that follows from another."""
     broken = CONFIG.replace("{outputs: {shop: c}}", "{owner: me}")
 

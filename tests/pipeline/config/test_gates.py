@@ -162,7 +162,7 @@ def test_values_that_are_wrong(keys, message):
     assert refusal(gate, keys) == f"a.yaml:6: gates[0]{message}"
 
 
-def test_every_gate_that_is_wrong_is_said():
+def test_all_wrong_gates_come_at_once():
     """All at once, each at its own line."""
     Path("a.yaml").write_text(SMALL + "{name: g, measure: ap}\n  - {max_missing: 0}\n", encoding="utf-8")
 

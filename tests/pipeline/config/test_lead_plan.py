@@ -30,7 +30,7 @@ def lead(*sections: str, config: str = CONFIG, overrides: tuple[str, ...] = ()) 
     return {name: str(measure) for name, measure in plan(load("a.yaml", overrides, {})).lead.items()}
 
 
-def test_without_a_word_each_dataset_leads_with_its_first():
+def test_by_default_the_first_measure_leads():
     """Whatever `practical_difference` names."""
     assert lead() == {"web": "ndcg@5", "shop": "ap", "stars": "rmse", "answers": "care"}
 
@@ -46,12 +46,12 @@ def test_without_a_word_each_dataset_leads_with_its_first():
         ("care", {}),
     ],
 )
-def test_what_is_written_leads_where_it_is_measured(written, led):
+def test_the_lead_is_of_the_datasets_that_measure_it(written, led):
     """As any tool writes it, one figure of a whole dataset too; other datasets lead with their first."""
     assert lead(f"lead: {written}") == {"web": "ndcg@5", "shop": "ap", "stars": "rmse", "answers": "care"} | led
 
 
-def test_the_command_line_may_say_it():
+def test_an_override_names_the_lead():
     """`--set` wins over the file, and nothing takes it away."""
     assert lead("lead: rr", overrides=("lead=ndcg@10",))["web"] == "ndcg@10"
     assert lead("lead: rr", overrides=("lead=",))["web"] == "ndcg@5"
@@ -69,7 +69,7 @@ def test_the_command_line_may_say_it():
         ("[rr]", "a.yaml:6: lead: found a list; write a text"),
     ],
 )
-def test_what_cannot_lead_is_refused(written, finding):
+def test_wrong_leads(written, finding):
     """A measure that there is not, one that nobody measures, and several."""
     assert refusal(lead, f"lead: {written}").startswith(finding)
 

@@ -72,7 +72,7 @@ def test_a_config_is_equal_to_its_dump_read_again(written):
         ("{ready: _SUCCES, wiat: 2h}", "unknown key 'wiat'; did you mean 'wait'?"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(nightly, said):
+def test_wrong_nightly_sections(nightly, said):
     """Each with the place and with what to write."""
     assert said in refusal(section, nightly)
 

@@ -65,7 +65,7 @@ def test_variables_of_targets_are_not_kept():
         ("{webhook: 'https://x', secret: '${EMPTY}'}", f".secret: {NO_TEXT}"),
     ],
 )  # fmt: skip
-def test_what_is_no_target_is_refused(target, message):
+def test_wrong_targets(target, message):
     """One target each, and nothing of its values in the message: it may be a secret."""
     assert refusal(loaded, target, environ=ENVIRON | {"EMPTY": ""}) == f"a.yaml:5: notify[0]{message}"
 

@@ -62,20 +62,6 @@ def findings(text: str, *overrides: str, environ: dict[str, str] | None = None) 
 # ---- what is read
 
 
-def test_the_config_of_the_readme_is_read():
-    """Strings stand for files, defaults fill in, everything else is as written."""
-    read = config(QUICKSTART)
-
-    assert read.name == "quickstart"
-    assert read.datasets["stdlib-search"].kind == "rankings"
-    assert read.datasets["stdlib-search"].judgments.path == "quickstart/qrels.tsv"
-    assert read.models["bm25"].outputs.path == "quickstart/{model}.tsv"
-    assert read.models["bm25"].params == {"k1": 0.9, "b": 0.4}
-    assert read.models["tfidf"].outputs["stdlib-search"].path == "quickstart/tfidf.tsv"
-    assert read.suites["search"][0] == "ndcg@5,10"
-    assert type(read) is Config
-
-
 def test_what_is_left_empty_has_its_default():
     """A key without a value counts as not written, for a whole section too."""
     empty = "seed:\nbootstrap:\nexecution: {jobs: }\ntracking: {uri: ~}\nconventions: ~\n"

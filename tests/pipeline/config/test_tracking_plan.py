@@ -185,7 +185,7 @@ def test_a_logged_model_is_not_every_model():
     ]
 
 
-def test_all_that_is_wrong_is_said_at_once():
+def test_all_mistakes_come_at_once():
     """One line for each."""
     lines = findings(planned, of_b(f"    params: {{p: {'x' * 6_001}}}\n    tags: {{mlflow.user: me}}"))
 

@@ -119,7 +119,7 @@ def test_several_features_of_a_compressed_file_with_other_names():
     assert {name: dense(matrix) for name, matrix in found.items()} == {"made in": [[0, 1], [1, 0]], "genre": [[1], [0]]}
 
 
-def test_nobody_has_a_category():
+def test_a_feature_that_no_document_has():
     """The column is there and empty: no document has the feature."""
     assert dense(documents("a.tsv", "doc_id\tgenre\na\t\nb\t\n")) == [[], []]
 

@@ -100,7 +100,7 @@ def test_trec_rankings_that_have_a_wide_gap_in_every_line(separator, gap):
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n", " ", "\t", "\n  ", "\n# end"])
 @pytest.mark.parametrize("separator", [" ", "\t", " \t"])
-def test_trec_text_may_end_anyhow(separator, end):
+def test_ends_of_trec_text(separator, end):
     """With or without a final newline, blanks, or a comment."""
     assert judgments("\n".join(separator.join([q, "0", d, f"{v:g}"]) for q, d, v in JUDGED) + end) == JUDGED
 
@@ -356,7 +356,7 @@ def test_a_line_with_another_number_of_fields_than_the_header_is_refused(format,
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv"])
-def test_columns_that_are_not_used_are_treated_alike_wherever_they_are_malformed(format):
+def test_a_malformed_unused_column_is_treated_alike_in_every_line(format):
     """Text in another encoding in a column that is not read is refused or passed over, early and late in the file."""
     separator = b"\t" if format == "tsv" else b","
     header = separator.join([b"query_id", b"doc_id", b"relevance", b"x"]) + b"\n"

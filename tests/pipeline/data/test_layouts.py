@@ -122,7 +122,7 @@ FILES: list[tuple[str, str | bytes, Read, list[tuple[str, str, float]], str, str
 
 
 @pytest.mark.parametrize(("path", "data", "read", "rows", "tool", "line"), FILES)
-def test_the_files_of_a_tool_are_read_and_a_remark_says_as_what(path, data, read, rows, tool, line):
+def test_files_of_a_tool_are_recognised(path, data, read, rows, tool, line):
     """The rows are what the tool wrote; the line of the remark, in the config, gives the same without a remark."""
     found = read(write(Path(path), data))
     pasted = read(Source(path, columns=dict(pair.split(": ") for pair in line.split(", "))))
@@ -177,7 +177,7 @@ def test_names_that_can_mean_one_column_alone_are_read(header, read, line):
     assert f"columns: {{{line}" in rows.remarks[0]
 
 
-def test_our_own_names_need_no_remark():
+def test_our_own_column_names_need_no_remark():
     """What the config or the names say is not guessed."""
     assert read_ranking(write(Path("a.tsv"), "query_id\tdoc_id\tscore\trank\nq\td\t1\t1\n")).remarks == ()
 
@@ -197,7 +197,7 @@ def test_our_own_names_need_no_remark():
         ("user_id,item_id,timestamp", read_judgments, "relevance: …"),
     ],
 )
-def test_what_is_ambiguous_is_refused_with_the_line_to_paste(header, read, line):
+def test_ambiguous_columns_are_refused_with_the_line_to_paste(header, read, line):
     """Two tools' ids, unknown names, a missing value: the line names columns by meaning, then by order."""
     message = refusal(read, write(Path("a.csv"), f"{header}\n{','.join('1' for _ in header.split(','))}\n"))
 

@@ -162,7 +162,7 @@ FILES: list[tuple[str, str | bytes, Read, Triples, str, str]] = [
 
 
 @pytest.mark.parametrize(("path", "data", "read", "rows", "what", "line"), FILES)
-def test_lists_are_read_without_a_word_in_the_config(path, data, read, rows, what, line):
+def test_lists_are_recognised(path, data, read, rows, what, line):
     """The rows are what the tool means; the line of the remark, in the config, gives the same without a remark."""
     found = read(write(Path(path), data))
     pasted = read(Source(path, columns=dict(pair.split(": ") for pair in line.split(", "))))
@@ -172,7 +172,7 @@ def test_lists_are_read_without_a_word_in_the_config(path, data, read, rows, wha
     assert pasted.remarks == ()
 
 
-def test_our_own_names_need_no_remark():
+def test_our_own_column_names_need_no_remark():
     """`doc_id` with a list in each row says what it is."""
     for value, read, rows in (("score", read_ranking, [3.0, 2.0]), ("relevance", read_judgments, [2.0, 0.0])):
         data = parquet_table(query_id=["q"], doc_id=[["a", "b"]], **{value: [rows]})

@@ -76,7 +76,7 @@ RANKS = "the scores of every query are 1, 2, 3 and so on down the file"
         ([*OWN[:2], ("c", "d", 9.5)], None),  # half of them
     ],
 )
-def test_what_is_odd_is_said(tmp_path, rows, warning):
+def test_warnings_of_odd_rankings(tmp_path, rows, warning):
     """Ranks if every query's scores count from 1; queries that are documents if most find themselves."""
     found = [*odd_rankings(3, quality_of(tmp_path, rows), dataset(tmp_path).judgments)]
 

@@ -36,8 +36,10 @@ def real(column: np.ndarray) -> list[float]:
     return [value for value in column.tolist() if np.isfinite(value)]
 
 
-@pytest.mark.parametrize("ties", ["doc_id_desc", "doc_id_asc", "input_order", "expected"])
-@pytest.mark.parametrize("precision", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("ties", "precision"),
+    [("doc_id_desc", "float32"), ("doc_id_asc", "float64"), ("input_order", "float32"), ("expected", "float64")],
+)
 def test_a_query_alone_has_the_block_that_it_has_among_all(tmp_path, ties, precision):
     """Each query's ranks, grades, groups of equal scores and counts are those of the whole join."""
     conventions = Conventions(**vars(TREC_EVAL) | {"ties": ties, "score_precision": precision})
