@@ -168,17 +168,8 @@ SELF = "is compared with itself; remove it from `models`, or write self@accepted
             ".measure: length has no better direction, so it cannot drop; write at_least or at_most",
         ),
         (
-            "measure: length, against: last_passed, max_query_drop: 1",
-            ".measure: length has no better direction, so it cannot drop; write at_least or at_most",
-        ),
-        (
             "measure: ap, against: acepted, margin: 0",
             ".against: 'acepted' is not a model, an evaluation id or a path (with a slash); did you mean 'accepted'?",
-        ),
-        (
-            "measure: ap, against: nope, margin: 0",
-            ".against: 'nope' is not a model, an evaluation id or a path (with a slash); known: last_passed, accepted, "
-            "production, candidate, lexical",
         ),
         (
             "measure: ap, against: last_passed, margin: 2",

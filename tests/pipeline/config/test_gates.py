@@ -115,9 +115,7 @@ PERCENTAGE = "write a number, or a percentage such as 2%"
     [
         ("max_missing: few", f".max_missing: found 'few'; {PERCENTAGE}"),
         ("max_missing: true", f".max_missing: found True; {PERCENTAGE}"),
-        ("max_missing: .inf", f".max_missing: found inf; {PERCENTAGE}"),
         ("max_missing: 1e400%", f".max_missing: found '1e400%'; {PERCENTAGE}"),
-        ("max_missing: [1]", f".max_missing: found [1]; {PERCENTAGE}"),
         ("measure: ap, at_least: .nan", ".at_least: found nan; write a finite number"),
         ("measure: ap, at_least: x", ".at_least: found 'x'; write a number"),
         ("measure: [], at_least: 1", ".measure: found nothing; write at least one"),
@@ -146,7 +144,6 @@ PERCENTAGE = "write a number, or a percentage such as 2%"
             ": allow is a share between 0% and 100%, found 100%; write it as 5%",
         ),
         ("max_missing: 0, waive: {until: soon, owner: a, reason: b}", f".waive.until: found 'soon'; {DATE}"),
-        ("max_missing: 0, waive: {until: 2026-2-1, owner: a, reason: b}", f".waive.until: found '2026-2-1'; {DATE}"),
         ("max_missing: 0, waive: {until: 2026-01-01, owner: a}", ".waive: the key 'reason' is missing; add it"),
         (
             "max_missing: 0, waive: {until: 2026-01-01, owner: a, reason: b, who: c}",

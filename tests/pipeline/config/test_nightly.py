@@ -29,11 +29,6 @@ def section(nightly: str) -> Nightly:
     return loaded(nightly).config.nightly
 
 
-def test_nothing_is_waited_for_unless_it_is_said():
-    """What exists is ready, and what does not is not waited for: a config without the section is evaluated at once."""
-    assert section("") == Nightly(wait=timedelta(0), ready="exists", every=timedelta(seconds=30))
-
-
 @pytest.mark.parametrize(
     ("written", "seconds"),
     [("90s", 90), ("30m", 1_800), ("2h", 7_200), ("'0'", 0), ("0", 0), ("0s", 0), ("100m", 6_000)],

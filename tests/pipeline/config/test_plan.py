@@ -402,13 +402,6 @@ RECOMMENDED = "[novelty@5, gini, 'diversity(feature=genre)@5', 'calibration(feat
             ],
         ),
         (", documents: c", [f"novelty@5, calibration(feature=genre)@5, serendipity: {INTERACTIONS}"]),
-        (
-            ", interactions: i",
-            [
-                f"gini, serendipity: {CATALOGUE}",
-                f"diversity(feature=genre)@5, calibration(feature=genre)@5: {FEATURES}",
-            ],
-        ),
     ],
 )
 def test_measures_of_recommended_lists_need_what_they_look_at(files, found):

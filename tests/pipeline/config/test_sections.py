@@ -17,31 +17,7 @@ from tests.support.data_files import findings as refused
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-QUICKSTART = """\
-name: quickstart
-defaults:
-  model: {outputs: "quickstart/{model}.tsv"}
-datasets:
-  stdlib-search:
-    judgments: quickstart/qrels.tsv
-    queries: quickstart/queries.tsv
-    documents: quickstart/documents.tsv
-    suites: [search]
-models:
-  bm25: {params: {k1: 0.9, b: 0.4}, owner: search-team}
-  tfidf: {outputs: {stdlib-search: quickstart/tfidf.tsv}}
-suites:
-  search:
-    - ndcg@5,10
-    - ndcg(gain=exponential)@10
-    - ap
-    - rr@10
-    - r@10,50
-conventions: trec_eval
-bootstrap: {resamples: 10000, confidence: 0.95, method: percentile}
-seed: 20261120
-execution: {jobs: -1, backend: threads}
-"""
+QUICKSTART = Path(__file__).parents[3].joinpath("configs/quickstart.yaml").read_text(encoding="utf-8")
 SMALL = """\
 name: small
 datasets: {d: {judgments: q}}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.metrics.recommendation import calibration, novelty, popularity, serendipity
+from rankledger.metrics.recommendation import calibration, novelty
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.join import Catalogue, known_documents
 from rankledger.pipeline.data.judgments import index_judgments
@@ -143,8 +143,7 @@ def test_interactions_are_no_trec_text(folder):
 def test_from_files_to_a_block(folder):
     """u ranks b x a and consumed a c, v consumed a twice; u's a is relevant, w has neither list nor history.
 
-    Popularity 2 1 0 of a c b. Of u's list: novelty (1 + 1 + 0) / 3 of two queries; popularity 2 / 3. At rank 3 a, the
-    most popular, is where it is expected. Categories consumed: war (a), recommended: war (a) and noir (b).
+    Novelty of u's list: (1 + 1 + 0) / 3. Categories consumed: war (a), recommended: war (a) and noir (b).
     """
     write(Path("qrels.tsv"), "query_id\tdoc_id\trelevance\nu\ta\t1\nw\tb\t1\n")
     write(Path("seen.csv"), "user,doc_id\nu,a\nv,a\nu,c\nv,a\n")
@@ -165,8 +164,6 @@ def test_from_files_to_a_block(folder):
     assert block.codes.tolist() == [[1, -1], [3, -1], [0, -1]]
     np.testing.assert_array_equal(block.grades, [[np.nan, np.nan], [np.nan, np.nan], [1, np.nan]])
     np.testing.assert_allclose(novelty(block), [2 / 3, np.nan])
-    np.testing.assert_allclose(popularity(block), [2 / 3, np.nan])
-    np.testing.assert_allclose(serendipity(block), [0, 0])
     half = (np.log(1 / 0.75) + np.log(0.5 / 0.75) / 2 + np.log(0.5 / 0.25) / 2) / 2
     np.testing.assert_allclose(calibration(block, feature="genre", divergence="js"), [half, np.nan])
 

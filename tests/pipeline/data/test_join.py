@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.block import JudgedBlock
-from rankledger.metrics.catalogue import item_coverage
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.rating import mse
 from rankledger.pipeline.data.join import Catalogue, join_predictions, spans
@@ -431,32 +430,6 @@ def recommended(
 
 def catalogue(*names: str) -> Catalogue:
     return Catalogue(strings(names), len(names))
-
-
-def test_a_hand_worked_coverage():
-    """Top 2 by score and id: q1 has b a (a and c tie below b: c first), q2 has x d; of a b c d that is b c d at 2.
-
-    q1 ranks b 9, c 5, a 5; q2 ranks x 3, d 2, a 1, x being in no catalogue; r is not judged, so that its e counts
-    for nothing. At 1: b of a b c d e, 1 / 5. At 2: b c d, 3 / 5. At all: a b c d, 4 / 5.
-    """
-    ranked = {
-        ("q1", "a"): 5.0,
-        ("q1", "b"): 9.0,
-        ("q2", "a"): 1.0,
-        ("r", "e"): 9.0,
-        ("q1", "c"): 5.0,
-        ("q2", "x"): 3.0,
-        ("q2", "d"): 2.0,
-    }
-    judgments = index_judgments(table({("q2", "a"): 1.0, ("q1", "zz"): 1.0, ("q3", "e"): 1.0}))
-
-    block = recommended(judgments, ranked, TREC_EVAL, catalogue("e", "d", "c", "b", "a")).catalogue
-
-    assert block is not None
-    np.testing.assert_array_equal(block.codes, [[3, 5, -1], [2, 1, -1], [4, 4, -1]])
-    assert block.codes.dtype == np.int32
-    assert block.n_documents == 5
-    assert [item_coverage(block, k=k) for k in (1, 2, None)] == [1 / 5, 3 / 5, 4 / 5]
 
 
 @given(JUDGED, RANKED, st.lists(DOCUMENTS, min_size=1, unique=True))
