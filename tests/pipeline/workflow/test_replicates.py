@@ -194,7 +194,7 @@ def test_a_gate_holds_a_family_against_its_accepted_record(folder):
     (verdict,) = evaluate("c.yaml").verdicts
 
     assert verdict.outcome == "inconclusive"
-    assert "as replicates differ; evaluate more replicates or more queries; undecided" in verdict.reason
+    assert "as replicates differ; evaluate more replicates or more queries" in verdict.reason
     assert verdict.estimate < -0.05
 
 
@@ -304,8 +304,8 @@ def test_a_gate_names_the_replicate_that_undoes_its_pairing(folder):
     Path("runs-of/dense/seed-2.tsv").unlink()
     (unpaired,) = evaluate("c.yaml").verdicts
 
-    assert "by seed" not in paired.reason
-    assert "not paired by seed: replicate 2 is on one side only" in unpaired.reason
+    assert "by seed" not in paired.details
+    assert "not paired by seed: replicate 2 is on one side only" in unpaired.details
 
 
 def test_the_page_asks_for_queries_or_replicates(folder):
