@@ -25,7 +25,8 @@ _NOBODY = 65534  # of every Linux
 
 
 def pytest_configure() -> None:
-    """Signals as a shell in the foreground has them: `nohup` and background jobs ignore some, and hand that on."""
+    """MLflow without telemetry, and signals as a shell in the foreground has them: `nohup` and others ignore some."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for ignored in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):

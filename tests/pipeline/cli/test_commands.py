@@ -15,12 +15,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from jsonschema import Draft202012Validator
 
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.app import main
@@ -33,58 +33,8 @@ from tests.support.generated_data import Collection, rows, search_collection, wr
 ROOT = Path(__file__).parents[3]
 RUN = "from rankledger.pipeline.cli.app import main; main()"
 WEB = search_collection(40, n_queries=15)
-COMMANDS = [
-    *("demo", "init", "evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
-    *("formats", "export", "tag-outputs"),
-    *("history", "list", "show", "report", "find", "nightly", "sync", "reproduce", "verify", "prune", "plan"),
-    "site",
-]
 
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def record(self) -> Path:
-        """The record that the last line names."""
-        found = re.fullmatch(r"record: (.+)", self.out.splitlines()[-1])
-        assert found, self.out
-        return Path(found[1])
-
-    @property
-    def error(self) -> str:
-        """The only line on stderr; nothing is on stdout. (After Ctrl-C click ends the line that `^C` stands on.)"""
-        assert self.out == ""
-        (line,) = self.err.removeprefix("\n").splitlines()
-        return line
-
-
-Command = Callable[..., Outcome]
 NO_RECORD = "record: none, because no model output was evaluated"
-
-
-@pytest.fixture
-def run_cli(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command, run in this process in an empty folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")
-
-    def run(*arguments: str) -> Outcome:
-        code: Any = 0
-        try:
-            main(list(arguments))
-        except SystemExit as end:
-            code = end.code
-        return Outcome(code or 0, *capfd.readouterr())
-
-    return run
 
 
 @pytest.fixture
@@ -127,38 +77,18 @@ def is_recorded(runs: Path) -> bool:
     return runs.exists() and any(path.name != "cache" for path in runs.iterdir())
 
 
-# ---- evaluate, when all is well
-
-
 def test_evaluate_prints_the_leaderboard_and_last_the_record(run_cli, config):
-    """Exit 0: every model and measure on stdout, nothing on stderr, and the record where it says."""
+    """Exit 0: each figure of the record in the line of its model; without tracking nothing speaks of MLflow."""
     outcome = run_cli("evaluate", str(config), "--no-tracking")
 
     assert (outcome.code, outcome.err) == (0, "")
-    for word in ("web (", "bm25", "dense", "ndcg@10", "ap"):
-        assert word in outcome.out
     assert outcome.out.count("record: ") == 1
-    assert outcome.record.parent == Path("runs/records")
-    assert {line.model for line in read_record(outcome.record).summary} == {"bm25", "dense"}
-    assert re.search(r"\b0\.\d{4} \[0\.\d{4}, 0\.\d{4}\]", outcome.out)
-
-
-def test_the_leaderboard_holds_the_figures_of_the_record(run_cli, config):
-    """Each figure with its interval stands in the line of its model, to four decimals."""
-    outcome = run_cli("evaluate", str(config), "--no-tracking")
-
+    assert {path.name for path in Path("runs").iterdir()} == {"cache", "records"}
+    assert "MLflow" not in outcome.out
     rows_of = {line.split("│")[1].strip(): line for line in outcome.out.splitlines() if line.startswith("│")}
+    assert {*rows_of} == {"bm25", "dense"}
     for line in read_record(outcome.record).summary:
         assert f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]" in rows_of[line.model]
-
-
-def test_no_tracking_leaves_mlflow_alone(run_cli, config, tmp_path):
-    """There are a record and what was parsed, no tracking store, and nothing speaks of MLflow."""
-    outcome = run_cli("evaluate", str(config), "--no-tracking", "--runs-dir", "kept")
-
-    assert outcome.code == 0
-    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"cache", "records"}
-    assert "MLflow" not in outcome.out + outcome.err
 
 
 def test_json_has_no_word_that_json_lacks(run_cli, tmp_path):
@@ -233,39 +163,6 @@ def test_date_fills_the_paths(run_cli, config):
     assert "--date" in outcome.error
 
 
-def test_a_record_is_evaluated_again_by_its_id(run_cli, config, tmp_path):
-    """With the outputs deleted and a measure more, the leaderboard has a column that it had not."""
-    first = run_cli("evaluate", str(config), "--no-tracking")
-    for model in WEB.outputs:
-        (path,) = tmp_path.rglob(f"{model}.txt")
-        path.unlink()
-    again = run_cli("evaluate", first.record.name, "--no-tracking", "--set", "suites.new=[p@7]")
-
-    assert (again.code, again.err) == (0, "")
-    assert "p@7" in again.out
-    assert "p@7" not in first.out
-
-
-def test_what_the_block_store_lacks_is_a_line_on_stderr(run_cli, config, tmp_path):
-    """A store that cannot be written stops nothing, and is reported once."""
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "cache").write_text("", encoding="utf-8")
-    found = run_cli("evaluate", str(config), "--no-tracking")
-
-    assert found.code == 0
-    (line,) = found.err.splitlines()
-    assert line.startswith("runs/cache: cannot be written (")
-
-
-def test_jobs_and_backend_change_no_figure(run_cli, config):
-    """The options are taken, and the files with figures are the same."""
-    one = run_cli("evaluate", str(config), "--no-tracking", "--jobs", "1", "--backend", "threads")
-    two = run_cli("evaluate", str(config), "--no-tracking", "--jobs", "2", "--backend", "processes")
-
-    for name in ("scores.parquet", "summary.csv"):
-        assert (one.record / name).read_bytes() == (two.record / name).read_bytes()
-
-
 def test_a_command_with_processes_ends_with_its_work(config):
     """A process of its own, whose idle workers would wait for more work for five minutes."""
     arguments = ("evaluate", str(config), "--no-tracking", "--jobs", "2", "--backend", "processes")
@@ -274,50 +171,29 @@ def test_a_command_with_processes_ends_with_its_work(config):
     assert (outcome.returncode, outcome.stderr) == (0, "")
 
 
-# ---- what is the user's to fix: 2
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"suites": {"s": ["ndgc@10"]}}, r"configs/config\.yaml:\d: suites\.s.*'ndgc@10'; did you mean 'ndcg@10'\?"),
         ({"bootstap": {}}, r"configs/config\.yaml:\d: .*bootstap.*did you mean 'bootstrap'"),
-        ({"models": {"x": {}}}, r"configs/config\.yaml:\d: models\.x: .*outputs"),
         (
             {"datasets": {"web": {"judgments": "none.txt"}}},
             r"configs/config\.yaml:\d: datasets\.web\.judgments: file not found: configs/none\.txt; check the path",
         ),
         ({"datasets": {"web": {"judgments": "bad.txt"}}}, r"configs/bad\.txt:2: relevance 'good' is not a number"),
-        (
-            {"datasets": {"web": {"judgments": "twice.txt"}}},
-            r"configs/twice\.txt: query 'q1' judges document 'd1' twice",
-        ),
-        ({"datasets": {"web": {"judgments": "empty.txt"}}}, r"configs/empty\.txt: no rows"),
         ({"suites": {"s": ["err(max_grade=1)"]}}, r"^web: err\(max_grade=1\): "),
-        ({"execution": {"jobs": 0}}, r"configs/config\.yaml:\d: execution\.jobs: found 0"),
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
 def test_bad_input_is_one_line_on_stderr(run_cli, config, tmp_path, changes, said, as_json):
     """Exit 2: where, what was found and what to do in one line, nothing on stdout, and nothing recorded."""
     (config.parent / "bad.txt").write_text("q1 0 d1 1\nq1 0 d2 good\n", encoding="utf-8")
-    (config.parent / "twice.txt").write_text("q1 0 d1 1\nq1 0 d1 1\n", encoding="utf-8")
-    (config.parent / "empty.txt").write_text("# nothing\n", encoding="utf-8")
     edit(config, **changes)
     outcome = run_cli("evaluate", str(config.relative_to(tmp_path)), "--no-tracking", *(["--json"] if as_json else []))
 
     assert outcome.code == 2
     assert re.search(said, outcome.error)
     assert not is_recorded(tmp_path / "runs")
-
-
-def test_every_finding_has_a_line(run_cli, config):
-    """Two mistakes in a config are listed together, a line each."""
-    edit(config, suites={"s": ["ndgc@10"]}, bootstrap={"resamples": 3})
-    outcome = run_cli("evaluate", str(config))
-
-    assert (outcome.code, outcome.out) == (2, "")
-    assert len(outcome.err.splitlines()) == 2
 
 
 def test_validate_lists_every_finding_of_a_config(run_cli, tmp_path):
@@ -409,12 +285,7 @@ def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, sai
     ("arguments", "said"),
     [
         (["evaluate", "x.yaml", "--job", "2"], "'--job'"),
-        (["evaluate", "x.yaml", "--jobs", "many"], "'many'"),
-        (["evaluate", "x.yaml", "--backend", "fibers"], "'fibers'"),
-        (["evaluate", "x.yaml", "y.yaml"], "y.yaml"),
         (["evaluate"], "CONFIG"),
-        (["evalute", "x.yaml"], "'evalute'"),
-        (["measures", "ndcg", "ap"], "ap"),
         (["explain", "x.yaml", "--model", "bm25"], "'--query': name a query; `rankledger compare`"),
     ],
 )
@@ -451,18 +322,7 @@ def test_other_words_lead_to_commands_and_are_none():
     assert not set(cli.commands) & {word for words in OTHER_WORDS.values() for word in words}
 
 
-@pytest.mark.parametrize("command", ["evaluate", "validate"])
-def test_no_workers_are_refused(run_cli, config, command):
-    """--jobs 0 is refused as it is in a config, and not taken for no answer."""
-    outcome = run_cli(command, str(config), "--jobs", "0")
-
-    assert (outcome.code, outcome.out) == (2, "")
-    assert "0" in outcome.err.splitlines()[-1]
-
-
-@pytest.mark.parametrize(
-    "override", ["bootstrap.resamples", "bootstrap.resample=5", "suites.search[9]=ap", "=3", "name.x=1"]
-)
+@pytest.mark.parametrize("override", ["bootstrap.resamples", "bootstrap.resample=5"])
 def test_a_wrong_override_is_refused_as_one(run_cli, config, override):
     """What is wrong with an override is said as being the override's."""
     outcome = run_cli("evaluate", str(config), "--set", override)
@@ -471,14 +331,15 @@ def test_a_wrong_override_is_refused_as_one(run_cli, config, override):
     assert outcome.error.startswith("override ")
 
 
-# ---- one model's output is missing or refused: 4
+@pytest.mark.parametrize("command", ["evaluate", "validate"])
+def test_no_workers_are_refused(run_cli, config, command):
+    """Whatever stands in the config."""
+    assert run_cli(command, config, "--jobs", 0).error.startswith("--jobs: found 0; ")
+
 
 BROKEN = {
     "missing": (None, "{config}:11: models.dense.outputs.web: file not found: configs/web/dense.txt; check the path"),
     "twice": ("q1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n", "configs/web/dense.txt: query 'q1' ranks document 'd1' twice"),
-    "infinite": ("q1 Q0 d1 1 inf t\n", "configs/web/dense.txt: score inf (line 1) is not a finite number"),
-    "short": ("q1 Q0 d1\n", "configs/web/dense.txt:1: 3 fields found"),
-    "empty": ("", "configs/web/dense.txt: no rows"),
 }
 
 
@@ -503,17 +364,6 @@ def test_an_output_that_is_refused_leaves_the_others(run_cli, config, broken):
     assert (failure.dataset, failure.model) == ("web", "dense")
     assert failure.reason.startswith(broken)
     assert "\n" not in failure.reason
-
-
-def test_a_damaged_output_is_one_models_failure(run_cli, config):
-    """Exit 4, too, where the file looks whole and only its inside is damaged; the file is named."""
-    path = write_table(config.parent / "web" / "dense.parquet", rows(WEB.outputs["dense"]), "score")
-    data = path.read_bytes()
-    path.write_bytes(data[:60] + b"damaged..." + data[70:])
-    outcome = run_cli("evaluate", str(config), "--no-tracking", "--set", f"models.dense.outputs.web={path}")
-
-    assert (outcome.code, outcome.err) == (4, "")
-    assert "dense on web was not evaluated: configs/web/dense.parquet: " in outcome.out
 
 
 def test_failures_are_in_the_json(run_cli, config, broken):
@@ -560,21 +410,6 @@ def test_gates_of_what_was_not_evaluated_do_not_pass(run_cli, config, tmp_path):
 
     assert (outcome.code, outcome.out) == (4, "")
     assert 'tests="2" failures="2"' in (tmp_path / "gates.xml").read_text(encoding="utf-8")
-
-
-def test_a_night_without_any_output_is_recorded(run_cli, config):
-    """History knows of it, and a gate that counts failures in a row counts it."""
-    for model in WEB.outputs:
-        (config.parent / "web" / f"{model}.txt").unlink()
-    outcome = run_cli("nightly", str(config), "--no-tracking")
-
-    assert outcome.code == 4
-    record = read_record(outcome.record)
-    assert len(record.manifest.failures) == 2
-    assert record.summary == ()
-
-
-# ---- bugs, disks and interruptions: 70, 74, 130
 
 
 def test_a_bug_keeps_its_traceback(run_cli, config, monkeypatch, tmp_path):
@@ -641,7 +476,7 @@ sys.meta_path.insert(0, Interrupting())
 """
 
 
-@pytest.mark.parametrize("module", ["click", "rankledger.pipeline.cli.everyday", "pydantic", "numpy", "pyarrow.lib"])
+@pytest.mark.parametrize("module", ["click", "rankledger.pipeline.cli.everyday", "numpy"])
 def test_ctrl_c_while_modules_are_imported_is_one_line(config, tmp_path, module):
     """Whether those of the command line or those of an evaluation."""
     code = f"{INTERRUPTED_IN.format(module=module)}\n{RUN}"
@@ -703,10 +538,7 @@ def test_a_full_disk_under_stdout_tells_the_record(loaded, config, tmp_path):
     assert record.name in outcome.stderr
 
 
-@pytest.mark.parametrize(
-    ("closed", "source", "code"),
-    [(">&-", "", 0), (">&- 2>&-", "", 0), ("2>&-", "none.yaml", 2), (">&- 2>&-", "none.yaml", 2)],
-)
+@pytest.mark.parametrize(("closed", "source", "code"), [(">&-", "", 0), (">&- 2>&-", "", 0), ("2>&-", "none.yaml", 2)])
 def test_streams_that_are_closed_change_nothing(config, tmp_path, closed, source, code):
     """A service or a cron job may have none: the record is written, and an error has its exit code."""
     command = f'"$0" -c "{RUN}" "$@" {closed}'
@@ -741,19 +573,15 @@ def test_a_pipe_that_is_closed_is_no_lost_record(loaded, config, tmp_path):
     assert outcome.returncode != 1
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_without_box_drawing_gets_its_figures(run_cli, config, monkeypatch, encoding):
+def test_a_terminal_without_box_drawing_gets_its_figures(run_cli, config, monkeypatch):
     """Where stdout cannot take every sign the result is printed nonetheless, whatever the lines are made of."""
     printed = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding=encoding))
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding="ascii"))
     outcome = run_cli("evaluate", str(config), "--no-tracking")
     sys.stdout.flush()
 
     assert (outcome.code, outcome.err) == (0, "")
     assert printed.getvalue().splitlines()[-1].startswith(b"record: runs/records/")
-
-
-# ---- MLflow
 
 
 @pytest.fixture
@@ -782,15 +610,17 @@ def test_tracking_is_the_default(run_cli, config, tmp_path):
     assert run.data.tags["rankledger.evaluation"] == outcome.record.name
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_a_server_that_is_away_changes_no_result(run_cli, config, monkeypatch, nobody, fails):
-    """The exit code is the evaluation's own, a remark on stderr says what is missing, and the record is complete."""
+@pytest.mark.parametrize(
+    ("fails", "words", "code"), [(False, [], 0), (True, [], 4), (False, ["--require-tracking"], 5)], ids=str
+)
+def test_a_server_that_is_away_changes_no_result(run_cli, config, monkeypatch, nobody, fails, words, code):
+    """The exit code is the evaluation's own unless tracking is required; a remark on stderr says what is missing."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     if fails:
         (config.parent / "web" / "dense.txt").unlink()
-    outcome = run_cli("evaluate", str(config), "--set", f"tracking.uri={nobody}")
+    outcome = run_cli("evaluate", str(config), "--set", f"tracking.uri={nobody}", *words)
 
-    assert outcome.code == (4 if fails else 0)
+    assert outcome.code == code
     (remark,) = outcome.err.splitlines()
     assert remark.startswith("not in MLflow: ")
     assert nobody in remark
@@ -799,10 +629,9 @@ def test_a_server_that_is_away_changes_no_result(run_cli, config, monkeypatch, n
     assert read_record(outcome.record).summary
 
 
-@pytest.mark.parametrize("leaving", [["--no-tracking"], ["--set", "tracking.enabled=false"]], ids=" ".join)
-def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config, leaving):
+def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config):
     """Exit 5: a caller who requires it must not get 0 if MLflow has nothing."""
-    outcome = run_cli("evaluate", str(config), "--require-tracking", *leaving)
+    outcome = run_cli("evaluate", str(config), "--require-tracking", "--no-tracking")
 
     assert outcome.code == 5
     assert outcome.err == "not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off\n"
@@ -856,9 +685,6 @@ def test_a_server_that_is_away_is_in_the_json(run_cli, config, monkeypatch, nobo
     assert "s3cret" not in outcome.out + outcome.err
 
 
-# ---- the other commands
-
-
 def test_validate_prints_the_matrix_and_writes_nothing(run_cli, config, tmp_path):
     """Exit 0: every model and dataset, queries and measures counted, and no file more than before."""
     before = sorted(tmp_path.rglob("*"))
@@ -886,31 +712,6 @@ def test_settings_that_are_probably_wrong_are_warned_of_on_stderr(run_cli, confi
     )
 
 
-def test_validate_computes_nothing(run_cli, config, monkeypatch):
-    """Neither scores nor resamples are made."""
-    workflow = importlib.import_module("rankledger.pipeline.workflow.evaluate")
-    for step in ("compute", "write_record"):
-        monkeypatch.setattr(workflow, step, boom(AssertionError(step)))
-
-    assert run_cli("validate", str(config)).code == 0
-
-
-def test_validate_tells_a_model_that_is_not_on_a_dataset(run_cli, config):
-    """A model without output for a dataset is none of its failures: a dash stands there."""
-    edit(
-        config,
-        datasets={"web": {"judgments": "web/judged.txt"}, "news": {"judgments": "web/judged.txt"}},
-        models={
-            "bm25": {"outputs": {"web": "web/bm25.txt", "news": "web/dense.txt"}},
-            "dense": {"outputs": {"web": "web/dense.txt"}},
-        },
-    )
-    outcome = run_cli("validate", str(config))
-
-    assert outcome.code == 0
-    assert re.search(r"│ dense +│ ready +│ - +│", outcome.out)
-
-
 def test_formats_lists_every_format(run_cli):
     """Exit 0: each begins a line, with the endings of its files; no package here has one."""
     outcome = run_cli("formats")
@@ -930,11 +731,10 @@ def test_measures_lists_every_metric(run_cli):
         assert re.search(rf"^{name}(\[@k\]|@k)?  ", outcome.out, flags=re.MULTILINE), name
 
 
-@pytest.mark.parametrize("name", [*METRICS, "ndcg@10", "ndcg(gain=exponential)@10"])
+@pytest.mark.parametrize("name", ["ndcg", "ndcg(gain=exponential)@10"])
 def test_measures_explains_one(run_cli, name):
     """Exit 0: its title, formula and reference; a measure is explained by its metric."""
-    metric = METRICS[re.split(r"[(@]", name)[0]]
-    outcome = run_cli("measures", name)
+    metric, outcome = METRICS["ndcg"], run_cli("measures", name)
 
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith(f"{metric.name}: {metric.title}\n")
@@ -952,62 +752,22 @@ def test_an_unknown_metric_gets_a_suggestion(run_cli, name, meant):
     assert (f"did you mean {meant}?" if meant else "rankledger measures") in outcome.error
 
 
-def accepts(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
-    """Whether a JSON Schema accepts a value, as far as the words of ours go; an unknown word fails the test."""
-    types = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
-    checks: dict[str, Callable[[Any], bool]] = {
-        "$ref": lambda ref: accepts(root["$defs"][ref.removeprefix("#/$defs/")], value, root),
-        "anyOf": lambda options: any(accepts(option, value, root) for option in options),
-        "oneOf": lambda options: sum(accepts(option, value, root) for option in options) == 1,
-        "not": lambda other: not accepts(other, value, root),
-        "enum": lambda words: value in words,
-        "const": lambda word: value == word,
-        "type": lambda name: value is None if name == "null" else _is(value, types[name]),
-        "required": lambda keys: not isinstance(value, dict) or set(keys) <= set(value),
-        "properties": lambda parts: (
-            not isinstance(value, dict) or all(accepts(parts[key], value[key], root) for key in parts.keys() & value)
-        ),
-        "additionalProperties": lambda rest: (
-            not isinstance(value, dict)
-            or all(
-                rest if isinstance(rest, bool) else accepts(rest, value[key], root)
-                for key in value.keys() - schema.get("properties", {}).keys()
-            )
-        ),
-        "propertyNames": lambda names: not isinstance(value, dict) or all(accepts(names, key, root) for key in value),
-        "items": lambda item: not isinstance(value, list) or all(accepts(item, found, root) for found in value),
-        "minItems": lambda least: not isinstance(value, list) or len(value) >= least,
-        "maxItems": lambda most: not isinstance(value, list) or len(value) <= most,
-        "minProperties": lambda least: not isinstance(value, dict) or len(value) >= least,
-        "minLength": lambda least: not isinstance(value, str) or len(value) >= least,
-        "minimum": lambda least: not _is(value, (int, float)) or value >= least,
-        "maximum": lambda most: not _is(value, (int, float)) or value <= most,
-        "exclusiveMinimum": lambda least: not _is(value, (int, float)) or value > least,
-        "exclusiveMaximum": lambda most: not _is(value, (int, float)) or value < most,
-    }
-    silent = {"$schema", "$defs", "title", "description", "default"}
-    return all(checks[word](argument) for word, argument in schema.items() if word not in silent)
-
-
-def _is(value: Any, kind: Any) -> bool:
-    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-
-
 @pytest.fixture(scope="module")
-def schema() -> dict[str, Any]:
-    """What the command prints, as a process of its own."""
+def schema() -> Draft202012Validator:
+    """By what the command prints, as a process of its own."""
     outcome = started("schema", cwd=ROOT)
     assert (outcome.returncode, outcome.stderr) == (0, "")
-    return json.loads(outcome.stdout)
+    printed = json.loads(outcome.stdout)
+    assert printed["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    return Draft202012Validator(printed)
 
 
 def test_the_schema_accepts_the_quickstart(schema):
     """The ready config is one that editors find nothing wrong with."""
     quickstart = yaml.safe_load((ROOT / "configs" / "quickstart.yaml").read_text(encoding="utf-8"))
 
-    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert accepts(schema, quickstart, schema)
-    assert accepts(schema, {"extends": "base.yaml", "seed": 3}, schema)
+    assert schema.is_valid(quickstart)
+    assert schema.is_valid({"extends": "base.yaml", "seed": 3})
 
 
 @pytest.mark.parametrize(
@@ -1015,36 +775,24 @@ def test_the_schema_accepts_the_quickstart(schema):
     [
         {"bootstap": {}},
         {"seed": "many"},
-        {"seed": -1},
-        {"bootstrap": {"resamples": 3}},
         {"bootstrap": {"confidence": 1}},
         {"datasets": {}},
-        {"datasets": {"web": {"judgements": "q.tsv"}}},
         {"datasets": {"web": {"judgments": {"path": "q.tsv", "format": "xml"}}}},
         {"models": {"x": {"parms": {}}}},
-        {"suites": {"s": []}},
         {"conventions": "other"},
-        {"execution": {"backend": "fibers"}},
     ],
     ids=str,
 )
 def test_the_schema_refuses_what_the_loader_refuses(schema, run_cli, config, changes):
-    """What an editor marks as wrong is what the command refuses."""
+    """What an editor marks as wrong is what the command refuses; every config has its four sections."""
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
-    assert accepts(schema, written, schema)
+    assert schema.is_valid(written)
     edit(config, **changes)
 
-    assert not accepts(schema, written | changes, schema)
+    assert not schema.is_valid(written | changes)
     assert run_cli("validate", str(config)).code == 2
-
-
-@pytest.mark.parametrize("missing", ["name", "datasets", "models", "suites"])
-def test_the_schema_requires_what_a_config_cannot_do_without(schema, config, missing):
-    """A config that extends nothing has a name, datasets, models and suites."""
-    written = yaml.safe_load(config.read_text(encoding="utf-8"))
-    del written[missing]
-
-    assert not accepts(schema, written, schema)
+    for key in ("name", "datasets", "models", "suites"):
+        assert not schema.is_valid({name: value for name, value in written.items() if name != key})
 
 
 GIVEN = {"scores": {"faithfulness": "higher"}}
@@ -1067,24 +815,19 @@ def test_suites_may_be_left_out_where_every_dataset_has_scores(schema, run_cli, 
     (config.parent / "judge.csv").write_text("query_id,faithfulness\nq1,0.5\nq2,1\n", encoding="utf-8")
     config.write_text(json.dumps(written), encoding="utf-8")
 
-    assert accepts(schema, written, schema) == accepted
+    assert schema.is_valid(written) == accepted
     assert (run_cli("validate", str(config)).code == 0) == accepted
 
 
 def test_the_version_is_that_of_the_package(run_cli):
-    """Exit 0: name and version on stdout."""
+    """Exit 0: name and version on stdout; the installed command is this one."""
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
     outcome = run_cli("--version")
+
+    assert script.value == "rankledger.pipeline.cli.app:main"
 
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out == f"rankledger, version {importlib.metadata.version('rankledger')}\n"
-
-
-# ---- help, and what it costs
-
-
-def test_the_commands_are_those_tested_here():
-    """A new command is tested too."""
-    assert sorted(cli.commands) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize(("word", "code"), [("--version", 0), ("--nonsense", 2)])
@@ -1103,30 +846,11 @@ def test_the_process_ends_with_the_command(word, code):
     assert (done.returncode, done.stdout.splitlines()[-1:]) == (code, ["called"])
 
 
-@pytest.mark.parametrize("option", ["--help", "-h"])
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_shows_an_example(run_cli, command, option):
-    """Help is on stdout and holds a line that can be pasted."""
-    outcome = run_cli(command, option)
-
-    assert (outcome.code, outcome.err) == (0, "")
-    assert re.search(rf"Examples?:\n +rankledger {command}\b", outcome.out)
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_is_explained(command):
+def test_every_option_is_explained():
     """No option stands in the help without a word about it."""
-    for parameter in cli.commands[command].params:
-        assert parameter.param_type_name == "argument" or parameter.help, parameter.name
-
-
-def test_help_lists_the_commands(run_cli):
-    """Each with what it does."""
-    outcome = run_cli("--help")
-
-    assert (outcome.code, outcome.err) == (0, "")
-    for command in COMMANDS:
-        assert re.search(rf"^  {command} +[A-Z]", outcome.out, flags=re.MULTILINE)
+    for name, command in cli.commands.items():
+        for parameter in command.params:
+            assert parameter.param_type_name == "argument" or parameter.help, (name, parameter.name)
 
 
 HEAVY = {"numpy", "pyarrow", "pandas", "pydantic", "yaml", "joblib", "rich.table", "mlflow", "scipy"}
@@ -1137,7 +861,7 @@ atexit.register(lambda: print(*sys.modules, file=sys.stderr))
 """
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["--help"], ["evaluate", "-h"]], ids=" ".join)
 def test_help_imports_nothing_heavy(tmp_path, arguments):
     """Help and version are there at once."""
     outcome = started(*arguments, cwd=tmp_path, code=LOADED)
@@ -1147,35 +871,17 @@ def test_help_imports_nothing_heavy(tmp_path, arguments):
     assert sorted(HEAVY & set(outcome.stderr.split())) == []
 
 
-@pytest.mark.parametrize("endings", [(".txt", ".tsv", ".csv.gz", ".jsonl", ".tsv.zst"), (".parquet",)], ids=" ".join)
-def test_an_evaluation_imports_neither_pandas_nor_mlflow(config, tmp_path, endings):
-    """Importing them takes longer than most evaluations; whatever the formats, they are no part of any step."""
+def test_an_evaluation_imports_neither_pandas_nor_mlflow(config, tmp_path):
+    """Importing them takes longer than most evaluations; as JSON, it loads nothing that draws tables either."""
     models = {}
-    for ending in endings:
+    for ending in (".txt", ".tsv", ".csv.gz", ".jsonl", ".tsv.zst", ".parquet"):
         write_table(config.parent / f"bm25{ending}", rows(WEB.outputs["bm25"]), "score")
         models[ending] = {"outputs": f"bm25{ending}"}
     edit(config, models=models)
-    outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, code=LOADED)
-
-    assert outcome.returncode == 0, outcome.stderr
-    assert "pyarrow" in outcome.stderr.split()
-    assert sorted({"pandas", "mlflow", "scipy", "joblib", "multiprocessing"} & set(outcome.stderr.split())) == []
-
-
-def test_an_evaluation_as_json_imports_nothing_that_draws_tables(config, tmp_path):
-    """Its page has none of a terminal's tables, either."""
     outcome = started("evaluate", str(config), "--no-tracking", "--json", cwd=tmp_path, code=LOADED)
+    loaded = set(outcome.stderr.split())
 
     assert outcome.returncode == 0, outcome.stderr
-    assert "rankledger.pipeline.report.html.render" in outcome.stderr.split()
-    assert sorted({"rich.console", "rich.table", "rich.text"} & set(outcome.stderr.split())) == []
-
-
-def test_the_installed_command_is_this_one(tmp_path):
-    """A process of its own gives the same codes and the same streams."""
-    (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
-    assert script.value == "rankledger.pipeline.cli.app:main"
-    outcome = started("evaluate", "none.yaml", cwd=tmp_path)
-
-    assert (outcome.returncode, outcome.stdout) == (2, "")
-    assert outcome.stderr.count("\n") == 1
+    assert {"pyarrow", "rankledger.pipeline.report.html.render"} <= loaded
+    tables = {"rich.console", "rich.table", "rich.text"}
+    assert sorted({"pandas", "mlflow", "scipy", "joblib", "multiprocessing", *tables} & loaded) == []

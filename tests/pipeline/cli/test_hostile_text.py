@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,17 @@ import pytest
 import rankledger
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
+from tests.support.commands import Command, Outcome
 from tests.support.generated_data import search_collection, write_config
+from tests.support.records import manifest_of
 
-Run = Callable[..., tuple[object, str, str]]
-
-# colours, a window's title, the C1 form of both, what deletes, breaks of lines, text turned round, commands to a CI
-PAYLOADS = ["\x1b[31mred", "\x1b]0;title\x07", "\x9b31m", "a\x7fb", "a\r::error::no", "a\x85b", "a\u202eb", "a\u2066b"]
-COMMANDS = ["::error::forged", "  ::set-output name=a::b", "##[error]forged", "##vso[task.complete]"]
+# colours, a window's title, the C1 form of both, what deletes, breaks of lines, text turned round; commands to a CI
+CONTROLS = "\x1b[31mred\x1b]0;title\x07\x9b31m\x7f\r::error::no\x85b\u202eb\u2066b"
+TEXTS = [CONTROLS, "  ::error::forged", "##[error]forged"]
 RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def checked(found: tuple[object, str, str]) -> tuple[object, str, str]:
+def checked(found: Outcome) -> Outcome:
     """The same; nothing on either stream steers a terminal, and no line is a command to a CI."""
     for stream in found[1:]:
         assert not RAW.search(stream), stream
@@ -39,8 +38,8 @@ def config(tmp_path: Path) -> Path:
     return write_config(tmp_path, {"web": web}, {"search": ["ap"]}, report=False)
 
 
-@pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS, "a\n::error::forged"])
-def test_paths_and_words_of_the_command(run_cli: Run, text):
+@pytest.mark.parametrize("text", [*TEXTS, "a\n::error::forged"])
+def test_paths_and_words_of_the_command(run_cli: Command, text):
     """A missing config, a record, a command, an option and a value: each is reported on lines of our own."""
     assert checked(run_cli("evaluate", text))[0] == 2
     assert checked(run_cli("show", text))[0] == 2
@@ -52,8 +51,8 @@ def test_paths_and_words_of_the_command(run_cli: Run, text):
     assert (code, err.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS])
-def test_names_keys_and_overrides_of_a_config(run_cli: Run, config, text):
+@pytest.mark.parametrize("text", TEXTS)
+def test_names_keys_and_overrides_of_a_config(run_cli: Command, config, text):
     """What is refused is shown spelt out, a line for each finding; what may be a name begins no line as a command."""
     quoted = json.dumps(text)
     for extra in (f"{quoted}: 1", f"suites: {{{quoted}: [{quoted}]}}", f"tracking: {{uri: {quoted}, {quoted}: 1}}"):
@@ -68,8 +67,8 @@ def test_names_keys_and_overrides_of_a_config(run_cli: Run, config, text):
         checked(run_cli("evaluate", str(path), "--no-tracking", *words))
 
 
-@pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS])
-def test_ids_and_paths_of_inputs(run_cli: Run, config, tmp_path, text):
+@pytest.mark.parametrize("text", TEXTS)
+def test_ids_and_paths_of_inputs(run_cli: Command, config, tmp_path, text):
     """An id that is judged twice, one that is ranked twice, a file of a name: the failure is one line."""
     word = text.replace(" ", "_")
     (tmp_path / f"{text}.tsv").write_text(
@@ -91,7 +90,7 @@ def test_ids_and_paths_of_inputs(run_cli: Run, config, tmp_path, text):
 
 def edited(record: Path, text: str) -> None:
     """A record whose manifest names models and places as somebody else may have."""
-    manifest: dict[str, Any] = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
+    manifest: dict[str, Any] = manifest_of(record)
     manifest |= {"name": text, "date": text, "config": text, "records": text, "user": text}
     manifest["models"] = {text: {"params": {}, "tags": {}, "owner": text, "model_id": None, "model_uri": None}}
     manifest["failures"] = [{"dataset": text, "model": text, "reason": f"{text}\n{text}"}]
@@ -99,10 +98,8 @@ def edited(record: Path, text: str) -> None:
     (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
-@pytest.mark.parametrize(
-    "text", [PAYLOADS[0], PAYLOADS[2], PAYLOADS[6], "x\n::error::forged", COMMANDS[0], COMMANDS[2]]
-)
-def test_records_that_somebody_else_wrote(run_cli: Run, config, text):
+@pytest.mark.parametrize("text", [CONTROLS, "x\n::error::forged", "##[error]forged"])
+def test_records_that_somebody_else_wrote(run_cli: Command, config, text):
     """Whatever stands in a manifest, no command that reads the record passes it on to the terminal."""
     record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
     edited(record, text)
@@ -123,7 +120,7 @@ def test_records_that_somebody_else_wrote(run_cli: Run, config, text):
         assert "Traceback" not in err or code == 70
 
 
-def test_the_message_of_a_bug_is_no_command(run_cli: Run, monkeypatch):
+def test_the_message_of_a_bug_is_no_command(run_cli: Command, monkeypatch):
     """A traceback shows what the exception says, line by line, and none of them is raw."""
 
     def broken(*_: object, **__: object) -> None:
@@ -138,7 +135,7 @@ def test_the_message_of_a_bug_is_no_command(run_cli: Run, monkeypatch):
     assert "\\x3a:error::forged" in err
 
 
-def test_an_error_of_several_findings_has_as_many_lines(run_cli: Run, config):
+def test_an_error_of_several_findings_has_as_many_lines(run_cli: Command, config):
     """Line breaks that we mean stay: one for each finding."""
     path = config.with_name("other.yaml")
     path.write_text('extends: config.yaml\n"a\\nb": 1\n"c\\nd": 2\n', encoding="utf-8")

@@ -1,24 +1,26 @@
-"""`verify`, `reproduce` and `prune` as their users meet them: exit codes, and what is on stdout and on stderr."""
+"""`verify`, `reproduce`, `prune`, `export` and `site`: exit codes, and what is on stdout and on stderr."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 import rankledger
 from rankledger.pipeline.types.results import Evaluation
+from tests.support.commands import Command
 from tests.support.generated_data import search_collection, write_config
+from tests.support.site_records import night
 
 ROOT = Path(__file__).parents[3]
 ID = re.compile(r"\d{8}T\d{6}Z-[\w.-]+-[0-9a-f]{8}")
 
 
 @pytest.fixture
-def evaluation(run_cli: Callable[..., tuple[object, str, str]], tmp_path: Path) -> Evaluation:
+def evaluation(run_cli: Command, tmp_path: Path) -> Evaluation:
     config = write_config(tmp_path / "configs", {"web": search_collection(72, n_queries=8)}, {"search": ["ap"]})
     return rankledger.evaluate(config.relative_to(tmp_path), tracking=False)
 
@@ -94,3 +96,60 @@ def test_what_the_guide_shows_is_what_is_printed(run_cli, tmp_path):
 
 def plain(text: str) -> str:
     return ID.sub("ID", text)
+
+
+def test_the_files_are_printed(run_cli, tmp_path):
+    """A line for each, figures after scores; a reference that means nothing ends with 2."""
+    config = write_config(
+        tmp_path, {"web": search_collection(60, n_queries=5, models=("bm25",))}, {"main": ["rr"]}, report=False
+    )
+    rankledger.evaluate(config, tracking=False)
+
+    code, out, err = run_cli("export", "--output", "shared")
+    files = [Path(line) for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert [path.suffix for path in files] == [".jsonl", ".json"]
+    assert {path.parent for path in files} == {Path("shared/data") / "generated" / "unknown" / "bm25"}
+    assert all(path.is_file() for path in files)
+
+    code, out, err = run_cli("export", "20260101T000000Z-web-00000000", "--output", "shared")
+    assert (code, out) == (2, "")
+    assert err.startswith("20260101T000000Z-web-00000000: record not found, neither at that path nor in ")
+
+
+RECORDS = Path("runs/records")
+
+
+def test_it_says_where_the_site_is_and_what_was_read(run_cli):
+    """All records first, then the new one alone; one that cannot be read is named on stderr, and the exit code is 0."""
+    night(RECORDS, 0)
+    night(RECORDS, 0, name="weekly")
+    first = run_cli("site", "--output", "out")
+    cut = night(RECORDS, 1)
+    (cut / "manifest.json").write_text("{", encoding="utf-8")
+    second = run_cli("site", "--output", "out")
+
+    assert first == (0, "site: out/index.html (2 evaluations, 2 records, 2 read)\n", "")
+    assert second == (
+        0,
+        "site: out/index.html (2 evaluations, 2 records, 0 read)\n",
+        f"{cut.name}: cannot be read as a record, left out\n",
+    )
+
+
+def test_what_is_wrong_is_said_in_a_line(run_cli):
+    """2 without records or with a wrong URL, 75 if another process writes the site, 74 for the disk."""
+    none = "runs/records: no records; run `rankledger evaluate`, or check --runs-dir and --records\n"
+    assert run_cli("site", "--output", "out") == (2, "", none)
+    night(RECORDS, 0)
+    code, out, err = run_cli("site", "--output", "out", "--url", "eval")
+    assert (code, out) == (2, "")
+    assert err == "--url: found 'eval'; write where the site will be, such as https://eval.example.com/site/\n"
+    Path("out").mkdir()
+    with FileLock("out/.site.lock"):
+        busy = run_cli("site", "--output", "out")
+    assert busy == (75, "", "out: another process is writing this site; wait until it is done\n")
+    Path("out/feed.xml").mkdir()
+    code, out, err = run_cli("site", "--output", "out")
+    assert (code, out) == (74, "")
+    assert re.fullmatch(r"out/\S*feed.xml\S*: Is a directory; the site may be incomplete; run the command again\n", err)

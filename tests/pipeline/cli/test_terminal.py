@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rankledger.pipeline.cli import terminal as printing
-from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.cli.commands import cli
+from tests.support.commands import Command, Outcome
 from tests.support.generated_data import search_collection, write_config
 from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
 
@@ -52,32 +49,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@dataclass(frozen=True)
-class Piped:
-    """How a command with pipes for stdout and stderr ended."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture
-def piped(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Piped]:
+def piped(folder: Path, run_cli: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command in this process, whose streams are no terminals."""
-    monkeypatch.chdir(folder)
 
-    def run(*arguments: str, **environment: str) -> Piped:
-        code: Any = 0
+    def run(*arguments: str, **environment: str) -> Outcome:
         with monkeypatch.context() as patched:
             for name in ("NO_COLOR", "FORCE_COLOR"):
                 patched.delenv(name, raising=False)
             for name, value in environment.items():
                 patched.setenv(name, value)
-            try:
-                main([*arguments])
-            except SystemExit as end:
-                code = end.code
-        return Piped(code, *capfd.readouterr())
+            return run_cli(*arguments)
 
     return run
 
@@ -130,20 +112,20 @@ def test_quiet_is_the_path_of_the_record_alone(loaded, folder):
 def test_quiet_leaves_json_and_errors(piped):
     """What is asked for is printed, and what is wrong."""
     done = piped(*EVALUATE, "--quiet", "--json")
-    assert done.stdout.count("\n") == 1
-    assert json.loads(done.stdout)["failures"] == []
+    assert done.out.count("\n") == 1
+    assert json.loads(done.out)["failures"] == []
 
     failed = piped(*EVALUATE, "--quiet", "--set", "models={bm25: {outputs: none.txt}}")
-    assert failed.returncode == 4
-    assert failed.stdout == ""  # there is no record
+    assert failed.code == 4
+    assert failed.out == ""  # there is no record
     missing = "override models.bm25.outputs: file not found: none.txt; check the path"
-    assert failed.stderr == f"bm25 on web was not evaluated: {missing}\n"
+    assert failed.err == f"bm25 on web was not evaluated: {missing}\n"
     gate = "gates=[{name: floor, models: bm25, measure: ap, at_least: 0.999}]"
     fallen = piped(*EVALUATE, "--quiet", "--set", gate)
-    assert re.fullmatch(r"runs/records/\S+\n", fallen.stdout)
-    assert re.fullmatch(r"fail.*: floor on web: ap of bm25 is .*\n", fallen.stderr)
+    assert re.fullmatch(r"runs/records/\S+\n", fallen.out)
+    assert re.fullmatch(r"fail.*: floor on web: ap of bm25 is .*\n", fallen.err)
     validated = piped("validate", "none.yaml", "-q")
-    assert (validated.returncode, validated.stdout, validated.stderr.count("\n")) == (2, "", 1)
+    assert (validated.code, validated.out, validated.err.count("\n")) == (2, "", 1)
 
 
 def test_a_night_that_waits_says_for_what_and_until_when(loaded, folder):
@@ -196,8 +178,8 @@ def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(loaded, folder, 
     assert terminal.end() == 0
     assert "\x1b" not in terminal.written[terminal.written.index("web (13 queries)") :]
 
-    assert "\x1b[1m" in piped(*EVALUATE, FORCE_COLOR="1", TERM="xterm").stdout
-    assert "\x1b" not in piped(*EVALUATE, TERM="xterm").stdout
+    assert "\x1b[1m" in piped(*EVALUATE, FORCE_COLOR="1", TERM="xterm").out
+    assert "\x1b" not in piped(*EVALUATE, TERM="xterm").out
 
 
 @pytest.mark.parametrize("columns", [60, 100])

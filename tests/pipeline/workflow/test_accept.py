@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.cli import app
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.lookup import ACCEPTED, read_accepted
 from rankledger.pipeline.record.store import digest_of
@@ -103,22 +102,24 @@ def test_from_another_directory_the_config_is_found_beside_the_runs(folder, monk
     assert accepted.file == folder / "configs" / ACCEPTED
 
 
-@pytest.mark.parametrize("reason", ["", "  \n"])
-def test_an_empty_reason_is_refused(folder, reason):
+def test_an_empty_reason_is_refused(folder):
     """Whoever reads the file next year must know why."""
     with pytest.raises(InputError, match="the reason is empty"):
-        accept(evaluate(folder).evaluation_id, reason=reason)
+        accept(evaluate(folder).evaluation_id, reason="  \n")
     assert not (folder / "configs" / ACCEPTED).exists()
 
 
-@pytest.mark.parametrize("reference", ["last", "last_passed", "last#dense"])
+@pytest.mark.parametrize("reference", ["last_passed", "last#dense"])
 def test_a_record_is_accepted_by_a_word(folder, reference):
-    """The one that `show` shows of that name; the model that is named with it alone."""
+    """The last one of the only evaluation; the model that is named with it alone. Without records nothing is."""
     _, second = [evaluate(folder, gates=[{"name": "complete", "max_missing": "100%"}]) for _ in range(2)]
-    accepted = accept(reference, name="generated", reason="x")
+    accepted = accept(reference, reason="x")
 
     assert {entry.record for entry in accepted.entries.values()} == {second.evaluation_id}
     assert list(accepted.entries) == (["dense"] if "#" in reference else ["bm25", "dense"])
+    shutil.rmtree(folder / "runs/records")
+    with pytest.raises(InputError, match="runs/records: no records; run `rankledger evaluate`"):
+        accept(reference, reason="x")
 
 
 def test_the_config_says_whose_last_record_is_accepted(folder):
@@ -133,7 +134,7 @@ def test_the_config_says_whose_last_record_is_accepted(folder):
 
 
 @pytest.mark.parametrize("name", [None, "generated"])
-def test_a_word_is_taken_wherever_a_record_is(folder, name):
+def test_a_word_is_taken_wherever_a_record_is(folder, name, run_cli):
     """By `evaluate`, `explain`, `verify` and `reproduce`, in Python and on the command line, as by `show`."""
     evaluate(folder)
     last = evaluate(folder)
@@ -145,7 +146,7 @@ def test_a_word_is_taken_wherever_a_record_is(folder, name):
     again = rankledger.evaluate("last", name=name, tracking=False)
     assert read_record(again.record).manifest.repeats == last.evaluation_id
     for command in (["verify", "last", "--no-tracking"], ["explain", "previous", "--model", "bm25", "--query", query]):
-        app.main([*command, *(["--name", name] if name else [])])
+        assert run_cli(*command, *(["--name", name] if name else [])).code == 0
 
 
 def test_a_name_for_what_is_no_word_is_refused(folder):
@@ -153,17 +154,6 @@ def test_a_name_for_what_is_no_word_is_refused(folder):
     evaluate(folder)
     with pytest.raises(InputError, match="--name is for last, last_passed, previous, accepted; remove it"):
         rankledger.evaluate("configs/config.yaml", name="mine", tracking=False)
-
-
-def test_a_word_is_of_the_only_evaluation(folder):
-    """Without records there is none, and the message says what to do."""
-    evaluation = evaluate(folder)
-    (entry,) = {*accept("last", reason="x").entries.values()}
-    assert entry.record == evaluation.evaluation_id
-    shutil.rmtree(folder / "runs/records")
-
-    with pytest.raises(InputError, match="runs/records: no records; run `rankledger evaluate`"):
-        accept("last", reason="x")
 
 
 def test_unknown_names_are_refused(folder):
@@ -189,47 +179,31 @@ def test_a_model_whose_output_failed_is_refused(folder):
     assert list(accept(evaluation.evaluation_id, models=["bm25"], reason="x").entries) == ["bm25"]
 
 
-def test_a_changed_record_is_refused(folder):
-    """What was edited by hand is not what was measured."""
-    evaluation = evaluate(folder)
-    (evaluation.record / "summary.csv").write_text("dataset\n", encoding="utf-8")
-
-    with pytest.raises(InputError, match=r"summary\.csv: has changed since it was written"):
-        accept(evaluation.evaluation_id, reason="x")
-
-
-def test_the_command_says_what_it_did(folder, capsys):
+def test_the_command_says_what_it_did(folder, run_cli):
     """A line per model, what it replaces with who accepted that and why, and that the file is to be committed."""
     first, second = evaluate(folder), evaluate(folder)
-    app.main(["accept", first.evaluation_id, "--reason", "new index"])
-    capsys.readouterr()
-
-    app.main(["accept", str(second.record), "--model", "dense", "--reason", "newer"])
+    run_cli("accept", first.evaluation_id, "--reason", "new index")
+    outcome = run_cli("accept", second.record, "--model", "dense", "--reason", "newer")
 
     by = yaml.safe_load((folder / "configs" / ACCEPTED).read_text("utf-8"))["generated"]["dense"]
     replaced = f"{first.evaluation_id} (new index; {by['by']}, {by['accepted']})"
-    assert capsys.readouterr().out.splitlines() == [
+    assert outcome.out.splitlines() == [
         f"dense: {second.evaluation_id}, instead of {replaced}",
         "it has no gates",
         f"written to {Path('configs') / ACCEPTED}; commit it",
     ]
 
 
-def test_the_command_says_how_it_was_evaluated(folder, monkeypatch, capsys):
+def test_the_command_says_how_it_was_evaluated(folder, monkeypatch, run_cli):
     """What its gates came to and which `--set` it was evaluated with: an experiment is not taken for a release."""
     gate = {"name": "floor", "models": "dense", "measure": "ap", "at_least": 0.999}
     config = write_config(folder / "configs", {"web": search_collection(72)}, {"search": ["ap"]}, gates=[gate])
     asked = ["evaluate", str(config), "--set", "seed=7", "--set=bootstrap.resamples=200", "--no-tracking"]
     monkeypatch.setattr("sys.argv", ["rankledger", *asked])
-    with pytest.raises(SystemExit):
-        app.main(asked)
-    capsys.readouterr()
+    run_cli(*asked)
 
-    app.main(["accept", "last", "--reason", "x"])
-
-    assert "its gates came to: fail; evaluated with --set seed=7 --set bootstrap.resamples=200" in (
-        capsys.readouterr().out.splitlines()
-    )
+    lines = run_cli("accept", "last", "--reason", "x").out.splitlines()
+    assert "its gates came to: fail; evaluated with --set seed=7 --set bootstrap.resamples=200" in lines
 
 
 def test_the_config_of_another_evaluation_is_refused(folder):

@@ -49,13 +49,19 @@ def recalled(
     **sections: Any,
 ) -> BaselineScores:
     """What a model of that record is on the night of another collection, whose outputs are elsewhere."""
-    opened = open_source(
-        write_config(folder / "current", {"web": collection}, suites, **sections), Workspace.open(folder / "runs")
+    return held_against(
+        write_config(folder / "current", {"web": collection}, suites, **sections), record, model, folder
     )
+
+
+def held_against(config: Path, record: Path, model: str, folder: Path) -> BaselineScores:
+    """What a model of that record is in the evaluation of a config."""
+    workspace = Workspace.open(folder / "runs")
+    opened = open_source(config, workspace)
     profile = opened.loaded.config.conventions.resolved
     inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=OutputCache(folder / "runs" / "cache"))
     (dataset,) = opened.planned.datasets
-    current = CurrentEvaluation(profile, inputs, Workers(), Workspace.open(folder / "runs"))
+    current = CurrentEvaluation(profile, inputs, Workers(), workspace)
     return baseline_scores(read_record(record), model, dataset, dataset.measures, current)
 
 
@@ -105,23 +111,18 @@ def test_what_means_the_same_is_taken_from_the_record(tmp_path):
 
 
 def test_changed_judgments_are_scored_anew(tmp_path):
-    """The old output on the current judgments has the scores that an evaluation of it now would give."""
+    """The old output has the scores of an evaluation of it now: with other grades, fewer pairs and fewer queries."""
     record = evaluated(tmp_path, WEB, SUITES)
     shutil.rmtree(tmp_path / "web")  # its files are gone; the output cache is all there is
-    judged = regraded(WEB.judged)
+    judged = dict(list(regraded(WEB.judged).items())[3:])
 
     found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
 
     assert_same(found, scored(tmp_path, replace(WEB, judged=judged), SUITES))
-    before = scored(tmp_path, WEB, SUITES)
-    assert found.scores is not None
-    assert not np.array_equal(found.scores.values, before.values, equal_nan=True)
 
 
 def test_an_unchanged_output_is_scored_without_what_is_excluded_now(tmp_path):
-    """Some documents are left out now: the old output has the scores that it has without them, as the cache knows them
-    of the same output tonight; of an output that is no longer the same nobody knows the ranks.
-    """
+    """The cache knows the ranks of the same output without what is left out now; of another output nobody does."""
     record = evaluated(tmp_path, WEB, SUITES)
     pairs = [(query_id, next(iter(found)), 0.0) for query_id, found in WEB.judged.items()]
     defaults = {"dataset": {"exclude": str(tmp_path / "pairs.tsv")}}
@@ -141,9 +142,7 @@ def test_an_unchanged_output_is_scored_without_what_is_excluded_now(tmp_path):
 
 
 def test_changed_clusters_are_scored_anew(tmp_path):
-    """The worst query of a cluster is another one where the table or its column is another; the old output is scored by
-    the clusters that are now.
-    """
+    """With another table or column the worst query of a cluster is another; the old output is scored by it."""
     suites = {"search": ["robustness@10"]}
     table = tmp_path / "queries.tsv"
     defaults = {"dataset": {"queries": str(table), "cluster": "question"}}
@@ -165,25 +164,13 @@ def test_changed_clusters_are_scored_anew(tmp_path):
         assert not np.array_equal(now.values, pairs.values, equal_nan=True)
 
 
-def test_fewer_queries_are_scored_anew(tmp_path):
-    """Where a query is no longer judged, the others' scores are those of the current queries."""
-    record = evaluated(tmp_path, WEB, SUITES)
-    judged = dict(list(WEB.judged.items())[3:])
-
-    found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
-
-    assert_same(found, scored(tmp_path, replace(WEB, judged=judged), SUITES))
-
-
 @pytest.mark.parametrize(
     ("suites", "sections"),
     [
-        ({"search": ["ndcg@10", "p@3", "err"]}, {}),
-        ({"search": ["ndcg(gain=exponential)@10", "ap"]}, {}),
-        (SUITES, {"conventions": {"undefined_queries": "skip"}}),
+        ({"search": ["ndcg@10", "p@3", "ndcg(gain=exponential)@10"]}, {}),
         (SUITES, {"conventions": {"unjudged_documents": "condensed"}}),
     ],
-    ids=["new measure", "other parameter", "undefined", "condensed"],
+    ids=["measures", "conventions"],
 )
 def test_new_definitions_are_scored_anew(tmp_path, suites, sections):
     """A measure that the record lacks, or defines otherwise, is scored by the current definition."""
@@ -285,15 +272,9 @@ def test_given_scores_are_compared_query_by_query(tmp_path):
 
     before = written(tmp_path / "before", {"q1": 0.25, "q2": 0.5, "q3": 0.75})
     record = rankledger.evaluate(before, tracking=False, runs_dir=tmp_path / "runs").record
-    opened = open_source(
-        written(tmp_path / "now", {"q4": 1.0, "q3": 0.5, "q1": 0.5}), Workspace.open(tmp_path / "runs")
-    )
-    profile = opened.loaded.config.conventions.resolved
-    inputs = read_inputs(opened.planned, profile.conventions, Workers())
-    (dataset,) = opened.planned.datasets
-    current = CurrentEvaluation(profile, inputs, Workers(), Workspace.open(tmp_path / "runs"))
+    now = written(tmp_path / "now", {"q4": 1.0, "q3": 0.5, "q1": 0.5})
 
-    found = baseline_scores(read_record(record), "dense", dataset, dataset.measures, current)
+    found = held_against(now, record, "dense", tmp_path)
 
     assert found.reasons == {}
     assert found.scores is not None

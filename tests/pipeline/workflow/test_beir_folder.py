@@ -7,11 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-import yaml
 
 import rankledger
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import refusal, write
+from tests.support.nights import write_config
+from tests.support.records import manifest_of
 
 QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td2\t2\n"
 RUN = "q1 Q0 d1 1 2 a\nq1 Q0 d3 2 1 a\nq2 Q0 d3 1 2 a\n"
@@ -32,15 +33,8 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 def config(measures: list[str], **dataset: object) -> Path:
     """A config of the folder."""
-    content = {
-        "name": "beir",
-        "datasets": {"nf": {"judgments": "nfcorpus", **dataset}},
-        "models": {"a": {"outputs": "run.txt"}},
-        "suites": {"s": measures},
-        "bootstrap": {"resamples": 100},
-    }
-    Path("config.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    return Path("config.yaml")
+    datasets = {"nf": {"judgments": "nfcorpus", **dataset}}
+    return write_config(datasets=datasets, models={"a": {"outputs": "run.txt"}}, suites={"s": measures})
 
 
 def evaluated(measures: list[str], **dataset: object) -> rankledger.Evaluation:
@@ -49,7 +43,7 @@ def evaluated(measures: list[str], **dataset: object) -> rankledger.Evaluation:
 
 def roles(evaluation: rankledger.Evaluation) -> dict[str, str]:
     """The dataset's files by role, from the manifest."""
-    inputs = json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))["datasets"]["nf"]["inputs"]
+    inputs = manifest_of(evaluation.record)["datasets"]["nf"]["inputs"]
     return {file["role"]: Path(file["path"]).name for file in inputs}
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import rankledger
 from rankledger.pipeline.record.folder import CHANGES_PAGE, read_record
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow import compare as compare_module
+from tests.support.nights import write_config
 from tests.support.page_reader import read_page
 
 MODELS = ("bm25", "dense", "rrf")
@@ -46,11 +46,9 @@ def evaluated(date: str | None, runs_dir: str = "runs", **sections: Any) -> Eval
         "models": {model: {"outputs": f"{model}-{night}.tsv"} for model in MODELS},
         "suites": {"search": ["rr", "success@1"]},
         "slices": ["family"],
-        "bootstrap": {"resamples": 100},
-        **sections,
+        "report": True,
     }
-    Path("config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    return rankledger.evaluate("config.yaml", date=date, tracking=False, runs_dir=runs_dir)
+    return rankledger.evaluate(write_config(**config | sections), date=date, runs_dir=runs_dir)
 
 
 def page_of(evaluation: Evaluation) -> str | None:
@@ -61,9 +59,7 @@ def page_of(evaluation: Evaluation) -> str | None:
 
 
 def test_the_second_night_says_what_broke():
-    """Of bm25 30 of 90 queries fell from 1 to 0, all of one family, which is all of the change; the other two models
-    are folded.
-    """
+    """30 of 90 queries of bm25 fell from 1 to 0, all of one family: all of the change. Unchanged models are folded."""
     first, second = evaluated("2026-11-19"), evaluated("2026-11-20")
     assert page_of(first) is None
     text = page_of(second)
@@ -87,9 +83,7 @@ def test_the_second_night_says_what_broke():
 
 
 def test_the_same_night_before_gives_the_same_bytes():
-    """A night that is evaluated twice is compared with the night before both times; no id or time of its own is on it,
-    at any number of jobs.
-    """
+    """A night that is evaluated twice, at any number of jobs; its page has no id or time of its own."""
     evaluated("2026-11-19")
     nights = [evaluated("2026-11-20", execution={"jobs": jobs}) for jobs in (1, 3)]
     texts = [page_of(night) for night in nights]
@@ -151,18 +145,15 @@ def test_a_bug_costs_no_record(monkeypatch):
     assert read_record(last).manifest.date == "2026-11-20"
 
 
-def test_compare_writes_the_page(capsys):
+def test_compare_writes_the_page(run_cli):
     """`compare --output` writes it beside what it prints, with the ids of both; any other file is refused."""
-    from rankledger.pipeline.cli import app
-
     first, second = evaluated("2026-11-19"), evaluated("2026-11-20")
-    app.main(["compare", first.evaluation_id, second.evaluation_id, "--output", "page.html"])
+    printed = run_cli("compare", first.evaluation_id, second.evaluation_id, "--output", "page.html").out
     text = Path("page.html").read_text(encoding="utf-8")
 
-    assert "where rr of bm25 changed: family=internet" in capsys.readouterr().out
+    assert "where rr of bm25 changed: family=internet" in printed
     assert "<title>nights: Fri 20 Nov against Thu 19 Nov</title>" in text
     assert f"rankledger explain {second.evaluation_id} --model bm25 --dataset web --measure rr --query q00" in text
-    with pytest.raises(SystemExit) as ended:
-        app.main(["compare", "--output", "page.md"])
-    assert ended.value.code == 2
-    assert "let the name end in .html" in capsys.readouterr().err
+    refused = run_cli("compare", "--output", "page.md")
+    assert refused.code == 2
+    assert "let the name end in .html" in refused.err

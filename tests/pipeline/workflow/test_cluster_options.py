@@ -36,6 +36,10 @@ def test_the_config_chooses_a_cluster_and_a_command_another_backend(config):
 
     assert workers_of(loaded).cluster == Cluster(ADDRESS, 60.0)
     assert workers_of(loaded, backend="threads") == Workers()
+    assert workers_of(loaded, jobs=2, backend="processes") == Workers(2, "processes")
+    assert workers_of(load(config, ["execution.jobs=3", "execution.backend=processes"]).config, jobs=2) == Workers(
+        2, "processes"
+    )
     assert workers_of(load(config, [f"execution.scheduler={ADDRESS}"]).config).cluster is None
 
 

@@ -1,14 +1,12 @@
 """Records that are damaged, or that somebody else has written: every command refuses them in one line, exit 2.
 
-A record is damaged in some hundred ways, by what happens to files (cut short, emptied, overwritten) and by what a hand
-may write into them. Of the latter the manifest has the right hash, so that the content itself must be refused.
+What a hand wrote into a file has the right hash in the manifest, so that the content itself must be refused.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,12 +19,14 @@ import yaml
 from pyarrow import parquet
 
 import rankledger
-from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.scores import read_query_ids
 from rankledger.pipeline.support.errors import InputError
+from tests.support.commands import Command, Outcome
+from tests.support.each import each
 from tests.support.generated_data import search_collection, write_config
 from tests.support.manifests import forge
+from tests.support.records import manifest_of
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -49,6 +49,7 @@ COMMANDS = {
     "list": ["list", "--name", "kept"],
     "find": ["find", "0.5", "--measure", "ap", "--name", "kept"],
     "site": ["site", "--output", "site"],
+    "export": ["export", "{id}", "--output", "shared"],
 }
 READ_BY = {
     "config.yaml": ("evaluate", "explain", "compare"),
@@ -63,7 +64,7 @@ READ_BY = {
 }
 """By file, the commands that read what it holds; those that check all hashes refuse whatever has changed."""
 
-CHECKING = ("reproduce", "report", "accept", "verify")
+CHECKING = ("reproduce", "report", "accept", "verify", "export")
 
 
 @pytest.fixture(scope="module")
@@ -92,47 +93,25 @@ def record(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 @pytest.fixture
-def run(capfd: pytest.CaptureFixture[str], record: Path) -> Callable[[str], tuple[object, str]]:
-    """A command on the record: its exit code, and what it printed."""
-
-    def run(command: str) -> tuple[object, str]:
-        code: object = 0
-        try:
-            main([word.replace("{id}", record.name) for word in COMMANDS[command]])
-        except SystemExit as end:
-            code = end.code
-        return code or 0, "".join(capfd.readouterr())
-
-    return run
+def run(record: Path, run_cli: Command) -> Callable[[str], Outcome]:
+    """A command on the record."""
+    return lambda command: run_cli(*(word.replace("{id}", record.name) for word in COMMANDS[command]))
 
 
-def refused(outcome: tuple[object, str], *, lines: int = 1) -> bool:
-    code, printed = outcome
-    assert code == 2, printed
+def refused(outcome: Outcome, *, lines: int = 1) -> bool:
+    printed = outcome.out + outcome.err
+    assert outcome.code == 2, printed
     assert len(printed.splitlines()) <= lines, printed
     assert len(printed) < 700, printed
     assert "Traceback" not in printed
     return True
 
 
-def manifest_of(record: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((record / "manifest.json").read_bytes())
-    return found
-
-
-# ---- the manifest
-
-
 BYTES = {
     "empty": b"",
     "cut": b'{"schema_version": 2, "evaluation_id": "2026',
-    "zeros": bytes(500),
     "garbage": bytes(range(256)),
-    "not utf-8": b'{"name": "\xff"}',
-    "null": b"null",
     "list": b"[]",
-    "text": b'"manifest"',
-    "poor": b"{}",
     "deep": b'{"schema_version":' + 100_000 * b"[",
     "deep objects": 50_000 * b'{"a":',
     "huge number": b'{"schema_version": 2, "seed": ' + 5_000 * b"9" + b"}",
@@ -160,38 +139,24 @@ DROP = object()
 CHANGES: dict[str, Change] = {
     "no id": put("evaluation_id", to=DROP),
     "id is a path": put("evaluation_id", to="../20261120T020000Z-kept-00000000"),
-    "id is empty": put("evaluation_id", to=""),
     "id is dots": put("evaluation_id", to=".."),
     "id of another name": put("name", to="other"),
-    "name is a number": put("name", to=3),
     "schema is a later one": put("schema_version", to=3),
-    "schema is an earlier one": put("schema_version", to=1),
-    "schema is a text": put("schema_version", to="2"),
     "schema is a flag": put("schema_version", to=True),
     "seed is a text": put("seed", to="17"),
-    "no conventions": put("conventions", to={}),
     "unknown convention": put("conventions", "ties", to="by hand"),
     "confidence above 1": put("bootstrap", "confidence", to=2.0),
-    "confidence is infinite": put("bootstrap", "confidence", to=float("inf")),
-    "definitions is a list": put("definitions", to=[]),
     "a measure without definition": put("definitions", "ap", to=DROP),
-    "no direction": put("definitions", "ap", "direction", to=DROP),
     "unknown direction": put("definitions", "ap", "direction", to="sideways"),
-    "no datasets": put("datasets", to=None),
-    "dataset without its inputs": put("datasets", "web", "inputs", to=DROP),
     "input without its hash": put("datasets", "web", "inputs", 0, "sha256", to=None),
-    "suite is a text": put("datasets", "web", "suites", "search", to="ap"),
     "suite is empty": put("datasets", "web", "suites", "search", to=[]),
-    "models is a list": put("models", to=["bm25", "dense"]),
-    "a model is null": put("models", "bm25", to=None),
     "a model is gone": put("models", "bm25", to=DROP),
-    "outputs is null": put("outputs", to=None),
+    "no digest of an output": put("outputs", 0, "files", 0, "sha256", to=DROP),
+    "two digests of an output": put("outputs", 0, "files", 0, "ranges_sha256", to="b" * 64),
     "an output of no model": put("outputs", 0, "model", to="other"),
     "an output of no dataset": put("outputs", 0, "dataset", to="other"),
     "an output twice": lambda manifest: manifest["outputs"].append(manifest["outputs"][0]),
-    "files of an output are a text": put("outputs", 0, "files", to="bm25.txt"),
     "a path with a NUL": put("outputs", 0, "files", 0, "path", to="a\0b"),
-    "quality lacks a count": put("outputs", 0, "quality", "n_rows", to=DROP),
     "a count is negative": put("outputs", 0, "quality", "n_rows", to=-1),
     "a count is huge": put("outputs", 0, "quality", "n_rows", to=10**30),
     "depth of two": put("outputs", 0, "depth", to=[1.0, 2.0]),
@@ -200,40 +165,49 @@ CHANGES: dict[str, Change] = {
         "baselines", to={"g": {"bm25": {"reference": "x", "record": "20261120T020000Z-x-0000000a"}}}
     ),
     "external_metrics of no model": put("external_metrics", to={"x": {"reason": "gone"}}),
-    "tracking is gone": put("tracking", to=DROP),
-    "tracking is a flag": put("tracking", to=True),
     "a command that does not end": put("command", to="rankledger evaluate 'a.yaml"),
     "repeats dots": put("repeats", to=".."),
-    "no environment": put("environment", to={}),
-    "created is no time": put("created", to="yesterday"),
     "created without offset": put("created", to="2026-11-20T02:00:00"),
     "created before the first year of UTC": put("created", to="0001-01-01T00:00:00+14:00"),
-    "files is a list": put("files", to=[]),
     "a file is a path": lambda m: m["files"].update({"../x": m["files"]["summary.csv"]}),
     "a file is absolute": lambda m: m["files"].update({"/etc/passwd": m["files"]["summary.csv"]}),
     "a file is the folder": lambda m: m["files"].update({".": m["files"]["summary.csv"]}),
-    "a file without size": put("files", "summary.csv", "size", to=DROP),
     "a hash is no hash": put("files", "summary.csv", "sha256", to="abc"),
-    "no summary": put("files", "summary.csv", to=DROP),
     "no scores": put("files", "scores.parquet", to=DROP),
+    "no summary": put("files", "summary.csv", to=DROP),
     "no config": put("files", "config.yaml", to=DROP),
 }
 
 
-@pytest.mark.parametrize("damage", [*BYTES, *CHANGES])
-def test_a_damaged_manifest_is_refused_by_every_command(record, run, damage):
-    """One line that names the record, whichever command opens it: it is checked once, when it is opened."""
-    file = record / "manifest.json"
-    if damage in BYTES:
-        file.write_bytes(BYTES[damage])
-    else:
+def damage(record: Path, by: str) -> None:
+    data = BYTES.get(by)
+    if data is None:
         manifest = manifest_of(record)
-        CHANGES[damage](manifest)
-        file.write_text(json.dumps(manifest), encoding="utf-8")
+        CHANGES[by](manifest)
+        data = json.dumps(manifest).encode()
+    (record / "manifest.json").write_bytes(data)
+
+
+@each("by", [*BYTES, *CHANGES])
+def test_a_damaged_manifest_is_refused(by, record):
+    """One line that names the record."""
+    shutil.copy(record / "manifest.json", record.parent / "whole.json")
+    damage(record, by)
+    with pytest.raises(InputError, match=record.name) as error:
+        read_record(record)
+    assert len(error.value.lines) == 1
+    assert len(str(error.value)) < 700
+    shutil.move(record.parent / "whole.json", record / "manifest.json")
+
+
+@pytest.mark.parametrize("by", ["cut", "garbage", "schema is a later one", "a measure without definition"])
+def test_every_command_refuses_a_damaged_manifest(record, run, by):
+    """Whatever opens a record checks it."""
+    damage(record, by)
     for command in COMMANDS:
         outcome = run(command)
         assert refused(outcome)
-        assert record.name in outcome[1]
+        assert record.name in outcome.out + outcome.err
 
 
 def test_a_manifest_that_is_a_folder_or_a_link_to_nowhere_is_refused(record, run):
@@ -250,40 +224,31 @@ def test_keys_that_are_not_known_are_passed_over(record, run):
     manifest["models"]["bm25"]["licence"] = "MIT"
     (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
-    assert run("show")[0] == 0
+    assert run("show").code == 0
 
 
-# ---- files that are not what was written
-
-
-def _damages(data: bytes) -> Iterator[tuple[str, bytes | None]]:
-    yield "gone", None
-    yield "empty", b""
-    yield "half", data[: len(data) // 2]
-    yield "one byte less", data[:-1]
-    yield "one byte more", data + b"\n"
-    yield "zeros", bytes(len(data))
-    yield "a bit", bytes([data[0] ^ 1]) + data[1:]
+def _damages(data: bytes) -> Iterator[bytes | None]:
+    yield None
+    yield data[:-1]
+    yield data + b"\n"
+    yield bytes([data[0] ^ 1]) + data[1:]
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_that_has_changed_is_refused_by_whoever_reads_it(record, run, name):
     """Even where it can be read still: the manifest has its hash. Nothing is taken from it, and one line names it."""
     data = (record / name).read_bytes()
-    for _, damaged in _damages(data):
+    for damaged in _damages(data):
         (record / name).unlink(missing_ok=True)
         if damaged is not None:
             (record / name).write_bytes(damaged)
-        for command in (*READ_BY[name], "verify"):
+        for command in {*READ_BY[name], *CHECKING}:
             outcome = run(command)
             assert refused(outcome)
-            assert name in outcome[1] or "can be read" in outcome[1]
+            assert name in outcome.err or "can be read" in outcome.err
     (record / name).unlink()
     (record / name).mkdir()
     assert all(refused(run(command)) for command in (*READ_BY[name], *CHECKING))
-
-
-# ---- files that somebody else has written
 
 
 def _tables(record: Path, name: str) -> Iterator[bytes]:
@@ -291,7 +256,6 @@ def _tables(record: Path, name: str) -> Iterator[bytes]:
     text = (record / name).read_text(encoding="utf-8")
     header, first, rest = text.split("\n", 2)
     yield b""
-    yield b"\0" * 100
     yield b"\xff\xfe" + text.encode()
     yield text.encode()[:-20]
     yield text.replace(",", ";").encode()
@@ -305,7 +269,7 @@ def _tables(record: Path, name: str) -> Iterator[bytes]:
     if name == "curves.csv":
         yield text.replace(",judged,1.0,", ",judged,0.0,").encode()  # ranks have a logarithmic scale
         yield text.replace(",precision,0.1,", ",precision,1.1,").encode()
-    for value in ("nan", "inf", "-inf", "1e999", "x", "-1", 5_000 * "9"):
+    for value in ("nan", "1e999", "x", "-1", 5_000 * "9"):
         cells = first.split(",")
         column = {"summary.csv": 8, "comparisons.csv": -5, "curves.csv": 7, "movers.csv": 6}[name]
         cells[column] = value if value != "-1" or name != "movers.csv" else "nan"
@@ -337,20 +301,7 @@ def test_a_summary_that_lacks_a_line_is_refused(record, run):
     assert refused(run("show"))
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"[]",
-        b"{",
-        b"{}",
-        b"\xff",
-        b'{"verdicts": null}',
-        b'{"verdicts": [{}]}',
-        b'{"verdicts": [3]}',
-        b'{"verdicts":' + 100_000 * b"[",
-    ],
-)
+@pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b'{"verdicts": [{}]}', b'{"verdicts":' + 100_000 * b"["])
 def test_forged_gates_are_refused(record, run, data):
     """Nothing is taken for a verdict that is none."""
     forge(record, "gates.json", data)
@@ -358,11 +309,7 @@ def test_forged_gates_are_refused(record, run, data):
     assert all(refused(run(command)) for command in READ_BY["gates.json"])
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"outcome": "perhaps"}, {"effect": 1}, {"model": "other"}, {"estimate": "high"}, {"nights": -0.5}, {"gate": None}],
-    ids=str,
-)
+@pytest.mark.parametrize("change", [{"outcome": "perhaps"}, {"model": "other"}, {"nights": -0.5}], ids=str)
 def test_forged_verdicts_are_refused(record, run, change):
     """Each has the words and numbers that a verdict has, of a model of the record."""
     gates = json.loads((record / "gates.json").read_bytes())
@@ -390,7 +337,7 @@ def test_forged_scores_are_refused(record, run):
     """No Parquet, other columns, types and numbers of rows, no ids, or the same id twice."""
     table = parquet.read_table(record / "scores.parquet")
     whole = (record / "scores.parquet").read_bytes()
-    files = [b"", b"PAR1", b"PAR1" * 100, whole[:-9], whole[:-1], whole[100:], b"query_id,ap\nq1,0.5\n"]
+    files = [b"", b"PAR1" * 100, whole[:-9], whole[100:], b"query_id,ap\nq1,0.5\n"]
     files.append(whole.replace(b"ndcg@5", b"ndcg@\xff"))
     for changed in _scores(table):
         sink = pa.BufferOutputStream()
@@ -444,25 +391,19 @@ def test_a_config_that_lacks_a_model_of_the_record_is_no_bug(record, run):
     document.pop("comparison")
     forge(record, "config.yaml", yaml.safe_dump(document).encode())
 
-    code, printed = run("compare")
-    assert code == 0
-    assert "models: dense against bm25" in printed
-    assert "the ranks of documents are left out: " in printed
-    assert "'dense' was not evaluated on 'web'" in printed
+    outcome = run("compare")
+    assert outcome.code == 0
+    for said in ("models: dense against bm25", "ranks of documents are left out: ", "was not evaluated on 'web'"):
+        assert said in outcome.out + outcome.err
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"[", b"3", b"\xff", b"name: [kept\n", b"name: kept\n", b"tracking: 3\n", b"- name\n"]
-)
+@pytest.mark.parametrize("data", [b"", b"\xff", b"name: [kept\n", b"name: kept\n", b"- name\n"])
 def test_a_forged_config_is_refused(record, run, data):
     """As any config is, in lines that say what is wrong with it."""
     forge(record, "config.yaml", data)
 
     for command in READ_BY["config.yaml"]:
         assert refused(run(command), lines=10)
-
-
-# ---- what is beside a record
 
 
 def test_commands_over_many_records_pass_over_one(record, run):
@@ -472,13 +413,13 @@ def test_commands_over_many_records_pass_over_one(record, run):
     (other / "manifest.json").write_bytes(b"{}")
 
     for command in ("list", "history", "site"):
-        code, printed = run(command)
-        assert code == 0
-        assert f"{other.name}: cannot be read as a record, left out\n" in printed
-        assert record.name in printed or command != "list"
+        outcome = run(command)
+        assert outcome.code == 0
+        assert f"{other.name}: cannot be read as a record, left out\n" in outcome.out + outcome.err
+        assert record.name in outcome.out or command != "list"
 
 
-def test_last_says_that_a_later_record_is_damaged(record, capsys):
+def test_last_says_that_a_later_record_is_damaged(record, run_cli):
     """On stderr, in a line with its path, what is wrong and what is used instead; and nothing is accepted by it."""
     newer = record.with_name(f"{record.name[:-8]}ffffffff")
     shutil.copytree(record, newer)
@@ -486,39 +427,32 @@ def test_last_says_that_a_later_record_is_damaged(record, capsys):
     found = f": a later record is damaged ({Path('runs/records') / newer.name / 'manifest.json'}: "
 
     for command in (["show", "last"], ["compare", "last#bm25", "last#dense"]):
-        main([*command, "--name", "kept"])
-        printed = capsys.readouterr()
-        lines = printed.err.splitlines()
-        for line, reference in zip(lines, command[1:], strict=True):
+        printed = run_cli(*command, "--name", "kept")
+        for line, reference in zip(printed.err.splitlines(), command[1:], strict=True):
             assert line.startswith(f"{reference}{found}")
             assert line.endswith(f"; restore the record); used {record.name} instead")
         assert "damaged" not in printed.out
 
-    with pytest.raises(SystemExit) as end:
-        main(["accept", "last", "--name", "kept", "--reason", "checked"])
-    assert end.value.code == 2
-    printed = capsys.readouterr().err
-    assert printed.startswith(f"last{found}")
-    assert printed.endswith(f"restore it, or name the record by its id, such as {record.name}\n")
+    refusal = run_cli("accept", "last", "--name", "kept", "--reason", "checked")
+    assert refusal.code == 2
+    assert refusal.err.startswith(f"last{found}")
+    assert refusal.err.endswith(f"restore it, or name the record by its id, such as {record.name}\n")
     assert not Path("accepted.yaml").exists()
 
 
-def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, capsys):
-    """Nor is a damaged one that is not there for a word to mean, for the record is named by its id."""
+def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, run_cli):
+    """Nor is a later one where the record is named by its id."""
     older = record.with_name(f"20200101T000000Z-kept-{record.name[-8:]}")
     shutil.copytree(record, older)
     (older / "manifest.json").write_bytes(b"{}")
 
-    main(["show", "last", "--name", "kept"])
-    assert capsys.readouterr().err == ""
+    assert run_cli("show", "last", "--name", "kept").err == ""
 
     older.rename(record.with_name(f"{record.name[:-8]}ffffffff"))
-    main(["show", record.name])
-    main(["compare", f"{record.name}#bm25", f"{record.name}#dense"])
-    assert capsys.readouterr().err == ""
+    assert run_cli("compare", f"{record.name}#bm25", f"{record.name}#dense").err == ""
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{", b"\xff", b"null", 100_000 * b"[", b'{"runs": [{}]}'])
+@pytest.mark.parametrize("data", [b"", b"[]", 100_000 * b"[", b'{"runs": [{}]}'])
 def test_a_damaged_receipt_is_refused(record, run, data):
     """It says what to do, whichever command asks whether the record was delivered."""
     record.with_name(f"{record.name}.receipt.json").write_bytes(data)
@@ -527,7 +461,7 @@ def test_a_damaged_receipt_is_refused(record, run, data):
         assert refused(run(command))
 
 
-@pytest.mark.parametrize("data", [b"[", b"\xff", b"3", 500 * b"[", b"kept: {bm25: {}}", b"kept: {bm25: 2026-99-99}"])
+@pytest.mark.parametrize("data", [b"\xff", 500 * b"[", b"kept: {bm25: {}}", b"kept: {bm25: 2026-99-99}"])
 def test_a_damaged_list_of_what_is_accepted_is_refused(record, run, data):
     """It is left as it is."""
     Path("accepted.yaml").write_bytes(data)
@@ -536,7 +470,7 @@ def test_a_damaged_list_of_what_is_accepted_is_refused(record, run, data):
     assert Path("accepted.yaml").read_bytes() == data
 
 
-@pytest.mark.parametrize("entry", ["", "..", "../../etc", "20261120T020000Z-a/b-00000000", "/"])
+@pytest.mark.parametrize("entry", ["", "..", "20261120T020000Z-a/b-00000000"])
 def test_what_is_accepted_is_no_path(record, run, entry):
     """The id of a record is never a way out of the folder of records."""
     accepted = {"record": entry, "manifest_sha256": "0" * 64, "reason": "", "accepted": "", "by": ""}
@@ -550,4 +484,4 @@ def test_a_file_that_may_not_be_read_is_refused(record, run, request):
     (record / "manifest.json").chmod(0)
     request.getfixturevalue("unprivileged")
 
-    assert re.search("Permission denied", run("show")[1])
+    assert "Permission denied" in run("show").err

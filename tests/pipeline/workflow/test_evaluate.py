@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
-import importlib
-import json
 import subprocess
 import sys
 from dataclasses import replace
@@ -24,9 +21,9 @@ from rankledger.pipeline.data import join
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.evaluate import validate
-from tests.support.generated_data import Collection, Table, rating_collection, search_collection, write_config
+from tests.support.generated_data import Collection, rating_collection, search_collection, write_config
+from tests.support.records import figures_of, manifest_of
 
-ROOT = Path(__file__).parents[3]
 SUITES = {
     "search": ["ndcg@5,10", "ap", "rr", "p@3", "bpref", "err", "rbp(gain=graded)", "kendall_tau", "r(rel=2)@10", "fn"],
     "stars": ["rmse", "mae", "rmse(average=query)"],
@@ -45,11 +42,6 @@ def evaluate(
     given = {name: options.pop(name) for name in ("jobs", "backend", "date") if name in options}
     config = write_config(folder, datasets, suites, **options)
     return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs", **given)
-
-
-def figures(evaluation: Evaluation) -> dict[str, bytes]:
-    """The bytes of the files of a record that hold figures."""
-    return {name: (evaluation.record / name).read_bytes() for name in ("scores.parquet", "summary.csv")}
 
 
 def lines(evaluation: Evaluation) -> dict[tuple[str, ...], tuple[str, ...]]:
@@ -75,104 +67,44 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     return evaluate(tmp_path_factory.mktemp("base"), jobs=1)
 
 
-def reordered(table: Table, rng: np.random.Generator) -> Table:
-    """The table with its queries, and each query's documents, in another order."""
-    shuffled = {}
-    for place in rng.permutation(len(table)):
-        query_id = list(table)[place]
-        values = list(table[query_id].items())
-        shuffled[query_id] = dict(values[index] for index in rng.permutation(len(values)))
-    return shuffled
-
-
-# ---- the same figures
-
-
-@pytest.mark.parametrize(
-    "workers", [{"jobs": 2}, {"jobs": 3}, {"jobs": -1}, {"jobs": 2, "backend": "processes"}], ids=str
-)
+@pytest.mark.parametrize("workers", [{"jobs": 3}, {"jobs": 2, "backend": "processes"}], ids=str)
 def test_workers_change_no_byte(base, tmp_path, workers):
     """One thread, several, or processes: the files with figures are the same to the last byte."""
-    assert figures(evaluate(tmp_path, **workers)) == figures(base)
+    assert figures_of(evaluate(tmp_path, **workers).record) == figures_of(base.record)
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-@pytest.mark.parametrize("cells", [1, 40, 200])
+@pytest.mark.parametrize(("cells", "jobs"), [(1, 1), (200, 3)])
 def test_blocks_change_no_byte(base, tmp_path, monkeypatch, cells, jobs):
     """Cut into a block per query, or into several of a few queries each, the figures are those of one block."""
     monkeypatch.setattr(join, "_CELLS", cells)
 
-    assert figures(evaluate(tmp_path, jobs=jobs)) == figures(base)
+    assert figures_of(evaluate(tmp_path, jobs=jobs).record) == figures_of(base.record)
 
 
-def test_the_cells_above_make_several_blocks(tmp_path, monkeypatch):
-    """With so few cells the queries really are in several blocks; otherwise the test before would show nothing."""
-    counted = []
-    workflow = importlib.import_module("rankledger.pipeline.workflow.evaluate")
-    score = workflow.score
-
-    def counting(joined: Any, *rest: Any, **options: Any) -> Any:
-        counted.extend(len(task.blocks) for task in joined.values())
-        return score(joined, *rest, **options)
-
-    monkeypatch.setattr(join, "_CELLS", 200)
-    monkeypatch.setattr(workflow, "score", counting)
-    evaluate(tmp_path)
-
-    assert len(counted) == 6
-    assert min(counted) > 1
-
-
-@pytest.mark.parametrize(
-    "ending", [".tsv", ".csv", ".jsonl", ".parquet", ".txt.gz", ".tsv.zst", ".csv.gz", ".jsonl.zst", ".txt.zst"]
-)
+@pytest.mark.parametrize("ending", [".tsv.zst", ".csv.gz", ".jsonl", ".parquet"])
 def test_formats_change_no_byte(base, tmp_path, ending):
     """The same rows in another format, compressed or not, make the same figures."""
-    assert figures(evaluate(tmp_path, ending=ending)) == figures(base)
+    assert figures_of(evaluate(tmp_path, ending=ending).record) == figures_of(base.record)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_rows_changes_no_byte(base, tmp_path, seed):
+def test_the_order_of_rows_changes_no_byte(base, tmp_path):
     """Rows in any order, those of a query far apart, make the same figures."""
-    assert figures(evaluate(tmp_path, rng=np.random.default_rng(seed), jobs=2)) == figures(base)
+    assert figures_of(evaluate(tmp_path, rng=np.random.default_rng(0), jobs=2).record) == figures_of(base.record)
 
 
-def test_the_order_of_queries_changes_no_byte(base, tmp_path):
-    """Queries in another order, another one in every file, make the same figures."""
-    rng = np.random.default_rng(5)
-    permuted = {
-        name: Collection(
-            reordered(found.judged, rng),
-            {model: reordered(output, rng) for model, output in found.outputs.items()},
-            found.kind,
-        )
-        for name, found in DATA.items()
-    }
-
-    assert figures(evaluate(tmp_path, permuted)) == figures(base)
-
-
-def test_the_order_of_models_changes_no_line(base, tmp_path):
-    """Listed in another order, models have the same lines and the same rows, in that order."""
-    other = evaluate(tmp_path, models=MODELS[::-1], jobs=2)
-
-    assert lines(other) == lines(base)
-    assert score_rows(other) == score_rows(base)
-    assert list(dict.fromkeys(line.model for line in other.estimates)) == list(MODELS[::-1])
-
-
-@pytest.mark.parametrize("models", [("dense",), ("rrf", "bm25")])
-def test_other_models_change_no_line(base, tmp_path, models):
-    """A model evaluated alone, or beside fewer, has the very lines that it has beside all."""
+def test_other_models_change_no_line(base, tmp_path):
+    """A model beside fewer, in another order, has the very lines that it has beside all, in that order."""
+    models = ("rrf", "bm25")
     fewer = evaluate(tmp_path, models=models)
 
     assert lines(fewer) == {key: line for key, line in lines(base).items() if key[1] in models}
     assert score_rows(fewer) == {key: row for key, row in score_rows(base).items() if key[1] in models}
+    assert tuple(dict.fromkeys(line.model for line in fewer.estimates)) == models
 
 
-@pytest.mark.parametrize("suites", [{"s": ["ndcg@10"], "e": ["rmse"]}, {"s": ["fn", "ap", "rr"], "e": ["mae", "rmse"]}])
-def test_other_measures_change_no_line(base, tmp_path, suites):
-    """A measure computed alone, or among fewer in another order, has the very line that it has among all."""
+def test_other_measures_change_no_line(base, tmp_path):
+    """A measure among fewer, in another order, has the very line that it has among all."""
+    suites = {"s": ["fn", "ap", "rr"], "e": ["mae", "rmse"]}
     fewer = evaluate(tmp_path, suites=suites)
     wanted = {str(measure) for measures in suites.values() for measure in measures}
 
@@ -200,19 +132,13 @@ def test_neighbours_change_no_score(base, tmp_path, name):
 
 
 def test_evaluated_twice_only_the_manifest_differs(base, tmp_path):
-    """Ids and times are in the manifest alone; two evaluations are two records. The second one has changes since the
-    first, which its page tells, too.
-    """
+    """Ids and times are in the manifest alone; the second record has the changes since the first, as has its page."""
     config = write_config(tmp_path, DATA, SUITES)
     first, second = (rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs") for _ in range(2))
 
     assert first.evaluation_id != second.evaluation_id
-    assert first.record != second.record
-    assert first.record.is_dir()
-    assert second.record.is_dir()
-    for name in ("scores.parquet", "summary.csv"):
-        assert (first.record / name).read_bytes() == (second.record / name).read_bytes()
-    manifests = [json.loads((found.record / "manifest.json").read_text(encoding="utf-8")) for found in (first, second)]
+    assert figures_of(first.record) == figures_of(second.record)
+    manifests = [manifest_of(found.record) for found in (first, second)]
     differing = {key for key in manifests[0] if manifests[0][key] != manifests[1][key]}
     same = [{name: file for name, file in own["files"].items() if name not in OF_CHANGES} for own in manifests]
     ours = {"evaluation_id", "created", "finished", "timings", "outputs", "files"}
@@ -239,9 +165,6 @@ def test_the_seed_moves_intervals_alone(base, tmp_path):
     assert any(other[key][1:3] != before[key][1:3] for key in before)
 
 
-# ---- the tables
-
-
 def test_the_summary_is_what_the_record_holds(base):
     """The summary table has the columns and the figures of summary.csv, NaN where it is empty."""
     with (base.record / "summary.csv").open(encoding="utf-8", newline="") as file:
@@ -254,10 +177,7 @@ def test_the_summary_is_what_the_record_holds(base):
 
 
 def test_the_scores_are_what_the_record_holds(base):
-    """The scores table has the rows and the measures of scores.parquet, NaN where undefined or not measured.
-
-    The record has two things more: what a pooled figure is made of, and which queries are without output.
-    """
+    """All rows and measures, but for the sums of pooled figures and which queries are without output."""
     written = parquet.read_table(base.record / "scores.parquet").to_pandas()
     sums = [name for name in written if name.endswith((".numerator", ".denominator"))]
 
@@ -278,10 +198,7 @@ def test_figures_that_are_missing_are_nan_in_the_summary(base):
 
 
 def test_a_suite_may_have_no_figure_per_query(tmp_path):
-    """Coverage alone can be asked for: of three documents two are retrieved for a judged query, by no query's merit.
-
-    Without q1 it is 0, without q2 2/3: the jackknife's standard error is sqrt(1/2 · ((1/3)² + (1/3)²)) = 1/3.
-    """
+    """2 of 3 documents are retrieved; 0 without q1, 2/3 without q2: the jackknife gives √(1/2 · 2 · (1/3)²) = 1/3."""
     (tmp_path / "documents.tsv").write_text("doc_id\nd1\nd2\nd3\n", encoding="utf-8")
     web = Collection({"q1": {"d1": 1}, "q2": {"d3": 1}}, {"bm25": {"q1": {"d1": 2, "d2": 1}, "q9": {"d3": 1}}})
     config = write_config(tmp_path, {"web": web}, {"coverage": ["item_coverage"]})
@@ -307,16 +224,6 @@ def test_with_every_output_missing_the_tables_are_empty(tmp_path):
     assert list(evaluation.summary.columns[:4]) == ["dataset", "model", "slice", "measure"]
     assert len(evaluation.scores) == 0
     assert list(evaluation.scores.columns[:3]) == ["dataset", "model", "query_id"]
-
-
-def test_directions_are_by_measure(base):
-    """Every measure that was computed says whether lower is better."""
-    assert base.directions["rmse"] == "lower"
-    assert base.directions["ndcg@10"] == "higher"
-    assert set(base.directions) == {line.measure for line in base.estimates}
-
-
-# ---- the steps
 
 
 def test_validate_reads_and_writes_nothing(tmp_path):
@@ -354,13 +261,12 @@ def test_quality_counts_what_the_data_was_made_with(base):
         assert base.quality["stars", model].n_unpaired == len(rated ^ predicted)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_failing_output_leaves_the_others_alone(base, tmp_path, jobs):
+def test_a_failing_output_leaves_the_others_alone(base, tmp_path):
     """One output is missing and one malformed: both are reported, and the rest has the lines it always has."""
     config = write_config(tmp_path, DATA, SUITES)
     (tmp_path / "web" / "dense.txt").unlink()
     (tmp_path / "stars" / "rrf.tsv").write_text("query_id\tdoc_id\tprediction\nu1\td1\tfour\n", encoding="utf-8")
-    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", jobs=jobs)
+    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", jobs=2)
 
     failed = {("web", "dense"), ("stars", "rrf")}
     assert {(failure.dataset, failure.model) for failure in evaluation.failures} == failed
@@ -381,31 +287,6 @@ def test_failures_are_the_same_in_processes(tmp_path):
     assert len(one.failures) == 1
 
 
-def test_judgments_that_are_wrong_stop_everything(tmp_path):
-    """There is nothing to evaluate against: one line, and no record."""
-    config = write_config(tmp_path, DATA, SUITES)
-    with (tmp_path / "web" / "judged.txt").open("a", encoding="utf-8") as file:
-        file.write("q1 0 d1 good\n")
-
-    with pytest.raises(InputError, match=r"judged\.txt:\d+: relevance 'good' is not a number") as error:
-        rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
-    assert "\n" not in str(error.value)
-    assert not (tmp_path / "runs").exists()
-
-
-def test_options_win_over_the_config(tmp_path, monkeypatch):
-    """Jobs and backend are the arguments' where they are given, and the config's otherwise."""
-    workspace = importlib.import_module("rankledger.pipeline.workflow.workspace")
-    seen = []
-    workers = workspace.Workers
-    monkeypatch.setattr(workspace, "Workers", lambda *given: seen.append(given[:2]) or workers(1))
-    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, execution={"jobs": 3, "backend": "processes"})
-    for options in ({}, {"jobs": 2}, {"backend": "threads"}):
-        rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", **options)
-
-    assert seen == [(3, "processes"), (2, "processes"), (3, "threads")]
-
-
 WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
 WORD = "it fills {date} in paths; write a plain word such as '2026-11-20'"
 
@@ -414,7 +295,6 @@ WORD = "it fills {date} in paths; write a plain word such as '2026-11-20'"
     ("options", "found"),
     [
         ({"jobs": 0}, "--jobs: found 0; " + WORKERS),
-        ({"jobs": -5}, "--jobs: found -5; " + WORKERS),
         ({"jobs": 100_000}, "--jobs: found 100000; " + WORKERS),
         ({"backend": "process"}, "--backend: found 'process'; write threads, processes or dask"),
         ({"date": "2026-99-99"}, "--date: found '2026-99-99', which is not a day; write it as YYYY-MM-DD"),
@@ -462,7 +342,7 @@ def test_validate_refuses_an_empty_date_too(tmp_path):
         validate(config, date=" ")
 
 
-@pytest.mark.parametrize("date", ["2026-11-20", "20261120", "release-7", "v1.2", "heute"])
+@pytest.mark.parametrize("date", ["20261120", "v1.2"])
 def test_a_date_may_be_a_label(tmp_path, date):
     """It is what `{date}` stands for in paths: a day, or a word."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
@@ -470,56 +350,12 @@ def test_a_date_may_be_a_label(tmp_path, date):
     assert validate(config, date=date).n_queries["web"]
 
 
-# ---- where the MLflow store is
-
-
-@pytest.mark.parametrize(
-    ("uri", "expected"),
-    [
-        (None, "sqlite:///{runs}/mlflow.db"),
-        ("sqlite:///other.db", "sqlite:///{runs}/other.db"),
-        ("sqlite:////elsewhere/other.db", "sqlite:////elsewhere/other.db"),
-        ("http://mlflow.example:5000", "http://mlflow.example:5000"),
-        ("databricks", "databricks"),
-    ],
-)
-def test_a_local_store_starts_at_the_runs_folder(tmp_path, monkeypatch, uri, expected):
-    """A relative sqlite path is below the runs folder; absolute ones and servers stay as they are."""
-    seen = []
-
-    def opened(uri: str, *_: Any, **__: Any) -> Any:
-        seen.append(uri)
-        return contextlib.nullcontext()
-
-    monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore", opened)
-    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"uri": uri})
-    rankledger.evaluate(config, runs_dir=tmp_path / "runs")
-
-    assert seen == [expected.format(runs=tmp_path / "runs")]
-
-
-def test_tracking_that_is_ruled_out_is_not_done(tmp_path, monkeypatch):
-    """The config may leave MLflow alone: then no process is started for it."""
-    monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore", lambda *_, **__: pytest.fail("tracked"))
-    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False})
-
-    assert rankledger.evaluate(config, runs_dir=tmp_path / "runs").store is None
-
-
-# ---- a user's own module
-
-
-def python(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
-    """What Python says when it runs code in a folder from which modules are imported first."""
-    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
-
-
 def test_own_modules_called_metrics_and_pipeline_are_no_obstacle(tmp_path):
     """Files called `metrics.py` and `pipeline.py` in your folder and the package do not meet: both are imported."""
     for name in ("metrics", "pipeline"):
         (tmp_path / f"{name}.py").write_text("mine = True\n", encoding="utf-8")
     code = "import metrics, pipeline, rankledger; rankledger.evaluate; print(metrics.mine, pipeline.mine)"
-    said = python(tmp_path, code)
+    said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert (said.returncode, said.stdout, said.stderr) == (0, "True True\n", "")
 

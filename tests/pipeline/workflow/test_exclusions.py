@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from rankledger.pipeline.workflow.inputs import dataset_source
 from rankledger.pipeline.workflow.outputs import OutputReader, output_store
 from tests.support.data_files import contents, refusal, write
 from tests.support.generated_data import Collection, write_config
+from tests.support.records import figures_of, manifest_of
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
 # By rr bm25 has 1/2, 1/3 and 1: without p of p 1, 1/3 and 1; without x and y of q, too, 1, 1 and 1.
@@ -50,21 +50,15 @@ def figures(evaluation: Evaluation) -> dict[str, float | None]:
     return {line.measure: line.estimate for line in evaluation.estimates}
 
 
-def manifest(evaluation: Evaluation) -> dict[str, Any]:
-    return json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))
-
-
 def with_pairs(config: Path, text: str = PAIRS) -> str:
     return f"exclude={write(config.parent / 'excluded.tsv', text)}"
 
 
 def test_the_record_says_what_was_excluded(config):
-    """A role `exclude` with the file's digest, `exclude_self`, and per output the rows and queries; a remark names
-    pairs without a judged query, and the notes count.
-    """
+    """A role with the file's digest, `exclude_self`, and per output rows and queries; a remark names unjudged pairs."""
     plain = evaluate(config)
     found = evaluate(config, with_pairs(config), "exclude_self=true")
-    dataset, (output,) = manifest(found)["datasets"]["web"], manifest(found)["outputs"]
+    dataset, (output,) = manifest_of(found.record)["datasets"]["web"], manifest_of(found.record)["outputs"]
 
     assert figures(plain) == pytest.approx({"rr": (1 / 2 + 1 / 3 + 1) / 3, "r@2": (1 + 0 + 1 / 2) / 3})
     assert figures(found) == pytest.approx({"rr": 1, "r@2": (1 + 1 + 1 / 2) / 3})
@@ -79,24 +73,8 @@ def test_the_record_says_what_was_excluded(config):
     assert "bm25 on web: 8 rows, 3 documents of 2 queries excluded, 60.0% of the top 10 judged" in [*notes(found)]
     (warning,) = found.warnings
     assert warning.endswith("1 of the 2 queries with documents to exclude is not judged, such as 'u'")
-    assert "exclusions_digest" not in manifest(plain)["datasets"]["web"]
-    assert manifest(plain)["outputs"][0]["quality"]["n_excluded"] is None
-
-
-def test_the_cache_knows_what_was_excluded(config):
-    """Neither figure is taken for the other; each is found again, and a changed file of pairs is another."""
-    keys = [(), ("exclude_self=true",), (with_pairs(config),)]
-    first = [evaluate(config, *key) for key in keys]
-    again = [evaluate(config, *key) for key in keys]
-    changed = evaluate(config, with_pairs(config, PAIRS + "r\tc\n"))
-
-    assert [manifest(found)["outputs"][0]["parsed"] for found in (*first, *again, changed)] == [True] * 3 + [
-        False
-    ] * 3 + [True]
-    assert [figures(found)["rr"] for found in first] == pytest.approx([11 / 18, 7 / 9, 5 / 6])
-    for one, other in zip(first, again, strict=True):
-        assert (one.record / "scores.parquet").read_bytes() == (other.record / "scores.parquet").read_bytes()
-    assert figures(changed)["rr"] == pytest.approx((1 / 2 + 1 + 0) / 3)
+    assert "exclusions_digest" not in manifest_of(plain.record)["datasets"]["web"]
+    assert manifest_of(plain.record)["outputs"][0]["quality"]["n_excluded"] is None
 
 
 def test_a_comparison_says_so(config):
@@ -149,9 +127,7 @@ def trained(config: Path, seen: str, text: str = TRAINED) -> tuple[str, ...]:
 
 
 def test_what_was_seen_in_training(config):
-    """Of q, x and y were consumed, and of r, x: counted, 3 of 2 queries and the same figures; removed, q has b first
-    and r is as it was, so that rr is (1/2 + 1 + 1) / 3; refused, the output is a failure that names the first.
-    """
+    """q consumed x and y, r x: counted, the figures are the same; removed, rr is (1/2 + 1 + 1) / 3; or refused."""
     plain, counted, removed = (
         evaluate(config, *keys) for keys in ((), trained(config, "count"), trained(config, "remove"))
     )
@@ -163,22 +139,30 @@ def test_what_was_seen_in_training(config):
     )
     assert figures(removed)["rr"] == pytest.approx((1 / 2 + 1 + 1) / 3)
     assert "3 documents of 2 queries excluded" in next(notes(removed))
-    datasets = [manifest(found)["datasets"]["web"] for found in (plain, counted, removed)]
+    datasets = [manifest_of(found.record)["datasets"]["web"] for found in (plain, counted, removed)]
     assert [found.get("seen") for found in datasets] == [None, "count", "remove"]
     assert ["exclusions_digest" in found for found in datasets] == [False, False, True]
     (failure,) = evaluate(config, *trained(config, "refuse")).failures
     assert "user 'q' is recommended 'x' (line 4), which is in the user's interactions" in failure.reason
 
 
-def test_the_cache_knows_what_was_seen(config):
-    """What is counted, removed or refused is kept apart, and so is what is counted of other interactions."""
-    keys = [(), trained(config, "count"), trained(config, "remove")]
-    runs = [evaluate(config, *key) for key in keys] + [evaluate(config, *key) for key in keys]
-    other = evaluate(config, *trained(config, "count", TRAINED + "r\tc\n"))
+def test_the_cache_knows_what_was_left_out_and_counted(config):
+    """None is taken for another; each is found again, and a changed file of pairs or interactions is another."""
+    keys = [(), ("exclude_self=true",), (with_pairs(config),), trained(config, "count"), trained(config, "remove")]
+    first, again = ([evaluate(config, *key) for key in keys] for _ in range(2))
+    others = [
+        evaluate(config, with_pairs(config, PAIRS + "r\tc\n")),
+        evaluate(config, *trained(config, "count", TRAINED + "r\tc\n")),
+    ]
 
-    assert [manifest(found)["outputs"][0]["parsed"] for found in (*runs, other)] == [True] * 3 + [False] * 3 + [True]
-    counts = [manifest(found)["outputs"][0]["quality"]["n_seen"] for found in (*runs, other)]
-    assert counts == [None, 3, None, None, 3, None, 4]
+    outputs = [manifest_of(found.record)["outputs"][0] for found in (*first, *again, *others)]
+    assert [output["parsed"] for output in outputs] == [True] * 5 + [False] * 5 + [True] * 2
+    assert [figures_of(found.record) for found in first] == [figures_of(found.record) for found in again]
+    assert [figures(found)["rr"] for found in (*first, *others)] == pytest.approx(
+        [11 / 18, 7 / 9, 5 / 6, 11 / 18, 5 / 6, 1 / 2, 11 / 18]
+    )
+    counts = [output["quality"]["n_seen"] for output in (*outputs[3:5], *outputs[8:10], outputs[-1])]
+    assert counts == [3, None, 3, None, 4]
 
 
 def test_what_is_counted_breaks_no_comparison(config):
@@ -235,9 +219,7 @@ def test_a_record_is_reproduced_with_its_pairs(config, tmp_path):
 
 
 def test_workers_find_the_pairs_beside_the_judgments(config):
-    """What a worker of a cluster takes from the cache leaves out, and counts, the same pairs; without them it has
-    nothing.
-    """
+    """A worker of a cluster leaves out and counts the same pairs from the cache; without them it has nothing."""
     keys = [with_pairs(config), "exclude_self=true", *trained(config, "count")]
     overrides = [f"datasets.web.{key}" for key in keys]
     (planned,) = plan(load(config, overrides)).datasets

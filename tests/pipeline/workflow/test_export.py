@@ -14,7 +14,6 @@ import pytest
 import rankledger
 from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.data.external_scores import read_external_scores
-from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.report import export
@@ -168,12 +167,3 @@ def test_the_same_record_gives_the_same_bytes_wherever_it_is(ranked):
         ("data", "web", "unknown", "bm25"),
         ("data", "web", "_", "_..__b_"),
     }
-
-
-def test_a_damaged_record_is_refused(ranked):
-    """Nothing is written then."""
-    (ranked.record / "summary.csv").write_text("")
-
-    with pytest.raises(InputError, match=r"summary\.csv"):
-        export(str(ranked.record), "out")
-    assert not Path("out").exists()

@@ -1,9 +1,8 @@
-"""External scores, from the config to the record: whoever made them, what is made of them is the same."""
+"""External scores and results of other tools, from the config to the record and back."""
 
 from __future__ import annotations
 
 import csv
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Estimate, Evaluation
 from rankledger.pipeline.workflow.evaluate import validate
 from rankledger.pipeline.workflow.explain import explain
-from rankledger.pipeline.workflow.trec_eval import trec_eval
+from rankledger.pipeline.workflow.reproduce import reproduce
+from tests.support.records import manifest_of
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -66,9 +66,7 @@ def lines(evaluation: Evaluation) -> dict[tuple[str, str, str], Estimate]:
 
 
 def test_our_own_scores_given_back_have_the_same_figures():
-    """The scores of an evaluation, given to the next one as external scores, have the same estimate, interval and
-    standard error to the last bit: everything from the scores on is the same.
-    """
+    """Scores of an evaluation, given back as external ones: estimates, intervals and errors to the last bit."""
     first = ranked()
     table = parquet.read_table(first.record / "scores.parquet")
     for model in MODELS:
@@ -84,33 +82,6 @@ def test_our_own_scores_given_back_have_the_same_figures():
 
     assert figures(second) == figures(first)
     assert first.estimates
-
-
-def test_the_means_are_those_that_trec_eval_prints():
-    """What `trec_eval -q` prints of each query has, to its four digits, the mean that it prints of all."""
-    names = ["map", "P_5", "ndcg_cut_10"]
-    printed = {}
-    for model in MODELS:
-        rows = [line.split("\t") for line in (CONFIGS / "quickstart" / f"{model}.tsv").read_text().splitlines()[1:]]
-        Path("ranking").write_text("".join(f"{q} Q0 {d} 1 {s} t\n" for q, d, s in rows), encoding="utf-8")
-        rows = [line.split("\t") for line in QRELS.read_text(encoding="utf-8").splitlines()[1:]]
-        Path("qrels").write_text("".join(f"{q} 0 {d} {grade}\n" for q, d, grade in rows), encoding="utf-8")
-        text = "".join(trec_eval("qrels", "ranking", measures=["official", "ndcg_cut.10"], each=True))
-        Path(f"{model}.eval").write_text(text, encoding="utf-8")
-        of_all = (line.split() for line in text.splitlines())
-        printed |= {
-            ("web", model, name): float(value) for name, query, value in of_all if query == "all" and name in names
-        }
-
-    found = lines(evaluate({"web": {"scores": dict.fromkeys(names, "higher")}}, {m: f"{m}.eval" for m in MODELS}))
-
-    assert {key: line.estimate for key, line in found.items()} == pytest.approx(printed, abs=1.01e-4)
-    assert len(printed) == 9
-    assert {key[1]: line.n_queries - line.n_missing for key, line in found.items()} == {
-        "bm25": 300,
-        "tfidf": 300,
-        "names": 214,
-    }
 
 
 def test_queries_are_all_that_a_model_has():
@@ -157,7 +128,7 @@ def test_given_scores_stand_beside_rankings():
 def test_the_record_says_that_the_scores_were_made_elsewhere():
     """In the definition and by the files; the scores stand in the table as they were given, NaN where undefined."""
     record = evaluate({"support": FAITHFUL}, judged()).record
-    manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
+    manifest = manifest_of(record)
     table = parquet.read_table(record / "scores.parquet").to_pylist()
 
     definition = manifest["definitions"]["faithful"]
@@ -191,16 +162,6 @@ def test_a_missing_output_is_a_failure_and_the_others_are_evaluated():
     assert lines(one)["support", "a", "faithful"].n_queries == 4  # those of a alone
     assert [failure.model for failure in none.failures] == ["a"]
     assert none.estimates == ()
-
-
-def test_an_incomplete_output_is_refused_where_that_is_an_error():
-    """Each model lacks a query that the other has."""
-    evaluation = evaluate({"support": FAITHFUL}, judged(), conventions={"missing_queries": "error"})
-
-    assert [failure.reason for failure in evaluation.failures] == [
-        "judge/a.csv: 1 of 5 queries are without scores, such as 'q5'; complete it, or say missing_queries: skip",
-        "judge/b.csv: 1 of 5 queries are without scores, such as 'q3'; complete it, or say missing_queries: skip",
-    ]
 
 
 def test_validate_reads_given_scores():
@@ -240,9 +201,6 @@ def test_clusters_and_slices_of_given_scores():
     assert figures["b", "language=en"] == (None, 1)
 
 
-# ---- a record evaluated again
-
-
 def test_a_record_keeps_its_queries_whatever_becomes_of_an_output():
     """b is gone, or has another query: it is a failure, and a has the figures that it had beside b, but no rank."""
     outputs = judged()
@@ -277,3 +235,69 @@ def test_a_record_refuses_a_table_of_other_queries():
         "queries.csv: has changed (4 queries are there, and 3 were evaluated, which differ in 'q4'); "
         "restore it, or name the config instead of the record"
     )
+
+
+SCORES = Path(__file__).parents[2] / "golden" / "scores"
+INSPECT = SCORES / "inspect"
+SUMS = f"""name: sums
+datasets:
+  sums: {{scores: {{includes: higher}}}}
+models:
+  small: {{outputs: {INSPECT}/small.json}}
+  large: {{outputs: {{path: {INSPECT}/large.eval, format: inspect, select: {{task: "{{dataset}}"}}}}}}
+  twice: {{outputs: {{path: {INSPECT}/twice.eval, select: {{epoch: "{{replicate}}"}}}}, replicates: [1, 2]}}
+bootstrap: {{resamples: 200}}
+report: false
+"""
+
+
+def sums(text: str) -> Path:
+    path = Path("sums.yaml")
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_logs_of_inspect_are_evaluated_and_reproduced():
+    """Right of four: small 2, large all 3 that it answered, twice 3 and then 2, which makes 5 of 8."""
+    evaluation = rankledger.evaluate(sums(SUMS), tracking=False)
+
+    assert {line.model: line.estimate for line in evaluation.estimates} == {"small": 0.5, "large": 1.0, "twice": 0.625}
+    assert {line.model: line.n_missing for line in evaluation.estimates} == {"small": 0, "large": 1, "twice": 0}
+    assert [(line.replicate, line.estimate) for line in evaluation.replicates] == [("1", 0.75), ("2", 0.5)]
+    remarks = [line for line in evaluation.warnings if "read as results of" in line]
+    assert [Path(line.partition(":")[0]).name for line in remarks] == ["small.json", "twice.eval"]
+    assert reproduce(str(evaluation.record)).verdict == "identical"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        (
+            ", replicates: [1, 2]",
+            "",
+            "sums.yaml:7: models.twice.outputs.select: `select` has {replicate}, and files do not tell which there "
+            "are; add replicates: [1, 2, 3]",
+        ),
+        ("{dataset}", "{data}", "sums.yaml:6: models.large.outputs.select.task: '{data}' has an unknown placeholder"),
+        ("{scores: {includes: higher}}", "{judgments: qrels.tsv}", "`select` has no effect on rankings; remove it"),
+    ],
+)
+def test_a_selection_that_cannot_be_made_is_refused_with_its_line(old, new, found):
+    """Replicates that are not listed, an unknown placeholder, and rankings, which have no labels."""
+    suites = "suites: {a: [rr]}\n" if "judgments" in new else ""
+
+    with pytest.raises(InputError) as refused:
+        rankledger.evaluate(sums(SUMS.replace(old, new) + suites), tracking=False)
+    assert found in str(refused.value)
+
+
+def test_a_tool_is_no_format_of_judgments():
+    """Results of samples name no documents."""
+    with pytest.raises(InputError, match="format inspect has results of samples alone"):
+        rankledger.evaluate(
+            sums(
+                f"name: a\ndatasets: {{a: {{judgments: {{path: {INSPECT}/small.json, format: inspect}}}}}}\n"
+                "models: {b: {outputs: b.tsv}}\nsuites: {s: [rr]}\n"
+            ),
+            tracking=False,
+        )

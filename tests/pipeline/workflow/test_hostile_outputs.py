@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from rankledger.pipeline.cli import app
+import rankledger
 from rankledger.pipeline.config.inputs import File
 from rankledger.pipeline.workflow.outputs import source_of
-from tests.support.data_files import table_bytes
+from tests.support.data_files import refusal, table_bytes
+from tests.support.each import each
+from tests.support.nights import write_config, write_judgments
 
 RANKING = "".join(f"q{query} Q0 d{rank} {rank} {-rank} x\n" for query in range(10) for rank in range(5))
 HOSTILE: dict[str, Any] = {
@@ -40,7 +41,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "x")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    Path("qrels.txt").write_text("".join(f"q{query} 0 d0 1\n" for query in range(10)), encoding="utf-8")
+    write_judgments(f"q{query}" for query in range(10))
     Path("good.txt").write_text(RANKING, encoding="utf-8")
     Path("null.jsonl").write_text("null\n", encoding="utf-8")
     Path("utf16.txt").write_text(RANKING, encoding="utf-16")
@@ -50,21 +51,9 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def exit_code(**sections: Any) -> Any:
-    """What `rankledger evaluate` exits with on a config of these sections."""
-    config = {
-        "name": "hostile",
-        "datasets": {"web": {"judgments": "qrels.txt"}},
-        "models": {"good": {"outputs": "good.txt"}},
-        "suites": {"search": ["rr"]},
-        "tracking": {"enabled": False},
-    }
-    Path("config.yaml").write_text(yaml.safe_dump(config | sections), encoding="utf-8")
-    try:
-        app.main(["evaluate", "config.yaml"])
-    except SystemExit as ended:
-        return ended.code
-    return None
+def config(**sections: Any) -> Path:
+    """A config of a good output, but for these sections."""
+    return write_config(**{"models": {"good": {"outputs": "good.txt"}}, **sections})
 
 
 class HangsUp(socketserver.BaseRequestHandler):
@@ -86,16 +75,12 @@ def hangs_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         server.shutdown()
 
 
-def test_an_output_that_cannot_be_read_is_the_failure_of_its_model(hangs_up):
-    """Exit code 4, whatever is wrong with ten of eleven outputs; each has its line in the manifest.
-
-    A store that is away is asked three times in all: more would be minutes, for one output after another.
-    """
+def test_an_output_that_cannot_be_read_is_the_failure_of_its_model(hangs_up, run_cli):
+    """Exit code 4; each has its line in the manifest. A store that is away is asked three times for all outputs."""
     hostile = {"away": hangs_up, **HOSTILE}
     models = {name: {"outputs": path} for name, path in {"good": "good.txt", **hostile}.items()}
 
-    assert exit_code(models=models) == 4
-
+    assert run_cli("evaluate", config(models=models)).code == 4
     assert HangsUp.asked <= 3
     (manifest,) = map(json.loads, [path.read_text() for path in Path("runs/records").glob("*/manifest.json")])
     assert [output["model"] for output in manifest["outputs"]] == ["good"]
@@ -104,16 +89,18 @@ def test_an_output_that_cannot_be_read_is_the_failure_of_its_model(hangs_up):
     assert not [reason for reason in failures.values() if "\n" in reason]
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_judgments_that_cannot_be_read_end_the_evaluation(name, capsys):
-    """Exit code 2, and one line that names them."""
-    assert exit_code(datasets={"web": {"judgments": HOSTILE[name]}}) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+@each("path", HOSTILE)
+def test_judgments_that_cannot_be_read_end_the_evaluation(path):
+    """With one line."""
+    assert refusal(rankledger.evaluate, config(datasets={"web": {"judgments": path}}))
 
 
 def test_what_the_config_allows_reaches_the_reader():
     """`allow_large` of a file, of which any number of bytes may come then; of external metrics it is refused."""
     assert source_of(File(path="a.txt.gz", allow_large=True)).large == math.inf
     assert source_of(File(path="a.txt.gz")).large == 10**9
-    assert exit_code(models={"good": {"outputs": {"path": "good.txt", "allow_large": True}}}) is None
-    assert exit_code(models={"good": {"outputs": "good.txt", "extra": {"path": "x.json", "allow_large": True}}}) == 2
+    assert not rankledger.evaluate(
+        config(models={"good": {"outputs": {"path": "good.txt", "allow_large": True}}})
+    ).failures
+    extra = {"outputs": "good.txt", "extra": {"path": "x.json", "allow_large": True}}
+    assert "write only its path" in refusal(rankledger.evaluate, config(models={"good": extra}))

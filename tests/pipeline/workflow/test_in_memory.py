@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +25,7 @@ from tests.support.generated_data import (
     write_config,
     write_table,
 )
+from tests.support.records import manifest_of
 
 MODELS = ("bm25", "dense", "rrf")
 WEB = search_collection(20, n_queries=30, models=MODELS)
@@ -327,20 +327,13 @@ def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path) -> No
     digests = set()
     for name in ("mapping", "generator", "pandas", "categorical", "stream"):
         evaluation = in_memory(WEB, CONTAINERS[name], record=True, name=name.replace(" ", "-"), runs_dir=tmp_path)
-        manifest = read_manifest(evaluation)
+        manifest = manifest_of(evaluation.record)
         (judged,) = manifest["datasets"]["web"]["inputs"]
         assert judged["path"] == "judgments (in memory)"
         assert [output["path"] for output in manifest["outputs"]] == [f"outputs['{model}']" for model in MODELS]
         digests.add((judged["sha256"], *(output["files"][0]["sha256"] for output in manifest["outputs"])))
     assert len(digests) == 1
     assert len({*next(iter(digests))}) == 1 + len(MODELS)
-
-
-def read_manifest(evaluation: Evaluation) -> dict[str, Any]:
-    """The manifest of its record."""
-    assert evaluation.record is not None
-    found: dict[str, Any] = json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))
-    return found
 
 
 def test_a_record_is_read_compared_and_reported_but_not_evaluated_again(tmp_path: Path) -> None:
@@ -505,7 +498,7 @@ def test_excluded_documents_are_in_the_record_and_explained(tmp_path: Path) -> N
     for name in ("lists", "sets", "tuples"):
         options = {"exclude": EXCLUDED[name], "record": True, "runs_dir": tmp_path}
         evaluation = in_memory(WEB, CONTAINERS["mapping"], **options)
-        inputs = read_manifest(evaluation)["datasets"]["web"]["inputs"]
+        inputs = manifest_of(evaluation.record)["datasets"]["web"]["inputs"]
         assert [file["role"] for file in inputs] == ["judgments", "exclude"]
         digests.add(inputs[1]["sha256"])
     assert len(digests) == 1

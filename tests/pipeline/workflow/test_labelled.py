@@ -54,9 +54,7 @@ def figures(evaluation: Evaluation, model: str = "a") -> dict[str, float | None]
 
 
 def test_weights_stand_in_the_file_of_the_labels(tmp_path):
-    """Squared errors 0.01 0.25 0.04 0.36 0.49 weigh 2 1 3 1 1 of 8: 1.24 / 8. Of clicks, 0.9 twice is above all of
-    weight 5, 0.4 above the three 0.2 alone: (2 · 5 + 3) / (3 · 5). Of each user 1 and 1; the last has no area.
-    """
+    """Squared errors weigh 2 1 3 1 1: 1.24 / 8. Clicks at 0.9 twice and 0.4: (2 · 5 + 3) / 15; of each user 1, 1."""
     found = figures(evaluated(tmp_path, ["brier", "auc", "auc(average=impressions)", "mae(average=query)"]))
 
     assert found["brier"] == pytest.approx(1.24 / 8)
@@ -74,9 +72,7 @@ def test_a_column_that_is_not_named_weighs_nothing(tmp_path):
 
 
 def test_rows_in_any_order_and_twice(tmp_path):
-    """The figures have the same bits in the reverse order of rows; of a pair that is rated twice the first row counts,
-    with its own weight.
-    """
+    """The same bits in the reverse order of rows; of a pair that is rated twice the first row and its weight count."""
     head, *rows = SHOWN.splitlines(keepends=True)
     measures = ["brier", "auc", "calibration_error(binning=mass)", "lauc@1"]
     as_is = figures(evaluated(tmp_path, measures))

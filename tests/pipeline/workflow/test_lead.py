@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +14,12 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.report.notebook import leaderboard
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.report import report
 from tests.support import sample_evaluations
 from tests.support.page_reader import Said, read_page
-
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+from tests.support.records import manifest_of
 
 SUITES = {"graded": ["ndcg@5,10"], "sets": ["p@5,10"], "binary": ["rr@10", "ap"], "stars": ["rmse", "mae"]}
 LED = {"web": "ap", "news & more": "ap", "stars": "rmse"}
@@ -69,10 +65,11 @@ def page(night: Night) -> Said:
     return read_page((night.evaluation.record / "report.html").read_text(encoding="utf-8"))
 
 
-def printed(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What a command prints."""
-    main(list(arguments))
-    return capfd.readouterr().out
+def cells(html: str) -> list[list[str]]:
+    """The cells of a notebook's tables, row by row."""
+    rows = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)
+    found = [re.findall(r"<t[dh][ >].*?</t[dh]>", row, re.DOTALL) for row in rows]
+    return [[re.sub("<[^>]+>", "", cell).strip() for cell in row] for row in found]
 
 
 def test_the_record_says_which(night):
@@ -83,16 +80,16 @@ def test_the_record_says_which(night):
     with (record / "summary.csv").open(encoding="utf-8", newline="") as file:
         first = next(csv.DictReader(file))
 
-    assert json.loads((record / "manifest.json").read_text(encoding="utf-8"))["lead"] == LED
+    assert manifest_of(record)["lead"] == LED
     assert moved == {"ap", "rmse"}
     assert first["measure"] == "ndcg@5"
 
 
-def test_the_terminal(night, capfd, monkeypatch):
+def test_the_terminal(night, run_cli, monkeypatch):
     """What is printed of the record: the first column and its drawing, the order, the differences; JSON names it."""
     monkeypatch.setenv("COLUMNS", "200")
     where = [night.evaluation.evaluation_id, "--runs-dir", str(night.runs)]
-    text = printed(capfd, "show", *where)
+    text = run_cli("show", *where).out
 
     heads = [re.split(r"\s*┃\s*", line)[2:4] for line in text.splitlines() if line.startswith("┃ model")]
     rows = re.findall(r"^│ (\S+)", text, re.MULTILINE)
@@ -100,7 +97,7 @@ def test_the_terminal(night, capfd, monkeypatch):
     assert rows[: len(night.order)] == night.order
     assert re.search(r"┃ model\s+┃ rank ┃ +ap ┃ [0-9.]+ +[0-9.]+ ┃", text)  # the scale of what is drawn
     assert "web: ap against bm25" in text
-    assert json.loads(printed(capfd, "show", *where, "--json"))["lead"] == LED
+    assert json.loads(run_cli("show", *where, "--json").out)["lead"] == LED
 
 
 def test_the_letters(night):
@@ -109,7 +106,7 @@ def test_the_letters(night):
     evaluation = rankledger.evaluate(
         sample_evaluations.all_pairs(folder, lead="p@10"), runs_dir=folder / "runs", tracking=False
     )
-    heads, *_ = _Cells.of(leaderboard(evaluation))
+    heads, *_ = cells(leaderboard(evaluation))
 
     assert dict(evaluation.leading) == {"web": "p@10", "news": "p@10", "*": "p@10"}
     assert heads[:5] == ["model", "rank", "p@10", "letters", "ndcg@5"]
@@ -141,20 +138,20 @@ def test_markdown_and_latex(night):
 
 def test_a_notebook(night):
     """The first column."""
-    assert [row[2] for row in _Cells.of(leaderboard(night.evaluation)) if row[0] == "model"] == ["ap", "ap", "rmse"]
+    assert [row[2] for row in cells(leaderboard(night.evaluation)) if row[0] == "model"] == ["ap", "ap", "rmse"]
 
 
-def test_a_comparison_of_two_models(night, capfd, monkeypatch):
+def test_a_comparison_of_two_models(night, run_cli, monkeypatch):
     """The first row of the differences, and the queries; `--measure` wins, as it does in a report."""
     monkeypatch.setenv("COLUMNS", "200")
     found = night.evaluation.evaluation_id
     sides = ["compare", f"{found}#bm25", f"{found}#dense", "--runs-dir", str(night.runs)]
-    text = printed(capfd, *sides)
+    text = run_cli(*sides).out
 
     assert re.findall(r"^│ (\S+)", text, re.MULTILINE)[0] == "ap"
     for said in ("web: largest changes by ap", "stars: largest changes by rmse"):
         assert said in " ".join(text.split())
-    asked = " ".join(printed(capfd, *sides, "--measure", "rr@10").split())
+    asked = " ".join(run_cli(*sides, "--measure", "rr@10").out.split())
     assert "web: largest changes by rr@10" in asked
     picked = report(found, form="latex", measures=["rr@10", "ap"], runs_dir=night.runs)
     assert re.findall(r"^ +Model & Rank & (\S+) &", picked, re.MULTILINE) == ["rr@10", "rr@10"]
@@ -178,27 +175,3 @@ def test_mlflow(night):
     assert web.tags["mlflow.experiment.primaryMetric.name"] == "binary/ap"
     assert "binary/ap" in worst
     assert worst <= {"graded/ndcg_at_5", "sets/p_at_5", "binary/ap"}
-
-
-class _Cells(HTMLParser):
-    """The cells of a notebook's tables, row by row."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[list[str]] = []
-
-    @classmethod
-    def of(cls, html: str) -> list[list[str]]:
-        reader = cls()
-        reader.feed(html)
-        return reader.rows
-
-    def handle_starttag(self, tag: str, attrs: Any) -> None:
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_data(self, data: str) -> None:
-        if self.rows and self.rows[-1]:
-            self.rows[-1][-1] += data.strip()

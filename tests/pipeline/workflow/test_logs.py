@@ -18,15 +18,7 @@ from rankledger.pipeline.workflow.explain import explain
 from tests.oracle import LOGS_ORACLE
 
 MEASURES = (
-    "ctr",
-    "ips",
-    "ips(clip=2)",
-    "snips",
-    "dr",
-    "ess",
-    "dwell",
-    "satisfied",
-    "interleaving",
+    *("ctr", "ips", "ips(clip=2)", "snips", "dr", "ess", "dwell", "satisfied", "interleaving"),
     "ctr(average=query)",
 )
 COLUMNS = ("clicked", "dwell", "weight", "expected", "predicted", "team")
@@ -97,10 +89,7 @@ def test_figures_are_of_all_rows_whoever_they_are_of():
 
 
 def test_the_spread_is_that_of_users():
-    """The standard error of SNIPS is that of a ratio over users, by its linear part: √(n / (n - 1) Σ (a - θ b)²) / Σ b.
-
-    A bootstrap of 4,000 resamples gives it to a few percent.
-    """
+    """The standard error of SNIPS is that of a ratio, by its linear part: √(n / (n - 1) Σ (a - θ b)²) / Σ b."""
     log = logged(2, n_users=300)
     tops = np.array([sum(row["weight"] * row["clicked"] for row in rows) for rows in log.values()])
     weights = np.array([sum(row["weight"] for row in rows) for rows in log.values()])

@@ -61,16 +61,6 @@ def test_a_depth_cuts_both_rankings(tmp_path):
         )
 
 
-def test_an_overlap_has_an_interval_and_no_bounds_for_want_of_judgments(tmp_path):
-    """It is resampled as any other figure; queries that neither model answers are left out."""
-    evaluation = evaluated(tmp_path)
-    line = next(line for line in evaluation.estimates if (line.model, line.measure) == ("dense", MEASURES[0]))
-    neither = [q for q in COLLECTION.judged if not ranking(COLLECTION, "dense", q) + ranking(COLLECTION, "bm25", q)]
-
-    assert line.ci_low < line.estimate < line.ci_high
-    assert line.n_undefined == len(neither)
-
-
 def test_the_output_of_the_other_model_may_fail(tmp_path):
     """What cannot be compared is undefined, and everything else is measured."""
     config = write_config(tmp_path, {"web": COLLECTION}, {"compared": MEASURES})

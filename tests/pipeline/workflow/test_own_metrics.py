@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from rankledger.pipeline.workflow.listing import measures
 from tests.support.blocks import judged_block
 from tests.support.each import each
 from tests.support.generated_data import rating_collection, search_collection, write_config
+from tests.support.records import manifest_of
 
 WEB = search_collection(11, n_queries=14)
 HEAD = """
@@ -84,12 +84,8 @@ def config(tmp_path: Path) -> Path:
 
 def function_of(folder: Path, body: str, name: str = "own") -> Any:
     """The metric of a function whose body is given; one of `x` for each body, for code is loaded once."""
-    lines = textwrap.indent(textwrap.dedent(body), "    ")
-    path = write_module(folder, f"def own(block: JudgedBlock) -> Floats:\n    '''Own.'''\n{lines}")
+    path = write_module(folder, f"def own(block: JudgedBlock) -> Floats:\n    '''Own.'''\n    {body}\n")
     return own_metric(name, find_code(f"{path}:own", folder))
-
-
-# What is computed.
 
 
 def test_it_scores_as_a_built_in_metric_does(config):
@@ -169,9 +165,6 @@ def test_explain_prints_its_terms(config):
 
     assert ours.outcome.value == pytest.approx(theirs.outcome.value)
     assert [line.term for line in ours.documents] == pytest.approx([line.term for line in theirs.documents])
-
-
-# What is refused, and where.
 
 
 @each(
@@ -325,9 +318,6 @@ def test_validate_finds_a_score_that_depends_on_other_queries(tmp_path):
         rankledger.validate(write(tmp_path, "own", metrics={"own": "clicks:own"}))
 
 
-# A failure costs one measure.
-
-
 def test_an_error_fails_its_measure_alone(tmp_path):
     """The other measures have the bytes that they have without it; it has no figure, and never counts as 0."""
     write_module(tmp_path, GAIN, BROKEN)
@@ -371,16 +361,13 @@ def test_the_command_says_that_it_is_incomplete(tmp_path, monkeypatch, capsys):
     assert "at import" in err
 
 
-# What is recorded, and what reads it.
-
-
 def test_the_fingerprint_is_of_the_source(tmp_path):
     """It is the same for the same bytes in another folder, and another for a changed line."""
 
     def fingerprint(folder: str, *more: str) -> str:
         write_module(tmp_path / folder, GAIN, *more)
         record = evaluate(write(tmp_path / folder, "gain@5", report=False)).record
-        return json.loads((record / "manifest.json").read_text())["definitions"]["gain@5"]["fingerprint"]
+        return manifest_of(record)["definitions"]["gain@5"]["fingerprint"]
 
     assert fingerprint("one") == fingerprint("other")
     assert fingerprint("one") != fingerprint("third", "# a word")
@@ -504,9 +491,6 @@ silent = Metric("silent", covered, "Covered")
         try_metric(own_metric("silent", find_code("clicks:silent", tmp_path)), {})
 
 
-# Metrics of installed packages.
-
-
 @pytest.fixture
 def package(tmp_path, monkeypatch) -> Path:
     """The folder of an installed package, clickstats 1.0, that names the metrics `gain`, `ndcg` and `lost`."""
@@ -531,7 +515,7 @@ def test_an_installed_metric_needs_no_line_in_the_config(package, tmp_path):
     found = evaluate(installed_config(tmp_path))
 
     np.testing.assert_allclose(found.scores["gain@5"], found.scores["dcg@5"], rtol=1e-12)
-    manifest = json.loads((found.record / "manifest.json").read_text(encoding="utf-8"))
+    manifest = manifest_of(found.record)
     assert {name: metric["code"] for name, metric in manifest["own_metrics"].items()} == {"gain": "gain clickstats 1.0"}
 
 

@@ -1,10 +1,12 @@
-"""`prune`: what goes, what stays and why, and what a kill in the middle leaves."""
+"""`prune`: what goes, what stays and why; and what killed processes left goes with the next command that writes."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 import rankledger
+from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.record.lookup import ACCEPTED, write_accepted
 from rankledger.pipeline.record.receipts import Receipt, read_receipt, receipt_names, write_receipt
@@ -78,9 +81,6 @@ def there(runs: Path) -> set[str]:
     return {path.name for path in (runs / "records").iterdir()}
 
 
-# ---- what goes
-
-
 def test_old_records_go_the_oldest_first(runs):
     """By days: what is exactly as old as is kept stays; sizes are those of all files."""
     ids = [record(runs, days) for days in (300, 91, 90, 1)]
@@ -130,7 +130,7 @@ def test_what_is_not_delivered_stays(runs):
 
 
 def test_what_is_accepted_stays(runs, tmp_path):
-    """In the list beside the config that was evaluated, and in the list beside a config that is named."""
+    """In the list beside the config that was evaluated, or beside one that is named; a broken list stops everything."""
     ids = [record(runs, days) for days in (300, 299, 298, 1)]
     elsewhere = tmp_path / "elsewhere"
     config = named_config(elsewhere, "nightly")
@@ -140,13 +140,8 @@ def test_what_is_accepted_stays(runs, tmp_path):
 
     assert going(runs) == ids[1:3]
     assert going(runs, configs=[config]) == [ids[2]]
-
-
-def test_a_list_that_cannot_be_read_stops_everything(runs, tmp_path):
-    """Whoever cannot know what is accepted deletes nothing."""
-    record(runs, OLD), record(runs, 1)
+    assert going(runs, keep_days=10**12) == []  # which no calendar holds
     (tmp_path / ACCEPTED).write_text("[", encoding="utf-8")
-
     with pytest.raises(InputError, match=r"accepted\.yaml: is not YAML"):
         look(runs, delete=True)
 
@@ -174,57 +169,13 @@ def test_the_list_is_that_beside_the_runs_folder(runs, tmp_path, monkeypatch):
     assert going(tmp_path / "runs") == []
 
 
-def test_more_days_than_there_were_keep_everything(runs):
-    """A number that no calendar holds is no crash."""
-    record(runs, OLD), record(runs, 1)
-
-    assert going(runs, keep_days=10**12) == []
-
-
-def test_what_another_pruning_deleted_meanwhile_is_no_error(runs, monkeypatch):
-    """Two at once: the records are gone between the moment at which they are listed and that at which they go."""
+def test_what_another_pruning_deleted_meanwhile_is_no_error(runs):
+    """Two at once: the record is gone between the moment at which it is listed and that at which it goes."""
     gone = record(runs, OLD)
-    record(runs, 1)
-    delete, rmtree = Records.delete, shutil.rmtree
 
-    def delete_twice(records: Records, evaluation_id: str) -> None:
-        delete(records, evaluation_id)
-        delete(records, evaluation_id)
-
-    def rmtree_twice(path: Path) -> None:
-        rmtree(path)
-        rmtree(path)
-
-    monkeypatch.setattr(Records, "delete", delete_twice)
-    monkeypatch.setattr(shutil, "rmtree", rmtree_twice)
-
-    assert [found.evaluation_id for found in look(runs, delete=True).records] == [gone]
-    assert len(there(runs)) == 1
-
-
-def test_what_a_record_that_stays_was_held_against_stays(runs):
-    """Of a chain of nights the one before the first that is kept; or no night could ever go."""
-    ids = [record(runs, 300)]
-    for days in (299, 298, 80):
-        ids.append(record(runs, days, against=ids[-1]))
-
-    assert going(runs) == ids[:2]
-    assert look(runs).stays == {"baseline of a record that stays": 1}
-
-
-def test_a_folder_that_is_no_record_is_left_alone(runs):
-    """Notes, and a manifest that cannot be read: nobody knows whose they are."""
-    record(runs, OLD), record(runs, 1)
-    odd = f"{NOW - timedelta(days=OLD):%Y%m%dT%H%M%SZ}-nightly-ffffffff"
-    (runs / "records" / odd).mkdir()
-    (runs / "records" / odd / "manifest.json").write_text("{", encoding="utf-8")
-    (runs / "records/notes").mkdir()
-
-    look(runs, delete=True)
-    assert {odd, "notes"} <= there(runs)
-
-
-# ---- the output cache
+    for _ in range(2):
+        open_records(runs).delete(gone)
+    assert there(runs) == set()
 
 
 def test_blocks_go_by_their_last_use(runs, tmp_path):
@@ -245,9 +196,6 @@ def test_blocks_go_by_their_last_use(runs, tmp_path):
     assert gone.suffix == ".hits"
     assert not gone.parent.exists()  # it was alone of its size
     assert (found.n_cached, found.n_cached_bytes > 0) == (1, True)
-
-
-# ---- with MLflow
 
 
 @dataclass(frozen=True)
@@ -362,3 +310,59 @@ def test_runs_that_are_gone_already_are_no_error(tracked):
         store.ask("delete_runs", run_ids=[receipt.run_id])
 
     assert len(tracked.prune().records) == 1
+
+
+ROOT = Path(__file__).parents[3]
+DIES = """
+import os, sys
+from pathlib import Path
+from rankledger.pipeline.support.atomic import partial_beside
+for path in map(Path, sys.argv[1:]):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial_beside(path).__enter__().mkdir()
+os._exit(9)
+"""
+FOLDERS = ("records", "records/nights", "mlflow-records", "cache/0123")
+
+
+@pytest.fixture
+def left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A runs folder with what a killed process left in each of its folders, and the lock of a delivery."""
+    monkeypatch.chdir(tmp_path)
+    runs = tmp_path / "runs"
+    command = [sys.executable, "-c", DIES, *(str(runs / folder / "left") for folder in FOLDERS)]
+    assert subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False).returncode == 9
+    (runs / "records" / ".20261120T020000Z-nightly-00000001.delivery.partial").touch()
+    assert len(partials(runs)) == len(FOLDERS) + 1
+    return runs
+
+
+def partials(runs: Path) -> list[Path]:
+    return [*runs.rglob("*.partial")]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate", "config.yaml", "--no-tracking"],
+        ["nightly", "config.yaml", "--no-tracking"],
+        ["sync"],
+        ["prune", "--keep-days", "0", "--yes"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_command_that_writes_clears_what_was_left(left_over, command):
+    """Whether or not it has anything to write."""
+    config = write_config(left_over.parent, {"web": search_collection(3, n_queries=3)}, {"search": ["ap"]})
+    config.rename("config.yaml")
+
+    main(command)
+    assert partials(left_over) == []
+
+
+@pytest.mark.parametrize("command", [["list"], ["prune", "--keep-days", "0"]], ids=lambda command: command[0])
+def test_a_command_that_only_reads_leaves_it(left_over, command):
+    """It may not be allowed to write there."""
+    main(command)
+
+    assert len(partials(left_over)) == len(FOLDERS) + 1

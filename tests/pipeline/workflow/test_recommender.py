@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import random
 import shutil
 from dataclasses import replace
@@ -13,12 +12,12 @@ import numpy as np
 import pytest
 
 import rankledger
-from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.evaluate import validate
 from tests.oracle import CATALOGUE_ORACLE
 from tests.support.blocks import PlainCatalogue
+from tests.support.records import figures_of
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 
@@ -54,38 +53,48 @@ def plain(model: str, query_ids: list[str]) -> PlainCatalogue:
     )
 
 
+FAIR = (
+    *("awrf(feature=family)@10", "awrf(feature=family,target=catalogue)@10", "ee_l(feature=family)@10"),
+    *("ee_d(feature=family,documents=all)@10", "ee_r(feature=family)", "ee_l(feature=doc_id,documents=all)@10"),
+    *("exposure_ratio(feature=family)@10", "exposure_ratio(feature=family,per=relevant)@10"),
+    *("reo(feature=family)@10", "rsp(feature=family)@10", "pop_reo@10", "pop_rsp@10"),
+)
+
+
+def evaluated(folder: Path, runs: Path, **options: object) -> Evaluation:
+    """The models of the config by its measures and those of fairness."""
+    return rankledger.evaluate(
+        folder / "recommender.yaml", overrides=[f"suites.fair={list(FAIR)}"], tracking=False, runs_dir=runs, **options
+    )
+
+
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
-    return rankledger.evaluate(CONFIGS / "recommender.yaml", tracking=False, runs_dir=tmp_path_factory.mktemp("runs"))
+    return evaluated(CONFIGS, tmp_path_factory.mktemp("runs"))
 
 
-def test_every_score_is_the_oracles(evaluation):
-    """Six measures of each list, and four of all lists, of each of five models, to 1e-12."""
-    figures = {(line.model, line.measure): line.estimate for line in evaluation.estimates}
+def test_every_figure_is_the_oracles(evaluation):
+    """Of each list or of all lists, of each of five models, to 1e-12; figures of all lists alone have no interval."""
     assert len(evaluation.results) == 5
+    n_compared = {"query": 0, "dataset": 0}
     for result in evaluation.results:
         found = plain(result.model, result.query_ids.tolist())
-        n_compared = 0
-        for measure, values in zip(result.measures, result.values, strict=True):
-            if measure.metric.input == "catalogue":
-                arguments = measure.arguments(1) | ({"feature": "category"} if "feature" in measure.parameters else {})
-                oracle = CATALOGUE_ORACLE[measure.metric.name]
-                expected = [oracle(found, query, **arguments) for query in range(len(values))]
-                np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
-                n_compared += 1
-        for measure, figure in result.figures.items():
-            expected = CATALOGUE_ORACLE[measure.metric.name](found, k=measure.k)
-            assert figure == pytest.approx(expected, abs=1e-12) == figures[result.model, str(measure)]
-        assert (n_compared, len(result.figures)) == (6, 4)
-
-
-def test_scores_of_lists_have_intervals_and_figures_of_all_lists_have_none(evaluation):
-    """A resample of the queries would cover less of the catalogue than all of them."""
-    for line in evaluation.estimates:
-        if Measure.parse(line.measure).metric.per == "dataset":
-            assert (line.ci_low, line.ci_high) == (None, None)
-        else:
-            assert line.ci_low <= line.estimate <= line.ci_high
+        lines = {line.measure: line for line in evaluation.estimates if line.model == result.model}
+        for measure, values in [*zip(result.measures, result.values, strict=True), *result.figures.items()]:
+            if measure.metric.input != "catalogue":
+                continue
+            arguments, of_each, own = measure.arguments(1), measure.metric.per == "query", found
+            if arguments.get("feature") == "doc_id":
+                own = replace(found, categories=tuple((document,) for document in range(found.n_documents)))
+            arguments |= {"feature": "category"} if "feature" in arguments else {}
+            oracle, places = CATALOGUE_ORACLE[measure.metric.name], [(query,) for query in range(len(found.lists))]
+            expected = [oracle(own, *place, **arguments) for place in (places if of_each else [()])]
+            np.testing.assert_allclose(np.atleast_1d(values), expected, rtol=1e-12, atol=1e-12, err_msg=str(measure))
+            line = lines[str(measure)]
+            assert (line.ci_low is not None) == of_each
+            assert line.std_error is not None
+            n_compared[measure.metric.per] += 1
+    assert n_compared == {"query": 5 * 12, "dataset": 5 * 10}
 
 
 def test_standard_errors_of_figures_of_all_lists_are_the_jackknifes(evaluation):
@@ -104,20 +113,6 @@ def test_standard_errors_of_figures_of_all_lists_are_the_jackknifes(evaluation):
         assert lines[f"{name}@10"].std_error == pytest.approx(variance**0.5, rel=1e-9)
 
 
-def test_a_recommender_of_one_list_does_not_personalize(evaluation):
-    """What everyone else imports differs between users by what they import already; random lists overlap little."""
-    figures = {(line.model, line.measure): line.estimate for line in evaluation.estimates}
-    models = ("popular", "item_knn", "random")
-
-    assert [figures[model, "personalization@10"] for model in models] == sorted(
-        figures[model, "personalization@10"] for model in models
-    )
-    assert [figures[model, "popularity@10"] for model in models] == sorted(
-        (figures[model, "popularity@10"] for model in models), reverse=True
-    )
-    assert figures["random", "item_coverage@10"] == 1
-
-
 def shuffled(folder: Path) -> Path:
     """The folder, with the config and its files, each in another order of rows."""
     shutil.copy(CONFIGS / "recommender.yaml", folder)
@@ -131,53 +126,9 @@ def shuffled(folder: Path) -> Path:
 
 def test_the_order_of_rows_and_the_workers_change_no_byte(evaluation, tmp_path):
     """Every file shuffled, and processes for threads: the same scores and the same summary."""
-    config = shuffled(tmp_path) / "recommender.yaml"
+    again = evaluated(shuffled(tmp_path), tmp_path / "runs", jobs=2, backend="processes")
 
-    again = rankledger.evaluate(config, jobs=2, backend="processes", tracking=False, runs_dir=tmp_path / "runs")
-
-    for name in ("scores.parquet", "summary.csv"):
-        one, other = (hashlib.sha256((found.record / name).read_bytes()).digest() for found in (evaluation, again))
-        assert one == other
-
-
-FAIR = (
-    *("awrf(feature=family)@10", "awrf(feature=family,target=catalogue)@10", "ee_l(feature=family)@10"),
-    *("ee_d(feature=family,documents=all)@10", "ee_r(feature=family)", "ee_l(feature=doc_id,documents=all)@10"),
-    *("exposure_ratio(feature=family)@10", "exposure_ratio(feature=family,per=relevant)@10"),
-    *("reo(feature=family)@10", "rsp(feature=family)@10", "pop_reo@10", "pop_rsp@10"),
-)
-
-
-def fair(folder: Path, runs: Path, **options: object) -> Evaluation:
-    """Two of the models by measures of fairness."""
-    kept = [f"models.{model}=null" for model in ("popular", "svd", "same_family")]
-    config, suites = folder / "recommender.yaml", f"suites={{fair: {list(FAIR)}}}"
-    return rankledger.evaluate(config, overrides=[suites, *kept], tracking=False, runs_dir=runs, **options)
-
-
-def test_fairness_is_the_oracles_whatever_the_order_of_rows(tmp_path):
-    """Six measures of each list and six of all lists, to 1e-12; shuffled files and processes change no byte."""
-    evaluation = fair(CONFIGS, tmp_path / "one")
-
-    for result in evaluation.results:
-        found = plain(result.model, result.query_ids.tolist())
-        lines = {line.measure: line for line in evaluation.estimates if line.model == result.model}
-        for measure, values in [*zip(result.measures, result.values, strict=True), *result.figures.items()]:
-            arguments, of_each = measure.arguments(1), measure.metric.per == "query"
-            if arguments.get("feature") == "doc_id":
-                own = replace(found, categories=tuple((document,) for document in range(found.n_documents)))
-            else:
-                own = found
-            arguments |= {"feature": "category"} if "feature" in arguments else {}
-            oracle, places = CATALOGUE_ORACLE[measure.metric.name], [(query,) for query in range(len(found.lists))]
-            expected = [oracle(own, *place, **arguments) for place in (places if of_each else [()])]
-            np.testing.assert_allclose(np.atleast_1d(values), expected, rtol=1e-12, atol=1e-12, err_msg=str(measure))
-            line = lines[str(measure)]
-            assert (line.ci_low is not None) == of_each
-            assert of_each or line.std_error > 0
-    again = fair(shuffled(tmp_path), tmp_path / "two", jobs=2, backend="processes")
-    for name in ("scores.parquet", "summary.csv"):
-        assert (again.record / name).read_bytes() == (evaluation.record / name).read_bytes()
+    assert figures_of(again.record) == figures_of(evaluation.record)
 
 
 def test_a_feature_that_is_no_column_is_refused():
@@ -189,8 +140,3 @@ def test_a_feature_that_is_no_column_is_refused():
         )
 
     assert str(error.value).endswith("documents.tsv:1: no column 'colour' among doc_id, family; fix its name")
-
-
-def test_the_data_are_small():
-    """A folder that a clone can afford."""
-    assert sum(path.stat().st_size for path in (CONFIGS / "recommender").iterdir()) < 300_000

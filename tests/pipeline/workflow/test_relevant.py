@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import rankledger
 from rankledger.pipeline.record.folder import read_record
@@ -22,6 +20,8 @@ from rankledger.pipeline.workflow.history import history
 from rankledger.pipeline.workflow.page import page_of
 from rankledger.pipeline.workflow.reproduce import reproduce
 from rankledger.pipeline.workflow.workspace import Workspace
+from tests.support.nights import write_config
+from tests.support.records import manifest_of
 
 QUERIES = [f"q{number}" for number in range(12)]
 SUITE = ["r@3", "r(rel=5)@3", "ndcg@3", "ap"]
@@ -47,20 +47,9 @@ def evaluate(*relevant: float | None, date: str | None = None, **sections: Any) 
         name: {"judgments": "qrels.txt"} | ({} if rel is None else {"relevant": rel})
         for name, rel in zip(("one", "two", "three"), relevant, strict=False)
     }
-    config = {
-        "name": "stars",
-        "datasets": datasets,
-        "models": {"a": {"outputs": "a.txt"}, "b": {"outputs": "b.txt"}},
-        "suites": {"s": SUITE},
-        "bootstrap": {"resamples": 200},
-        "report": False,
-    }
-    Path("config.yaml").write_text(yaml.safe_dump(config | sections, sort_keys=False), encoding="utf-8")
+    models = {model: {"outputs": f"{model}.txt"} for model in "ab"}
+    write_config(**{"name": "stars", "datasets": datasets, "models": models, "suites": {"s": SUITE}, **sections})
     return rankledger.evaluate("config.yaml", tracking=False, date=date)
-
-
-def manifest(evaluation: Evaluation) -> dict[str, Any]:
-    return json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))
 
 
 def figures(evaluation: Evaluation, measure: str, dataset: str = "one") -> list[float | None]:
@@ -70,13 +59,13 @@ def figures(evaluation: Evaluation, measure: str, dataset: str = "one") -> list[
 def test_it_is_the_default_of_rel():
     """`r@3` is `r(rel=4)@3` by another name; what gives a `rel` keeps it, what has none is as it was."""
     by_default, by_name = evaluate(4), evaluate(None, suites={"s": ["r(rel=4)@3", *SUITE[1:3], "ap(rel=4)"]})
-    defined, named = (manifest(found)["definitions"] for found in (by_default, by_name))
+    defined, named = (manifest_of(found.record)["definitions"] for found in (by_default, by_name))
 
     assert figures(by_default, "r@3") == figures(by_name, "r(rel=4)@3") != figures(evaluate(None), "r@3")
     for measure, same in (("r@3", "r(rel=4)@3"), ("ap", "ap(rel=4)"), *((m, m) for m in SUITE[1:3])):
         assert defined[measure]["fingerprint"] == named[same]["fingerprint"]
     assert defined["r@3"]["parameters"]["rel"] == 4
-    assert manifest(by_default)["datasets"]["one"]["relevant"] == 4
+    assert manifest_of(by_default.record)["datasets"]["one"]["relevant"] == 4
 
 
 def test_it_says_what_the_ratings_leave_open():
@@ -84,7 +73,7 @@ def test_it_says_what_the_ratings_leave_open():
     undecided, decided = evaluate(None, 4).data_warnings
     assert (undecided.dataset, decided.dataset) == ("one", "two")
     assert "write gain=binary, such as ndcg(gain=binary)@3" in decided.warning
-    assert "relevant: 4" in manifest(evaluate(None))["warnings"][0]["warning"]
+    assert "relevant: 4" in manifest_of(evaluate(None).record)["warnings"][0]["warning"]
     assert not evaluate(1).data_warnings
     assert not evaluate(None, suites={"s": ["r(rel=4)@3", "ndcg@3"]}).data_warnings
 
@@ -92,7 +81,10 @@ def test_it_says_what_the_ratings_leave_open():
 def test_it_may_be_a_default_of_all_datasets():
     """As everything that a dataset may hold."""
     assert (
-        manifest(evaluate(None, defaults={"dataset": {"relevant": 4}}))["definitions"]["r@3"]["parameters"]["rel"] == 4
+        manifest_of(evaluate(None, defaults={"dataset": {"relevant": 4}}).record)["definitions"]["r@3"]["parameters"][
+            "rel"
+        ]
+        == 4
     )
 
 
@@ -115,8 +107,8 @@ def test_queries_without_relevant_documents_are_counted_by_it():
     judged = Path("qrels.txt").read_text(encoding="utf-8")
     Path("qrels.txt").write_text(f"{judged}q0 0 d9 6\n", encoding="utf-8")
 
-    assert manifest(evaluate(6))["datasets"]["one"]["n_without_relevant"] == len(QUERIES) - 1
-    assert manifest(evaluate(None))["datasets"]["one"]["n_without_relevant"] == 0
+    assert manifest_of(evaluate(6).record)["datasets"]["one"]["n_without_relevant"] == len(QUERIES) - 1
+    assert manifest_of(evaluate(None).record)["datasets"]["one"]["n_without_relevant"] == 0
 
 
 def test_what_is_defined_unlike_is_not_pooled_and_named():

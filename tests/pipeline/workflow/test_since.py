@@ -83,9 +83,7 @@ def line_of(evaluation: Evaluation, since: str, model: str = "bm25") -> ChangeSi
 
 
 def test_the_broken_slice_is_named_on_every_surface(nights):
-    """In the night that bm25 broke: how much it fell, where, since when and whose it is, first on the page and in
-    Markdown, and at the end of the terminal. Figures are those of the ranks that were written.
-    """
+    """How much bm25 fell, where, since when and whose it is: first on the page and in Markdown, last on a terminal."""
     said = broken_headline()
     found = nights.evaluations[BROKEN]
     page = (found.record / "report.html").read_text(encoding="utf-8").replace("<wbr>", "")
@@ -119,9 +117,7 @@ def test_the_next_night_says_since_when(nights):
 
 
 def test_the_page_has_the_nights_and_the_change_since_the_accepted_one(nights):
-    """Eleven nights of each model before the rest of the verdict, bm25 first, whose gate fails: tonight's figure, the
-    paired change, since which night, and since when it is seen.
-    """
+    """Of each model, bm25 first, whose gate fails: tonight's figure, its change, since which night, and first seen."""
     found = nights.evaluations[BROKEN]
     accepted = line_of(found, "accepted")
     verdict = (found.record / "report.html").read_text(encoding="utf-8").partition('id="verdict"')[2]
@@ -172,9 +168,6 @@ def test_looking_back_changes_no_figure(nights, tmp_path):
     for name in same:
         assert (found.record / name).read_bytes() == (alone.record / name).read_bytes()
     assert alone.changes == ()
-
-
-# by hand
 
 
 @pytest.fixture

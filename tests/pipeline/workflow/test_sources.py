@@ -1,4 +1,4 @@
-"""A record evaluated again, by other measures and without the outputs; and old outputs on new judgments."""
+"""A record evaluated again, by other measures and without the outputs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,10 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.data.cache import OutputCache
-from rankledger.pipeline.data.dataset import read_dataset
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.inputs import dataset_source, read_inputs
-from rankledger.pipeline.workflow.outputs import output_store, rescored, source_of
 from tests.support.generated_data import rating_collection, search_collection, write_config
+from tests.support.records import figures_of, manifest_of
 
 SEARCH = ["ndcg@10", "ap"]
 WEB = search_collection(20, n_queries=30)
@@ -29,14 +22,6 @@ NEW = 'suites.new=["err", "p@3", "bpref"]'
 
 def evaluate(source: str | Path, runs: Path, *overrides: str, **options: Any) -> Evaluation:
     return rankledger.evaluate(source, overrides=overrides, tracking=False, runs_dir=runs, **options)
-
-
-def figures(evaluation: Evaluation) -> list[bytes]:
-    return [(evaluation.record / name).read_bytes() for name in ("scores.parquet", "summary.csv")]
-
-
-def manifest(evaluation: Evaluation) -> dict[str, Any]:
-    return json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture
@@ -58,9 +43,6 @@ def delete_outputs(config: Path) -> None:
         path.unlink()
 
 
-# ---- evaluate RECORD
-
-
 @pytest.mark.parametrize("by", ["path", "id"])
 def test_a_record_gets_a_new_measure_without_its_outputs(config, runs, by):
     """With every output deleted, a record evaluated by new measures has the bytes that the outputs would give."""
@@ -70,20 +52,14 @@ def test_a_record_gets_a_new_measure_without_its_outputs(config, runs, by):
     again = evaluate(first.record if by == "path" else first.evaluation_id, runs, NEW)
 
     assert again.failures == ()
-    assert figures(again) == figures(expected)
-    assert [output["files"] for output in manifest(again)["outputs"]] == [
-        output["files"] for output in manifest(first)["outputs"]
+    assert figures_of(again.record) == figures_of(expected.record)
+    assert [output["files"] for output in manifest_of(again.record)["outputs"]] == [
+        output["files"] for output in manifest_of(first.record)["outputs"]
     ]
-    assert (manifest(again)["repeats"], manifest(first)["repeats"]) == (first.evaluation_id, None)
-
-
-def test_a_record_of_a_record_is_evaluated_too(config, runs):
-    """What was evaluated again is a record like any other."""
-    first = evaluate(config, runs)
-    delete_outputs(config)
-    second = evaluate(first.record, runs, NEW)
-
-    assert figures(evaluate(second.record, runs)) == figures(second)
+    assert (manifest_of(again.record)["repeats"], manifest_of(first.record)["repeats"]) == (first.evaluation_id, None)
+    assert figures_of(evaluate(again.record, runs).record) == figures_of(again.record)
+    with pytest.raises(InputError, match="a record has its own date; remove --date"):
+        evaluate(first.record, runs, date="2026-11-21")
 
 
 def test_models_that_were_searched_for_are_those_of_the_record(tmp_path, runs):
@@ -96,21 +72,7 @@ def test_models_that_were_searched_for_are_those_of_the_record(tmp_path, runs):
     again = evaluate(first.record, runs, NEW)
 
     assert [result.model for result in again.results] == ["bm25", "dense"]
-    assert figures(again) == figures(expected)
-
-
-def test_dates_and_variables_are_those_of_the_record(config, runs, monkeypatch):
-    """`{date}` and `${NAME}` are what they were, whatever the environment holds now; a date is refused."""
-    text = config.read_text(encoding="utf-8").replace("web/bm25.txt", "${PLACE}/{date}.txt")
-    config.write_text(text, encoding="utf-8")
-    (config.parent / "web" / "bm25.txt").rename(config.parent / "web" / "2026-11-20.txt")
-    monkeypatch.setenv("PLACE", "web")
-    first = evaluate(config, runs, date="2026-11-20")
-    monkeypatch.setenv("PLACE", "elsewhere")
-
-    assert figures(evaluate(first.record, runs)) == figures(first)
-    with pytest.raises(InputError, match="a record has its own date; remove --date"):
-        evaluate(first.record, runs, date="2026-11-21")
+    assert figures_of(again.record) == figures_of(expected.record)
 
 
 def test_an_output_that_has_changed_is_refused(config, runs):
@@ -190,56 +152,3 @@ def test_a_damaged_entry_of_an_output_that_is_gone_is_named(config, runs):
     reasons = [failure.reason for failure in evaluate(first.record, runs).failures]
     assert len(reasons) == 4
     assert all(any(str(path) in reason for path in entries) for reason in reasons)
-
-
-# ---- old outputs on new judgments
-
-
-def on_new_judgments(config: Path, runs: Path, first: Evaluation) -> Any:
-    """The join of bm25 on the web as it was evaluated, with the judgments that are there now."""
-    then = plan(load(first.record / "config.yaml"))
-    conventions = load(config).config.conventions.resolved.conventions
-    found = manifest(first)
-    judged = [InputFile(file["path"], file["size"], file["sha256"]) for file in found["datasets"]["web"]["inputs"]]
-    files = [InputFile(**file) for file in found["outputs"][0]["files"]]
-    kept = output_store(then.datasets[0], {"judgments": judged}, conventions, OutputCache(runs / "cache"))
-    now = read_dataset(dataset_source(plan(load(config)).datasets[0]), conventions)
-    return rescored(kept, source_of(then.tasks[0].output), files, now)
-
-
-def test_an_old_output_is_scored_on_new_judgments(config, runs):
-    """Grades that differ and judgments that are gone: with the output deleted, the blocks are those of a join."""
-    first = evaluate(config, runs)
-    path = config.parent / "web" / "judged.txt"
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("".join(f"{line[:-1]}{index % 4}\n" for index, line in enumerate(lines[5:])), encoding="utf-8")
-    conventions = load(config).config.conventions.resolved.conventions
-    expected = read_inputs(plan(load(config)), conventions, Workers(1)).joined["web", "bm25"]
-    delete_outputs(config)
-    found = on_new_judgments(config, runs, first)
-
-    assert found.quality == expected.quality
-    for block, same in zip(found.blocks, expected.blocks, strict=True):
-        assert block.ranks.tobytes() == same.ranks.tobytes()
-        assert block.grades.tobytes() == same.grades.tobytes()
-        assert block.judgment_row.tobytes() == same.judgment_row.tobytes()
-        assert block.judged_grades.tobytes() == same.judged_grades.tobytes()
-
-
-def test_new_pairs_cannot_be_scored(config, runs):
-    """A document that was judged since may stand anywhere in the output: the reason names one."""
-    first = evaluate(config, runs)
-    path = config.parent / "web" / "judged.txt"
-    query = path.read_text(encoding="utf-8").split()[0]
-    path.write_text(path.read_text(encoding="utf-8") + f"{query} 0 brandnew 1\n", encoding="utf-8")
-
-    with pytest.raises(InputError, match=f"1 judged pair is new, such as query '{query}', document 'brandnew'"):
-        on_new_judgments(config, runs, first)
-
-
-def test_an_output_that_was_never_kept_cannot_be_scored(config, runs):
-    """The line says what the store lacks."""
-    first = evaluate(config, runs, "execution.cache=false")
-
-    with pytest.raises(InputError, match="cache has no copy of it"):
-        on_new_judgments(config, runs, first)

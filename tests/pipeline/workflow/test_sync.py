@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import errno
-import os
 import shutil
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +12,12 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.deliver import SyncResult, sync
 from rankledger.pipeline.workflow.nightly import nightly
 from tests.support.generated_data import search_collection, write_config
 from tests.support.servers import free_port
-
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 NIGHTS = [datetime(2026, 11, day, 2, tzinfo=UTC) for day in (18, 19, 20)]
 
@@ -168,7 +164,7 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
     assert [synced.reason for synced in found] == [f"{place.url}: refused", *later]
 
 
-def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, capfd):
+def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, run_cli):
     """A deleted experiment is that evaluation's trouble alone; it is reported in a line, and the exit code is 5."""
     rankledger.evaluate(config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs)
     for receipt in (runs / "records").glob("*.receipt.json"):
@@ -176,11 +172,10 @@ def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, capfd):
     client = client_of(f"sqlite:///{runs}/mlflow.db")
     client.delete_experiment(client.get_experiment_by_name("generated").experiment_id)
 
-    with pytest.raises(SystemExit) as ended:
-        main(["sync", "--runs-dir", str(runs)])
+    code, out, _ = run_cli("sync")
 
-    lines = capfd.readouterr().out.splitlines()
-    assert ended.value.code == 5
+    lines = out.splitlines()
+    assert code == 5
     assert "'generated' was deleted; restore it" in lines[0]
     assert lines[1].endswith(f"in MLflow at sqlite:///{runs.resolve()}/gone.db")
 
@@ -201,22 +196,7 @@ def test_a_server_that_does_not_answer_is_given_up_in_time(tmp_path):
     assert (evaluation.record / "manifest.json").is_file()
 
 
-@pytest.mark.parametrize(("words", "code"), [([], 0), (["--require-tracking"], 5)])
-def test_the_exit_code_is_the_evaluations_own_unless_tracking_is_required(tmp_path, words, code, capfd):
-    """A server that is away costs nothing but a line on stderr, if it is not asked for."""
-    config = config_in(tmp_path, tracking={"uri": f"http://127.0.0.1:{free_port()}"})
-
-    found = 0
-    try:
-        main(["evaluate", str(config), "--runs-dir", str(tmp_path / "runs"), *words])
-    except SystemExit as ended:
-        found = int(ended.code or 0)
-
-    assert found == code
-    assert "`rankledger sync` delivers the record" in capfd.readouterr().err
-
-
-def test_the_line_names_the_variables_that_sync_may_not_read_unasked(tmp_path, monkeypatch, capfd):
+def test_the_line_names_the_variables_that_sync_may_not_read_unasked(tmp_path, monkeypatch, run_cli):
     """Those under `tracking`, but for those of MLflow and those that are always allowed; with them it delivers."""
     monkeypatch.setenv("TEAM_HOST", f"127.0.0.1:{free_port()}")
     monkeypatch.setenv("TEAM_TIME", "5s")
@@ -226,18 +206,10 @@ def test_the_line_names_the_variables_that_sync_may_not_read_unasked(tmp_path, m
     monkeypatch.setenv("TEAM_NAME", "x")
     uri = "http://${TEAM_HOST}/${MLFLOW_PATH}/${TEAM_UNSET:-y}"
     config = config_in(tmp_path, tracking={"uri": uri, "timeout": "${TEAM_TIME}"}, name="${TEAM_NAME}")
-    runs = ["--runs-dir", str(tmp_path / "runs")]
-    main(["evaluate", str(config), *runs])
-
-    printed = capfd.readouterr().err
+    printed = run_cli("evaluate", config).err
     assert printed.endswith("; `rankledger sync --allow-env TEAM_HOST` delivers the record\n")
-    for words, said in (
-        ([], "${TEAM_HOST} may be a secret"),
-        (["--allow-env", "TEAM_HOST"], "not delivered: MLflow at http://127.0.0.1:"),
-    ):
-        with pytest.raises(SystemExit):
-            main(["sync", *runs, *words])
-        assert said in capfd.readouterr().out
+    assert "${TEAM_HOST} may be a secret" in run_cli("sync").out
+    assert "not delivered: MLflow at http://127.0.0.1:" in run_cli("sync", "--allow-env", "TEAM_HOST").out
 
 
 def test_a_record_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, monkeypatch):
@@ -296,11 +268,3 @@ def test_a_later_delivery_logs_the_same_as_an_immediate_one(runs, once):
 
     assert synced.reason == ""
     assert logged(runs) == logged(once)
-
-
-def test_the_deadline_is_written_as_a_duration(tmp_path):
-    """60 seconds unless said otherwise."""
-    from rankledger.pipeline.config.schema import load
-
-    assert load(config_in(tmp_path)).config.tracking.timeout == timedelta(minutes=1)
-    assert load(config_in(tmp_path), ["tracking.timeout=90s"]).config.tracking.timeout == timedelta(seconds=90)

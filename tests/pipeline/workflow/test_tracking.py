@@ -87,7 +87,6 @@ def test_a_store_that_refused_one_record_is_asked_for_the_next(stores):
     ("variable", "expected"),
     [
         ("https://ann:secret@mlflow.example/x", "https://mlflow.example/x"),
-        ("databricks", "databricks"),
         ("databricks://team", "databricks://team"),
         ("sqlite:///own.db", "sqlite:///{cwd}/own.db"),
         ("sqlite:////data/own.db", "sqlite:////data/own.db"),
@@ -106,6 +105,7 @@ def test_a_config_without_a_store_goes_where_mlflow_itself_would(tmp_path, monke
 
     assert open_store(Tracking(), workspace).public_uri == expected.format(cwd=tmp_path / "cwd", runs=runs)
     assert open_store(Tracking(uri="https://written"), workspace).public_uri == "https://written"
+    assert open_store(Tracking(uri="sqlite:///own.db"), workspace).public_uri == f"sqlite:///{runs}/own.db"
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from rankledger.pipeline.workflow.reproduce import reproduce
 from rankledger.pipeline.workflow.upkeep import prune, verify
 from rankledger.pipeline.workflow.workspace import Workspace, open_record
 from tests.support.generated_data import search_collection, write_config
+from tests.support.records import manifest_of
 
 SECRET = "wJalrXUtnFEMI-K7MDENG"
 
@@ -77,7 +78,7 @@ def rewritten(record: Path, change: Callable[[dict[str, Any]], object] = lambda 
     change(config)
     (record / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     data = (record / "config.yaml").read_bytes()
-    found = json.loads((record / "manifest.json").read_text(encoding="utf-8")) | {"tracking": {"wanted": True}}
+    found = manifest_of(record) | {"tracking": {"wanted": True}}
     found["files"]["config.yaml"] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (record / "manifest.json").write_text(json.dumps(found | manifest), encoding="utf-8")
     return record
@@ -161,9 +162,7 @@ def test_the_record_of_somebody_else_goes_to_the_store_that_both_name(own, monke
 
 
 def test_no_command_takes_the_default_store_for_that_of_a_variable(own, config):
-    """The record was logged to the store of MLFLOW_TRACKING_URI, which is not set now: its runs are not looked for and
-    not deleted elsewhere, and the record stays with them.
-    """
+    """MLFLOW_TRACKING_URI is not set now: runs are not looked for and not deleted elsewhere, and the record stays."""
     runs = config.parent / "runs"
     rankledger.evaluate(config, runs_dir=runs, tracking=False)
     old = own.rename(own.with_name("20260101T000000Z-generated-00000000"))
@@ -203,9 +202,7 @@ def test_variables_that_are_allowed_for_tracking_are_for_nothing_else(own, thief
 
 
 def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(own, thief, tmp_path):
-    """Neither its store, nor its places of records and cache, nor inputs whose URL names a server; nor is its twin
-    one's own.
-    """
+    """Not its store, nor its records and cache, nor inputs by a server's URL; and the new record is not one's own."""
     runs = own.parents[1]
     rewritten(own, to(f"http://{thief.address}"))
     with pytest.raises(

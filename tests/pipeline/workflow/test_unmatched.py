@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import rankledger
-from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.support.errors import InputError
@@ -22,6 +20,7 @@ from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.page import page_of
 from rankledger.pipeline.workflow.reproduce import reproduce
 from rankledger.pipeline.workflow.workspace import Workspace
+from tests.support.nights import write_config
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -43,16 +42,9 @@ def config(rankings: Mapping[str, Mapping[str, list[str]]], /, *, documents: str
     if documents:
         Path("documents.tsv").write_text("doc_id\n" + documents, encoding="utf-8")
         dataset["documents"] = "documents.tsv"
-    written = {
-        "name": "n",
-        "datasets": {"web": dataset},
-        "models": {model: {"outputs": f"{model}.tsv"} for model in rankings},
-        "suites": {"s": ["ndcg@10"]},
-        "bootstrap": {"resamples": 200},
-        "report": False,
-    }
-    Path("config.yaml").write_text(yaml.safe_dump(written | sections, sort_keys=False), encoding="utf-8")
-    return "config.yaml"
+    models = {model: {"outputs": f"{model}.tsv"} for model in rankings}
+    suites = {"s": ["ndcg@10"]}
+    return str(write_config(**{"datasets": {"web": dataset}, "models": models, "suites": suites, **sections}))
 
 
 def evaluate(path: str | Path, **options: Any) -> Evaluation:
@@ -67,19 +59,15 @@ def warned(evaluation: Evaluation) -> list[str]:
     return [warning.model for warning in evaluation.data_warnings]
 
 
-def test_a_prefix_no_longer_passes_its_gate(capsys):
+def test_a_prefix_no_longer_passes_its_gate(run_cli):
     """With `on_inconclusive: warn` 0.0000 was "Gates passed", exit 0: now the output is refused, exit 4."""
     gate = {"name": "floor", "models": "prefixed", "measure": "ndcg@10", "at_least": 0, "on_inconclusive": "warn"}
     path = config({"good": GOOD, "prefixed": PREFIXED}, gates=[gate])
 
-    with pytest.raises(SystemExit) as end:
-        main(["evaluate", path, "--no-tracking", "--quiet"])
-
-    assert end.value.code == 4
-    assert REFUSED in capsys.readouterr().err
-    with pytest.raises(SystemExit) as end:
-        main(["validate", path])
-    assert end.value.code == 4
+    code, _, err = run_cli("evaluate", path, "--no-tracking", "--quiet")
+    assert code == 4
+    assert REFUSED in err
+    assert run_cli("validate", path).code == 4
 
 
 def test_documents_that_a_model_with_hits_returns_are_no_mismatch():
@@ -168,15 +156,14 @@ def test_scores_of_other_queries_are_refused():
     assert warned(evaluate(config({}, datasets=datasets, models=allowed, suites={}))) == ["judge"]
 
 
-def test_a_warning_is_on_every_surface(capsys):
+def test_a_warning_is_on_every_surface(run_cli):
     """Manifest, terminal, page, Markdown, the note and the tags in MLflow; a record shows it as the evaluation did."""
     path = config({"good": GOOD, "beyond": BEYOND}, report=True)
     line = "small overlap with the dataset: none of the documents retrieved is judged for its query; check the ids"
-    main(["evaluate", path, "--no-tracking"])
-    printed = capsys.readouterr().out
-    record = read_record(Path(printed.rpartition("record: ")[2].strip()))
+    outcome = run_cli("evaluate", path, "--no-tracking")
+    record = read_record(outcome.record)
 
-    assert f"beyond on web: {line}" in printed
+    assert f"beyond on web: {line}" in " ".join(outcome.out.split())
     assert record.manifest.warnings == [DataWarning("web", "beyond", line)]
     assert evaluation_of(record).data_warnings == (DataWarning("web", "beyond", line),)
     page = (record.path / "report.html").read_text(encoding="utf-8")
@@ -190,14 +177,12 @@ def test_a_warning_is_on_every_surface(capsys):
     assert tagged == {("web", "good"): None, ("web", "beyond"): line, None: None}
 
 
-def test_warnings_reach_a_terminal_that_shows_little(capsys):
+def test_warnings_reach_a_terminal_that_shows_little(run_cli):
     """On stderr with --quiet, and in the JSON."""
     path = config({"good": GOOD, "beyond": BEYOND})
-    for options, stream in ((["--quiet"], "err"), (["--json"], "out")):
-        main(["evaluate", path, "--no-tracking", *options])
-        printed = getattr(capsys.readouterr(), stream)
-        assert "small overlap" in printed
-    assert json.loads(printed)["warnings"][0]["model"] == "beyond"
+
+    assert "small overlap" in run_cli("evaluate", path, "--no-tracking", "--quiet").err
+    assert json.loads(run_cli("evaluate", path, "--no-tracking", "--json").out)["warnings"][0]["model"] == "beyond"
 
 
 def test_odd_rankings_are_warned_of_from_the_cache_as_well():

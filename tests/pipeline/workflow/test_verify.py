@@ -20,11 +20,6 @@ from rankledger.pipeline.workflow.upkeep import Verification, verify
 from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 
-OTHER_FORMS = [
-    b'{"name": "generated", "evaluation_id": "", "files": ["a"]}',
-    b'{"name": "generated", "evaluation_id": "", "files": {"a": {"size": 1}}}',
-]
-
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
@@ -133,21 +128,6 @@ def test_a_run_that_was_deleted_still_has_no_say(original, runs):
         store.ask("delete_runs", run_ids=[run_of(original, runs)])
 
     assert check(original, runs).witnesses == ("its receipt",)
-
-
-def test_what_is_no_record_is_refused(runs):
-    """With where it was looked for."""
-    with pytest.raises(InputError, match=r"record not found, neither at that path nor in .*records"):
-        verify("./nothing", runs_dir=runs)
-
-
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"files": {}}', b"\xff", *OTHER_FORMS])
-def test_an_unreadable_manifest_is_reported(original, runs, data):
-    """Empty, cut short, of another form: a line that names it."""
-    (runs / "records" / original.evaluation_id / "manifest.json").write_bytes(data)
-
-    with pytest.raises(InputError, match=r"manifest.json: .*; restore the record"):
-        check(original, runs)
 
 
 def test_a_record_cannot_ask_for_the_witnesses_of_another(original, runs):

@@ -32,7 +32,7 @@ class Night(Clock):
         return wait_for(wanted, Nightly(**{"wait": "2h", **rule}), clock=self, say=self.said.append)
 
 
-def write(name: str, text: str = "text") -> Callable[[], object]:
+def write(name: str, text: str = "") -> Callable[[], object]:
     """What writes that file when its time comes."""
 
     def writing() -> None:
@@ -49,27 +49,6 @@ def test_nothing_is_waited_for_where_all_is_there():
 
     assert night.wait(BM25) == {}
     assert (night.minutes, night.said) == (0, [])
-
-
-def test_a_late_output_is_waited_for():
-    """It comes at 2:45 and is seen at the next look, and the evaluation begins at once."""
-    write("bm25.tsv")()
-    night = Night({45: write("dense.tsv")})
-
-    assert night.wait(BM25, DENSE) == {}
-    assert night.minutes == 45
-    assert night.said == ["waiting until 04:00 UTC for 1 of 2: dense.tsv (not there)"]
-
-
-def test_what_never_comes_is_late():
-    """At four o'clock, two hours after two, it is given up; the other is evaluated."""
-    write("bm25.tsv")()
-    night = Night()
-
-    late = night.wait(BM25, DENSE)
-
-    assert night.minutes == 120
-    assert late == {DENSE: "dense.tsv: late: not there by 04:00 UTC (waited 2h); once it is there, run nightly --again"}
 
 
 def test_the_last_look_is_at_the_deadline():
@@ -119,21 +98,24 @@ def test_a_marker_without_its_output_is_not_enough():
     assert "late: not there by 04:00 UTC" in reason
 
 
-def test_a_growing_output_is_waited_for_until_its_size_stays():
-    """It grows until 2:01:30; at 2:02 it is as it was 30 seconds before, and not sooner."""
-    night = Night({0.5: write("bm25.tsv", "a"), 1: write("bm25.tsv", "ab"), 1.5: write("bm25.tsv", "abc")})
+@pytest.mark.parametrize(
+    ("happens", "settled"),
+    [
+        ({0: "bm25.tsv"}, 0.5),
+        ({0.5: "bm25.tsv a", 1: "bm25.tsv ab", 1.5: "bm25.tsv abc"}, 2),
+        ({0.5: "bm25.tsv yesterday's", 1: "bm25.tsv to"}, 1.5),
+        ({0.5: "bm25.tsv/part-0 text", 1: "bm25.tsv/part-1", 1.5: "bm25.tsv/part-2 text"}, 2),
+    ],
+    ids=["there all day", "growing", "replaced by a shorter one", "parts, one of them empty"],
+)
+def test_an_output_is_settled_if_two_looks_find_the_same(happens, settled):
+    """Half a minute apart, as `every` says, and not sooner."""
+    night = Night({minute: write(*words.split()) for minute, words in happens.items() if minute})
+    if 0 in happens:
+        write(happens[0])()
 
     assert night.wait(BM25, ready="stable") == {}
-    assert night.minutes == 2
-
-
-def test_an_output_that_was_there_all_day_is_looked_at_twice():
-    """Half a minute apart, as `every` says: that it does not grow shows only then."""
-    write("bm25.tsv")()
-    night = Night()
-
-    assert night.wait(BM25, ready="stable") == {}
-    assert night.minutes == 0.5
+    assert night.minutes == settled
 
 
 def test_an_output_that_grows_without_end_is_late():
@@ -143,22 +125,6 @@ def test_an_output_that_grows_without_end_is_late():
     (reason,) = night.wait(BM25, ready="stable").values()
 
     assert "late: not settled by 04:00 UTC (waited 2h)" in reason
-
-
-def test_parts_that_still_come_are_not_settled():
-    """One more part of the same folder is a change, even an empty one."""
-    night = Night({0.5: write("bm25/part-0"), 1: write("bm25/part-1", ""), 1.5: write("bm25/part-2")})
-
-    assert night.wait(AwaitedInput("bm25", ("web", "bm25")), ready="stable") == {}
-    assert night.minutes == 2
-
-
-def test_an_output_that_is_replaced_by_a_shorter_one_is_not_settled():
-    """It is written anew: gone and back between two looks it has another size."""
-    night = Night({0.5: write("bm25.tsv", "yesterday's"), 1: write("bm25.tsv", "to")})
-
-    assert night.wait(BM25, ready="stable") == {}
-    assert night.minutes == 1.5
 
 
 def test_what_was_ready_is_not_looked_at_again():

@@ -1,0 +1,57 @@
+"""The command line, run in this process: how a command ended, and what it printed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import pytest
+
+from rankledger.pipeline.cli.app import main
+
+__all__ = ["Command", "Outcome", "run_cli"]
+
+
+class Outcome(NamedTuple):
+    """The exit code of a command, and what it wrote to both streams."""
+
+    code: Any
+    out: str
+    err: str
+
+    @property
+    def record(self) -> Path:
+        """The record that the last line names."""
+        found = re.fullmatch(r"record: (.+)", self.out.splitlines()[-1])
+        assert found, self.out
+        return Path(found[1])
+
+    @property
+    def error(self) -> str:
+        """The only line on stderr; nothing is on stdout. (After Ctrl-C click ends the line that `^C` stands on.)"""
+        assert self.out == ""
+        (line,) = self.err.removeprefix("\n").splitlines()
+        return line
+
+
+Command: TypeAlias = Callable[..., Outcome]
+
+
+@pytest.fixture
+def run_cli(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command line in the folder of the test; what was printed before a command is not of it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments: object) -> Outcome:
+        code: Any = 0
+        capfd.readouterr()
+        try:
+            main([*map(str, arguments)])
+        except SystemExit as end:
+            code = end.code
+        return Outcome(code or 0, *capfd.readouterr())
+
+    return run
