@@ -20,7 +20,7 @@ AP, GMAP, RMSE, R2 = map(Measure.parse, ("ap", "gmap", "rmse", "r2"))
 ONE = Workers(jobs=1)
 
 
-def scores(model, values, measure=AP, weights=None, moments=None):
+def scores(model, values, measure=AP, weights=None, moments=None, dataset="d"):
     """One model's scores by one measure, or by several where they have a row each."""
     measures = measure if isinstance(measure, tuple) else (measure,)
     values = np.atleast_2d(np.asarray(values, dtype=float))
@@ -28,7 +28,7 @@ def scores(model, values, measure=AP, weights=None, moments=None):
     n_queries = values.shape[1]
     query_ids = np.array([f"q{i:05}" for i in range(n_queries)], dtype=object)
     return Scores(
-        dataset="d",
+        dataset=dataset,
         model=model,
         query_ids=query_ids,
         measures=measures,

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.ranks import kendall_tau, order_agreement, rank_intervals, with_ranks
 from rankledger.pipeline.inference.resampling import Settings
@@ -17,9 +16,7 @@ from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate, estimate_pooled
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
-
-CONVENTIONS = PROFILES["trec_eval"].conventions
+from tests.pipeline.inference.made_up_samples import CONVENTIONS, scores
 
 
 def resampled(scores, n_resamples=1_000, seed=0):
@@ -145,10 +142,8 @@ MEASURES = tuple(map(Measure.parse, ("ap", "kendall_distance", "judged@10")))  #
 
 
 def scores_of(model, values, dataset="d", measures=MEASURES):
-    values = np.stack([np.asarray(values, dtype=float)] * len(measures))
-    query_ids = np.array([f"q{i:03}" for i in range(values.shape[1])], dtype=object)
-    missing = np.zeros(values.shape[1], dtype=bool)
-    return Scores(dataset, model, query_ids, measures, values, np.ones(values.shape), {}, missing)
+    """The same scores by each measure."""
+    return scores(model, [values] * len(measures), measures, dataset=dataset)
 
 
 def summary(*datasets, pooled=False, groups=None):
@@ -252,8 +247,8 @@ def test_the_interval_is_that_of_the_taus_over_the_resamples():
     measures = tuple(map(Measure.parse, ("ap", "rr")))
     rng = np.random.default_rng(0)
     datasets = [[scores_of(model, rng.random(40), name, measures) for model in "abcde"] for name in ("d", "e")]
-    for scores in (*datasets[0], *datasets[1]):
-        scores.values[1] = np.clip(scores.values[0] + rng.normal(0, 0.3, 40), 0, 1)
+    for own in (*datasets[0], *datasets[1]):
+        own.values[1] = np.clip(own.values[0] + rng.normal(0, 0.3, 40), 0, 1)
     samples, found = agreement(*datasets, pooled=True)
 
     assert len(found) == 3

@@ -8,40 +8,21 @@ import weakref
 import numpy as np
 import pytest
 
-from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import interval
-from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Pair, Sample, pool
-from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.inference.samples import Pair, pool
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
-from tests.pipeline.inference.made_up_samples import drawn_counts
+from tests.pipeline.inference.made_up_samples import AP, RMSE, SKIPPING, drawn_counts, sample, scores
 
-CONVENTIONS = PROFILES["trec_eval"].conventions
-SKIPPING = dataclasses.replace(CONVENTIONS, undefined_queries="skip")
-SETTINGS = Settings(resamples=200, seed=0, workers=Workers(jobs=1))
-AP, MAE, RMSE, KENDALL = map(Measure.parse, ("ap", "mae", "rmse", "kendall_distance"))
+MAE, KENDALL = map(Measure.parse, ("mae", "kendall_distance"))
 N_QUERIES = 90
 CLUSTERS = np.random.default_rng(1).permutation(np.arange(N_QUERIES) // 2)
 MARKET = np.arange(N_QUERIES) % 3 == 0
 
 
-def scores(model, values, measure=AP, weights=None, dataset="d"):
-    values = np.asarray(values, dtype=float)
-    weights = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=float)
-    query_ids = np.array([f"q{i:03}" for i in range(len(values))], dtype=object)
-    missing = np.zeros(len(values), dtype=bool)
-    return Scores(dataset, model, query_ids, (measure,), values[np.newaxis], weights[np.newaxis], {}, missing)
-
-
-def sample(*results, groups=None, conventions=CONVENTIONS):
-    return Sample(results, conventions, groups or Groups(), SETTINGS)
-
-
 def counts(n_clusters, dataset="d"):
     """(B, C): the very counts that a sample of this dataset draws."""
-    return drawn_counts(n_clusters, SETTINGS.resamples, dataset)
+    return drawn_counts(n_clusters, 200, dataset)
 
 
 def random_scores(seed, n=N_QUERIES):
@@ -232,8 +213,7 @@ def test_differences_made_a_few_at_a_time_are_the_same():
     results = [scores(name, random_scores(i)) for i, name in enumerate("mabcde")]
     pairs = [Pair("m", name, AP) for name in "abcde"]
     at_once = sample(*results).differences(pairs)
-    settings = dataclasses.replace(SETTINGS, together=2 * SETTINGS.resamples)
-    few = Sample(results, CONVENTIONS, Groups(), settings)
+    few = sample(*results, together=2 * 200)
 
     for (place, found), (i, expected) in zip(few.each_difference(pairs), enumerate(at_once), strict=True):
         assert place == i

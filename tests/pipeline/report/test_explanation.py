@@ -460,12 +460,6 @@ def test_the_score_under_another_profile_in_words(outcome, said):
     assert f"under kaggle (Kaggle's ml_metrics 0.1.4: apk and mapk): {said}" in text(explained(comparison=comparison))
 
 
-def test_colours_are_written_only_where_they_are_wanted():
-    """A pipe gets none."""
-    assert "\x1b[" in tables(explained(), width=160, colour=True)
-    assert "\x1b[" not in tables(explained(), width=160, colour=False)
-
-
 def test_pairs_of_ratings_have_no_ranks():
     """Rating, prediction and error stand beside the document, and no convention is named."""
     pair = line(None, "a", None, 4.0, factors={"rating": 4.0, "prediction": 2.0, "error": -2.0})

@@ -59,15 +59,6 @@ def test_ids_stand_whole_on_a_narrow_terminal():
     assert figure(1).evaluation_id in figure_matches(FigureMatch("0.4312", "ap", 1, (figure(1),)), width=40)
 
 
-def test_what_the_environment_asks_of_colours_adds_no_sequence(monkeypatch):
-    """The lists are plain text wherever they go."""
-    for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
-        monkeypatch.setenv(name, "1")
-
-    assert "\x1b" not in record_list(RecordList("runs/records", (ENTRY,)), width=120)
-    assert "\x1b" not in figure_matches(FigureMatch("0.4312", "ap", 1, (figure(1),)), width=120)
-
-
 def test_what_was_passed_over_is_said():
     """Below the table; with nothing found, too."""
     assert record_list(RecordList("s3://eval/records", (), ("x: left out",)), width=80).endswith("\nx: left out\n")

@@ -95,7 +95,9 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         "failures": [
             {"dataset": "web search", "model": "late", "reason": "late_1.tsv: file not found; write it\nor *not*"}
         ],
-        "environment": {"git": {"commit": "0123456789abcdef" * 2, "dirty": True}},
+        "environment": {
+            "git": {"commit": "0123456789abcdef" * 2, "dirty": True, "branch": "main", "url": "https://g.it"}
+        },
         "timings": {},
     }
     result = Scores(
@@ -284,6 +286,8 @@ def test_tags_tie_runs_to_their_evaluation(store):
         "mlflow.source.type": "LOCAL",
         "mlflow.source.git.commit": "0123456789abcdef" * 2,
         "mlflow.source.git.dirty": "true",
+        "mlflow.source.git.branch": "main",
+        "mlflow.source.git.repoURL": "https://g.it",
     }
     manifest_hash = hashlib.sha256((store.record.path / "manifest.json").read_bytes()).hexdigest()
 

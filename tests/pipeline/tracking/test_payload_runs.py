@@ -84,23 +84,6 @@ def with_verdicts(found: Record, verdicts: tuple[Verdict, ...]) -> Record:
     return record_of_tables(found.path, found.manifest, summary=found.summary, verdicts=verdicts)
 
 
-def test_every_run_says_who_and_what_made_it(record):
-    """Under the keys that MLflow's own pages look for; the config is its source, for they show the end of a path."""
-    for run in runs(record()):
-        source = {key: value for key, value in run.tags.items() if key.startswith("mlflow.") and "note" not in key}
-        assert source == {
-            "mlflow.user": "ann",
-            "mlflow.source.name": "configs/nightly.yaml",
-            "mlflow.source.type": "LOCAL",
-            "mlflow.source.git.commit": "0123456789abcdef" * 2,
-            "mlflow.source.git.branch": "main",
-            "mlflow.source.git.repoURL": "https://git.example/search",
-            "mlflow.source.git.dirty": "true",
-        }
-        assert run.tags["rankledger.host"] == "night-1"
-        assert run.tags["rankledger.command"] == "rankledger evaluate configs/nightly.yaml"
-
-
 @pytest.mark.parametrize("git", [None, {"commit": "c", "dirty": False}, {**GIT, "branch": None, "url": None}])
 def test_what_is_not_known_is_not_made_up(record, git):
     """Outside a repository there is no commit; older records know neither user nor branch."""

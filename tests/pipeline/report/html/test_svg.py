@@ -239,12 +239,6 @@ def test_a_mark_stands_around_its_point(shape: int):
     assert np.abs(points - [180, 50]).max() <= 5
 
 
-def test_ticks_are_round_and_within():
-    """Steps of 1, 2, 2.5 or 5 times a power of ten, 0 exactly 0."""
-    assert ticks((-0.031, 0.052)) == [-0.02, 0, 0.02, 0.04]
-    assert ticks((0, 1)) == [0, 0.2, 0.4, 0.6, 0.8, 1]
-
-
 def test_ticks_are_those_of_matplotlib():
     """On random scales and on those whose ends are round, as `tests/golden/make_ticks.py` asked it.
 
