@@ -169,7 +169,7 @@ def test_each_model_has_its_own_latest(tmp_path):
     assert last_passed(tmp_path, "bm25") == second.path
 
 
-def test_a_night_on_which_the_output_failed_is_passed_over(tmp_path):
+def test_a_night_with_a_failed_output_is_skipped(tmp_path):
     """An output that was missing or refused is no baseline, gates or not; that of another model does not matter."""
     first = night(tmp_path, 1, verdict())
     second = night(tmp_path, 2, verdict(), failed=("dense",))
@@ -178,7 +178,7 @@ def test_a_night_on_which_the_output_failed_is_passed_over(tmp_path):
     assert last_passed(tmp_path, "bm25") == second.path
 
 
-def test_a_night_without_the_model_is_passed_over(tmp_path):
+def test_a_night_without_the_model_is_skipped(tmp_path):
     """A model that was not evaluated on the last night is compared with the last on which it was."""
     first = night(tmp_path, 1, verdict())
     night(tmp_path, 2, verdict(model="bm25"), models=("bm25",))
@@ -205,7 +205,7 @@ def test_an_old_name_cannot_hide_a_bad_night(tmp_path):
     assert last_passed(tmp_path, was="old") == first.path
 
 
-def test_folders_that_are_no_records_are_passed_over(tmp_path):
+def test_folders_that_are_no_records_are_skipped(tmp_path):
     """Half a manifest, no manifest, another layout, another evaluation, and a record whose scores were changed."""
     good = night(tmp_path, 1, verdict())
     (night(tmp_path, 2, verdict()).path / "manifest.json").write_text('{"name": "nigh', encoding="utf-8")
@@ -220,7 +220,7 @@ def test_folders_that_are_no_records_are_passed_over(tmp_path):
     assert last_passed(tmp_path) == good.path
 
 
-def test_the_first_night_has_nothing_to_be_held_against(tmp_path):
+def test_the_first_night_has_no_baseline(tmp_path):
     """It differs from a baseline that should be there, as nobody can fix it."""
     nothing = found(tmp_path / "none", "last_passed")
 
@@ -320,7 +320,7 @@ def test_later_damaged_records_are_named(tmp_path, word):
     assert reason.startswith(f"{newer.path / 'manifest.json'}: ")
 
 
-def test_a_record_that_is_damaged_elsewhere_is_passed_over(tmp_path):
+def test_a_record_damaged_in_the_remote_store_is_skipped(tmp_path):
     """A damaged record: older nights still count; but if none of them passed, the current night is not the first."""
     older, last = night(tmp_path / "far", 1, verdict("fail")), night(tmp_path / "far", 2, verdict())
     (last.path / "config.yaml").unlink()
@@ -441,7 +441,7 @@ class Away(Remote):
         raise OSError(errno.EIO, "away", self.url)
 
 
-def test_a_place_that_is_away_has_no_first_night(tmp_path):
+def test_an_unreachable_place_has_no_first_night(tmp_path):
     """Another model gets the same answer: an empty history would mean that there was no night yet."""
     history = RecordHistory(Records(tmp_path, Away(f"file://{tmp_path}/elsewhere")), "nightly", NOW)
     reference = Reference("last_passed", "last_passed", None)
@@ -492,7 +492,7 @@ def test_a_night_without_the_line_ends_the_row(tmp_path):
     assert failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", NOW)) == {}
 
 
-def test_a_damaged_night_is_passed_over_in_a_row(tmp_path):
+def test_a_damaged_night_does_not_end_a_row_of_failures(tmp_path):
     """It is not known what its gates said, and the evaluations on both sides of it failed."""
     night(tmp_path, 1, verdict("fail"))
     (night(tmp_path, 2, verdict()).path / "gates.json").write_text("[]", encoding="utf-8")
@@ -530,7 +530,7 @@ def test_without_a_record_no_look_is_spent(tmp_path):
     assert known(tmp_path) == {}
 
 
-def test_a_record_that_does_not_know_the_looks_is_passed_over(tmp_path):
+def test_a_record_without_looks_is_skipped(tmp_path):
     """On its night earlier records could not be reached; if none is left that knows, its id is the reason."""
     night(tmp_path, 1, verdict(), looks=looks(a="2026-11-19"))
     unknown = night(tmp_path, 2, verdict(), looks=None)

@@ -126,7 +126,7 @@ def test_a_night_is_held_and_given_back(place, request):
 
 
 @pytest.mark.parametrize("place", ["here", "one"])
-def test_the_second_process_learns_which_one_is_first(place, request):
+def test_the_second_process_is_told_who_holds_the_night(place, request):
     """Which process of which host; another night, and the same one of another evaluation, are free."""
     records = request.getfixturevalue(place)
 
@@ -181,7 +181,7 @@ def test_of_many_threads_one_has_the_night(tmp_path, server):
     assert sorted(outcomes) == ["held"] + 15 * ["locked"]
 
 
-def test_a_killed_holder_on_this_machine_keeps_nobody_out(here):
+def test_a_killed_holder_on_this_machine_blocks_nobody(here):
     """It is killed while it holds the night, and its claim stays in the file; the system has released the lock."""
     code = (
         "import os, signal, sys\n"
@@ -228,7 +228,7 @@ def test_a_lease_is_taken_over_by_one_alone(server, one, other, monkeypatch):
             pass
 
 
-def test_a_holder_is_heard_of_while_it_works(server, one, monkeypatch):
+def test_a_holder_renews_its_lease_while_it_works(server, one, monkeypatch):
     """Of a lease of five milliseconds its thread renews the claim without being asked; no id is lost to it."""
     monkeypatch.setattr(nights, "LEASE", timedelta(seconds=0.005))
 
@@ -242,7 +242,7 @@ def test_a_holder_is_heard_of_while_it_works(server, one, monkeypatch):
     assert written(one) == {"holder": None, "evaluations": [str(number) for number in range(50)]}
 
 
-def test_whoever_was_taken_over_does_not_begin(server, one):
+def test_a_holder_that_lost_its_lease_does_not_begin(server, one):
     """It was suspended for longer than its lease; another has the night and keeps it."""
     with claim_night(one, *NIGHT) as claim:
         leave_claim(server, timedelta(0))

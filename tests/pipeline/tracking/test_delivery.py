@@ -161,8 +161,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def first_words(folder: Path) -> subprocess.CompletedProcess[str]:
-    """What a process of its own says when it tracks a record to a store that is not there yet."""
+def first_delivery(folder: Path) -> subprocess.CompletedProcess[str]:
+    """The output of a process that delivers a record to a store that does not exist yet."""
     record = write(folder / "records")
     runs = folder / "runs.pickle"
     runs.write_bytes(pickle.dumps(runs_of(record, metric_name="{suite}/{measure}", max_metrics=40, note="# Fresh")))
@@ -181,9 +181,9 @@ def first_words(folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def sqlite(folder: Path, first_words: subprocess.CompletedProcess[str]) -> str:
+def sqlite(folder: Path, first_delivery: subprocess.CompletedProcess[str]) -> str:
     """A store that has seen one evaluation."""
-    assert first_words.returncode == 0, first_words.stderr
+    assert first_delivery.returncode == 0, first_delivery.stderr
     return f"sqlite:///{folder}/fresh.db"
 
 
@@ -204,9 +204,9 @@ def store(uri: str, folder: Path) -> Store:
     return Store(uri, artifacts, MlflowClient(tracking_uri=uri), record, tracked)
 
 
-def test_a_fresh_store_is_made_without_a_word(first_words):
-    """Nothing MLflow prints, logs or migrates reaches stdout or stderr, and whoever tracks imports no MLflow."""
-    assert (first_words.returncode, first_words.stdout, first_words.stderr) == (0, "", "")
+def test_creating_a_store_prints_nothing(first_delivery):
+    """Output of MLflow reaches neither stdout nor stderr, and the caller imports no MLflow."""
+    assert (first_delivery.returncode, first_delivery.stdout, first_delivery.stderr) == (0, "", "")
 
 
 def test_every_figure_is_found_again(store):
@@ -429,7 +429,7 @@ def _refused(uri: str, folder: Path) -> str:
     return str(error.value)
 
 
-def test_a_dead_server_is_given_up_soon(tmp_path, capfd):
+def test_a_dead_server_fails_at_once(tmp_path, capfd):
     """One line says what is wrong, without the password; by its own settings MLflow asks for minutes."""
     port = free_port()
 
@@ -439,8 +439,8 @@ def test_a_dead_server_is_given_up_soon(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_silent_server_is_given_up_as_soon_as_the_user_said(tmp_path, monkeypatch):
-    """What is set in MLflow's own variables holds: here a second, and no second attempt."""
+def test_a_silent_server_times_out_as_configured(tmp_path, monkeypatch):
+    """MLflow's own variables count: here one second and no second attempt."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     with socket.socket() as silent:
@@ -469,8 +469,8 @@ def test_a_silent_server_is_given_up_as_soon_as_the_user_said(tmp_path, monkeypa
         (f"gopher://ann:{PASSWORD}@db.example", "MLflow at gopher://db.example: "),
     ],
 )
-def test_a_store_that_cannot_be_is_refused_in_a_line(tmp_path, uri, said):
-    """A database that cannot be opened and a scheme that MLflow does not know are said at once, without credentials."""
+def test_an_impossible_store_is_refused_in_one_line(tmp_path, uri, said):
+    """A database that cannot be opened and an unknown scheme fail at once, without credentials in the message."""
     found = _refused(uri, tmp_path)
 
     assert found.startswith(said)

@@ -85,7 +85,7 @@ def with_verdicts(found: Record, verdicts: tuple[Verdict, ...]) -> Record:
 
 
 @pytest.mark.parametrize("git", [None, {"commit": "c", "dirty": False}, {**GIT, "branch": None, "url": None}])
-def test_what_is_not_known_is_not_made_up(record, git):
+def test_unknown_sources_have_no_tags(record, git):
     """Outside a repository there is no commit; older records know neither user nor branch."""
     *_, whole = runs(record(environment={"git": git}, user=None, host=None))
 
@@ -98,14 +98,14 @@ def test_what_is_not_known_is_not_made_up(record, git):
     ("date", "name"),
     [("2026-11-19", "bm25 11-19 1f0c9a2b"), (None, "bm25 11-20 1f0c9a2b"), ("2026-W47", "bm25 2026-W47 1f0c9a2b")],
 )
-def test_a_run_is_called_by_the_model_and_the_night(record, date, name):
+def test_a_run_is_named_by_model_and_night(record, date, name):
     """Tables of MLflow show some twenty letters: the model and the day that was evaluated, be it logged days later."""
     assert runs(record(date=date))[0].name == name
     assert runs(record(date=date))[-1].name == name.replace("bm25", "nightly")
 
 
 def test_a_long_name_is_cut_before_the_day(record):
-    """MLflow takes 250 letters."""
+    """MLflow takes 250 characters."""
     models = {"m" * 250: PLAIN}
     failures = [{"dataset": "web", "model": "m" * 250, "reason": "none"}]
 
@@ -201,7 +201,7 @@ def test_given_scores_are_known_by_their_queries_or_by_themselves(record, role):
 
 
 def test_a_long_note_is_cut_after_a_whole_line(record):
-    """MLflow takes 8,000 letters; the note says that it was cut."""
+    """MLflow takes 8,000 characters; the note says that it was cut."""
     note = runs(record(), note="| model | 0.5 |\n" * 1_000)[-1].tags["mlflow.note.content"]
 
     assert 7_900 < len(note) <= 8_000
@@ -209,7 +209,7 @@ def test_a_long_note_is_cut_after_a_whole_line(record):
     assert len(runs(record(), note="x" * 9_000)[-1].tags["mlflow.note.content"]) == 8_000
 
 
-def test_what_a_database_refuses_is_replaced(record):
+def test_characters_that_databases_refuse_are_replaced(record):
     """PostgreSQL takes no NUL, and no database half of a surrogate pair, as a file name that is not UTF-8 gives."""
     found = record()
     models = {
