@@ -87,7 +87,8 @@ def rankings(lists: Sequence[Sequence[int]]) -> Ranked:
     """The lists of one model, a document of a query having the same number in every model."""
     rows = [(1000 * query + own, query, rank) for query, found in enumerate(lists) for rank, own in enumerate(found, 1)]
     documents, queries, ranks = np.array(sorted(rows)).T
-    return Ranked(documents.astype(np.uint64), queries, ranks, np.array([float(len(found)) for found in lists]))
+    n_retrieved = np.array([float(len(found)) for found in lists])
+    return Ranked(documents.astype(np.uint64), queries, ranks, scores=-ranks.astype(float), n_retrieved=n_retrieved)
 
 
 def overlap(ones: Sequence[Sequence[int]], others: Sequence[Sequence[int]], **parameters: Any) -> np.ndarray:
