@@ -199,7 +199,7 @@ RANX = {
     "Hits": _no("ranx's hits@# counts, and is tp@# here; in link prediction it is success@#; write the one meant"),
 }
 
-_HOLE = "there of documents that no query's judgments name, here of those that the query's own do not name"
+_HOLE = "it counts documents that no query's judgments name; unjudged@# counts those that the query's own do not name"
 BEIR = {
     "NDCG": _is("ndcg"),
     "MAP": _is("ap"),
@@ -207,7 +207,7 @@ BEIR = {
     "P": _is(f"p@{RANKS}"),
     **_all("MRR mrr_cut", _is("rr")),
     **_all("R_cap r_cap recall_cap", _is("r(denominator=cutoff)")),
-    **_all("Hole hole", _is("unjudged", said=_HOLE)),
+    **_all("Hole hole", _no(_HOLE)),
     **_all("top_k_accuracy top_k_acc acc", _is("success")),
     "Accuracy": _no("tools mean three things: see ir_measures"),
 }
@@ -220,7 +220,7 @@ MTEB = {
     "mrr_at_#": _is("rr@#"),
     "hit_rate_at_#": _is("success@#"),
     "R_cap_at_#": _is("r(denominator=cutoff)@#"),
-    "Hole_at_#": _is("unjudged@#", said=_HOLE),
+    "Hole_at_#": _no(_HOLE),
     "accuracy": _no("in MTEB's retrieval tasks it is r@1, elsewhere something else; write what is meant"),
     **{
         f"nauc_{theirs}_at_#_{confidence}": _is(f"nauc(of={ours},confidence={confidence})@#")
