@@ -231,6 +231,8 @@ class ExternalOutput:
         values: (M, N) the scores, in the order of the measures, NaN where undefined.
         n_rows_of: (N,) the rows of each query of a log; None of other scores.
         moments: by measure of a log the (S, N) means that its figure is made of, where that is none of its scores.
+        weights: (N,) the mean weight of each query of a log; None if no measure weighs rows.
+        weighed_by: the columns that say the weights, by their names in the file.
         failed: further queries, to which there is no answer: they count as without a row.
         remarks: what is worth saying of how the files were read.
     """
@@ -242,6 +244,8 @@ class ExternalOutput:
     values: Floats
     n_rows_of: Floats | None = None
     moments: Mapping[Measure, Floats] = field(default_factory=dict)
+    weights: Floats | None = None
+    weighed_by: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 

@@ -7,6 +7,7 @@ of each row. A column that no measure needs is not read. The weight is a column,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,17 +19,20 @@ from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.external_scores import ExternalOutput
 from rankledger.pipeline.data.files import each_file, refusing_unreadable
-from rankledger.pipeline.data.formats.common import Kind
+from rankledger.pipeline.data.formats.common import REMEDIES, Kind
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts
 from rankledger.pipeline.data.readers import Reading
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
 
-__all__ = ["read_log"]
+__all__ = ["odd_weights", "read_log"]
 
 _ID = "impression_id"
 _GREATEST = 1e100  # whose square is a double
+_FEWEST = 20  # clusters of which the mean weight is near normal
+_Z = 3.29  # of 99.9%
+_NEAR = 0.01  # propensities may be rounded
 _RANGES = {  # of each number, the least and the greatest
     "clicked": (0, 1),
     "dwell": (0, _GREATEST),
@@ -67,6 +71,7 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
     columns = {name: _numbers(output, name, table, reading) for name in numbers}
     if "propensity" in columns:
         columns["weight"] = columns["probability"] / columns["propensity"]
+    weighed_by = tuple(name for name in ("propensity", "probability") if name in numbers) or ("weight",)
     query_ids, queries = _coded(table, "query_id")
     impressions = queries[:0]
     if _ID in ids:  # an id that occurs with two queries is two lists
@@ -82,8 +87,37 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
         np.array([measure.metric.function(block, **own) for measure, own in arguments.items()]),
         n_rows_of=block.n_rows,
         moments={measure: measure.moments(block, **own) for measure, own in arguments.items() if measure.moments},
+        weights=block.means(columns["weight"][np.newaxis])[0] if "weight" in columns else None,
+        weighed_by=tuple(output.columns.get(name, name) for name in weighed_by),
         remarks=reading.remarks,
     )
+
+
+def odd_weights(
+    means: Floats, n_rows: Floats, clusters: npt.NDArray[np.int64] | None, weighed_by: Sequence[str]
+) -> str | None:
+    """What to know of weights whose mean is not 1; None if it may be, or if there are too few clusters to tell.
+
+    Its interval of 99.9% is normal on the log scale, as weights are skewed.
+
+    Args:
+        means: (Q,) the mean weight of each query; NaN of one without rows.
+        n_rows: (Q,) its rows.
+        clusters: (Q,) the cluster of each query; None where each stands for itself.
+        weighed_by: the columns that say the weights.
+    """
+    shown = np.flatnonzero(n_rows > 0)
+    own = np.unique(shown if clusters is None else clusters[shown], return_inverse=True)[1]
+    sums, rows = np.bincount(own, (means * n_rows)[shown]), np.bincount(own, n_rows[shown])
+    n_clusters = len(rows)
+    if n_clusters < _FEWEST:
+        return None
+    mean = sums.sum() / rows.sum()
+    error = math.sqrt(n_clusters / (n_clusters - 1) * ((sums - mean * rows) ** 2).sum()) / rows.sum()
+    if mean > 0 and abs(math.log(mean)) <= max(_NEAR, _Z * error / mean):
+        return None
+    check = " and ".join(f"'{column}'" for column in weighed_by)
+    return f"the weights average {mean:.3g}, and 1 is expected if propensities are right; check {check}"
 
 
 def _has(output: Source, column: str) -> bool:
@@ -101,8 +135,9 @@ def _numbers(output: Source, name: str, table: pa.Table, reading: Reading) -> Fl
     least, greatest = _RANGES[name]
     odd = np.flatnonzero(~((values >= least) & (values <= greatest)))
     if odd.size:
+        remedy = REMEDIES.get(name, "fix it, or remove the row")
         found = f"{name} {values[odd[0]]:g} ({reading.place(int(odd[0]))})"
-        raise InputError(f"{output.path}: {found} is outside {least:g} to {greatest:g}; fix it, or remove the row")
+        raise InputError(f"{output.path}: {found} is outside {least:g} to {greatest:g}; {remedy}")
     return values
 
 

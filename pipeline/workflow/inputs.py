@@ -67,6 +67,7 @@ class _ExternalScores:
     quality: Quality
     files: tuple[InputFile, ...]
     remarks: tuple[str, ...]
+    warning: str | None = None
 
 
 def _attempt(task: Task, read: Callable[..., T], *arguments: object) -> T | Failure:
@@ -126,7 +127,13 @@ def _scores(
         moments={measure: take(means) for measure, means in output.moments.items()},
         replicate=task.replicate,
     )
-    return _ExternalScores(scores, quality, output.files, output.remarks)
+    warning = None
+    if output.weights is not None and output.n_rows_of is not None:
+        from rankledger.pipeline.data.logs import odd_weights
+
+        n_rows = np.nan_to_num(take(output.n_rows_of))
+        warning = odd_weights(take(output.weights), n_rows, external.groups.clusters, output.weighed_by)
+    return _ExternalScores(scores, quality, output.files, output.remarks, warning)
 
 
 Output: TypeAlias = ReadOutput | _ExternalScores | Failure
@@ -185,6 +192,8 @@ def _data_warnings(
             found = [small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output))]
             if isinstance(own, DatasetInput):
                 found += odd_rankings(len(own.query_ids), output.quality, own.judgments)
+            if isinstance(output, _ExternalScores):
+                found.append(output.warning)
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
             yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in found if warning)
         yield from replicate_warnings(planned, known)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.pipeline.data.formats.common import EACH, FilePart, KeyChain, schema_of
+from rankledger.pipeline.data.formats.common import EACH, REMEDIES, FilePart, KeyChain, schema_of
 from rankledger.pipeline.support.arrow import integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
@@ -133,7 +133,7 @@ def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
     if column in part.kind.ids and not is_id(plain):
         raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write ids as strings or whole numbers")
     if column not in part.kind.ids and not is_number(plain):
-        raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write numbers")
+        raise InputError(f"{part.path}: {column} is {shorten(str(found))}; {REMEDIES.get(column, 'write numbers')}")
 
 
 def is_id(found: pa.DataType) -> bool:

@@ -24,6 +24,7 @@ __all__ = [
     "EACH",
     "LONGEST_ID",
     "PAGE",
+    "REMEDIES",
     "Cut",
     "FilePart",
     "Format",
@@ -50,6 +51,8 @@ __all__ = [
 BLOCK_SIZE = 1 << 22  # bytes that Arrow parses at a time: smaller pieces cost calls, larger ones leave the cache
 PAGE = 1 << 16  # bytes that are searched at a time
 LONGEST_ID = 1 << 16  # bytes: what is longer is no id but a file read as something else
+REMEDIES = {"team": "write 1 where this model contributed the document, 0 where the other did, or the probability"}
+"""What to write, by column, where `fix it` does not say it."""
 _BOM = b"\xef\xbb\xbf"
 
 EACH = "\0"  # in a chain of keys: each value of a list
@@ -485,7 +488,8 @@ def _number(part: FilePart, number: int, column: str, text: str) -> float:
     try:
         return number_in(text)
     except ValueError:
-        raise InputError(f"{part.at(number)}: {column} '{shorten(text)}' is not a number; fix it") from None
+        remedy = REMEDIES.get(column, "fix it")
+        raise InputError(f"{part.at(number)}: {column} '{shorten(text)}' is not a number; {remedy}") from None
 
 
 def refuse_surrogates(part: FilePart, number: int, texts: Iterable[str]) -> None:

@@ -19,6 +19,7 @@ from rankledger.pipeline.data.formats.arrow import lists_of
 from rankledger.pipeline.data.formats.common import (
     BLOCK_SIZE,
     EACH,
+    REMEDIES,
     FilePart,
     Format,
     KeyChain,
@@ -198,7 +199,7 @@ def _cell(part: FilePart, number: int, column: str, value: Any) -> str:
         raise InputError(f"{part.at(number)}: {column} is {written(value)}; write a string or a whole number")
     if column not in part.kind.ids and type(value) not in (int, float):
         text = f"'{shorten(value)}'" if isinstance(value, str) else written(value)
-        raise InputError(f"{part.at(number)}: {column} {text} is not a number; fix it")
+        raise InputError(f"{part.at(number)}: {column} {text} is not a number; {REMEDIES.get(column, 'fix it')}")
     return str(value)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.logs import read_log
+from rankledger.pipeline.data.logs import odd_weights, read_log
 from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import json_lines, parquet_table, refusal, write
 
@@ -108,6 +108,48 @@ def test_a_column_that_is_missing_is_named():
     assert refused("user,clicked\nq1,1\n", "ctr") == (
         "a.csv:1: no column 'query_id' among user, clicked; map it with columns: {query_id: user}"
     )
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_team_that_is_a_name_or_a_count_says_what_to_write(name):
+    """Of A and B, or 1 and 2, no file says which is the model, so the message says what to write instead."""
+    remedy = "write 1 where this model contributed the document, 0 where the other did, or the probability"
+    for team, found in (("A", "a{}:{}: team 'A' is not a number; "), (2, "a{}: team 2 (line {}) is outside 0 to 1; ")):
+        row = {"query_id": "u", "impression_id": "i", "clicked": 1, "team": team}
+        text = json.dumps(row) if name == "a.jsonl" else f"{','.join(row)}\n{','.join(map(str, row.values()))}"
+        place = (name[1:], 1 if name == "a.jsonl" else 2)
+        problem = refusal(read_log, Source(write(Path(name), text + "\n")), [Measure.parse("interleaving")])
+        assert problem == found.format(*place) + remedy
+    table = parquet({"query_id": ["u"], "impression_id": ["i"], "clicked": [1], "team": ["A"]})
+    problem = refusal(read_log, Source(write(Path("a.parquet"), table)), [Measure.parse("interleaving")])
+    assert problem == f"a.parquet: team is string; {remedy}"
+
+
+def test_weights_whose_mean_cannot_be_1_are_warned_of():
+    """Rows of 24 users weigh 0.2 and 0.4 by turns: the mean is 0.3, and the log of it far outside.
+
+    In 12 households of two users the mean is exact, but these are too few.
+    """
+    users, n_rows = np.arange(24), np.full(24, 2.0)
+    low, warning = np.where(users % 2, 0.2, 0.4), "the weights average 0.3, and 1 is expected if propensities are right"
+
+    assert odd_weights(low, n_rows, None, ("p", "q")) == f"{warning}; check 'p' and 'q'"
+    assert odd_weights(low, n_rows, users // 2, ("p",)) is None
+    assert odd_weights(np.zeros(24), n_rows, None, ("p",)).startswith("the weights average 0, ")
+    assert odd_weights(np.full(24, 0.995), n_rows, None, ("p",)) is None  # rounded propensities
+
+
+def test_the_interval_of_the_mean_weight_is_that_of_clusters():
+    """960 users in 24 households, of which all of 6 weigh 2.4 and the others 0.1: the mean is 0.675, its log -0.393.
+
+    The variance of the households is (6 * 1.725² + 18 * 0.575²) / 23 = 1.035, so the error of the mean is 0.208 and of
+    its log 0.308: 1.3 of these to 0. By users it is 0.032 and 0.048: 8.2 of these.
+    """
+    means = np.tile(np.where(np.arange(24) < 6, 2.4, 0.1), 40)
+    of_household = np.tile(np.arange(24), 40)
+
+    assert odd_weights(means, np.ones(960), None, ("p",)) is not None
+    assert odd_weights(means, np.ones(960), of_household, ("p",)) is None
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,24 @@ def test_the_spread_is_that_of_users():
     found = estimates(evaluate(written({"new": log}, ("snips",), bootstrap={"resamples": 4000})))
 
     assert found["snips"].std_error == pytest.approx(np.sqrt(300 / 299 * (apart**2).sum()) / weights.sum(), rel=0.06)
+
+
+@pytest.mark.parametrize(("measure", "times", "n_warnings"), [("ips", 3, 1), ("ips", 1, 0), ("ctr", 3, 0)])
+def test_propensities_that_are_three_times_too_large_are_warned_of(measure, times, n_warnings):
+    """Weights average 1 if propensities are right, and the warning is that of the data in evaluation and record."""
+    log = logged(2, n_users=300)
+    for row in (row for rows in log.values() for row in rows):
+        row["weight"] /= times
+
+    found = evaluate(written({"new": log}, (measure,)))
+
+    warnings = [str(warning) for warning in found.data_warnings]
+    assert len(warnings) == n_warnings
+    assert all(
+        line.startswith("new on week: the weights average 0.3") and line.endswith("check 'weight'") for line in warnings
+    )
+    recorded = json.loads((found.record / "manifest.json").read_text(encoding="utf-8"))["warnings"]
+    assert [f"{line['model']} on {line['dataset']}: {line['warning']}" for line in recorded] == warnings
 
 
 def test_two_rankers_are_compared_over_the_rows_of_all_users():
