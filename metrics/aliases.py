@@ -35,6 +35,7 @@ _PROSE = {
     **_all("prec PREC", _is("p")),
     **_all("hr hitrate hit_ratio", _is("success")),
     "f1_score": _is("f1"),
+    **_all("ECE expected_calibration_error", _is("calibration_error")),
     "f_beta": _no("say how many times as important recall is: f(beta=2)@#"),
     "f_beta(beta=#)": _is("f(beta=#)"),
     "RBO": _is("rbo"),

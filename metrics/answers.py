@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
 
-__all__ = ["citation_scores", "nugget_scores"]
+__all__ = ["FORMATS", "citation_scores", "nugget_scores"]
 
 _OKAY = 0.5  # what a nugget that is not vital weighs in the weighted scores
 
@@ -73,3 +73,10 @@ def citation_scores(sentences: npt.NDArray[np.int64], support: Floats) -> dict[s
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole else float("nan")
+
+
+FORMATS = {
+    **dict.fromkeys(nugget_scores(np.zeros(0, bool), np.zeros(0)), "nuggets"),
+    **dict.fromkeys(citation_scores(np.zeros(0, np.int64), np.zeros(0)), "citations"),
+}
+"""The format of the outputs from which each score is computed."""

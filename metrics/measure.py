@@ -25,6 +25,7 @@ import numpy as np
 from rankledger.metrics.aggregation import LINEARISED, MEAN, Aggregation
 from rankledger.metrics.agreement import Ranked, RankingsBlock
 from rankledger.metrics.aliases import ALIASES, translate
+from rankledger.metrics.answers import FORMATS
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Profile
@@ -333,6 +334,8 @@ def _suggestion(shape: re.Match[str]) -> str:
     """What may have been meant, with the parameters and cutoffs that were written, in our spelling."""
     name = shape["name"]
     rest = shape.string.strip().removeprefix(name)
+    if form := FORMATS.get(name):
+        return f"; it is computed of outputs with `format: {form}`, on a dataset with `scores: {{{name}: higher}}`"
     numbered = re.fullmatch(r"(.+?)([._])(\d[\d.,]*)", name, re.ASCII)
     stem, mark, number = numbered.groups() if numbered else (name, "", "")
     close, whole = _close(stem), _close(name)

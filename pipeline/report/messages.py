@@ -86,13 +86,15 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator[str]:
-    """A line per dataset with queries that have no score by the lead measure, whoever answers them."""
+    """A line per dataset with queries that have no score by the lead measure; a range if models differ."""
+    judged = {dataset for (dataset, _), quality in evaluation.quality.items() if quality.judged_at_10 is not None}
     for dataset, measure in evaluation.leading.items():
         own = (line for line in evaluation.estimates if line.dataset == dataset and line.measure == measure)
-        n_undefined = min((line.n_undefined for line in own if line.slice == ALL), default=0)
-        if n_undefined:
-            of = queries(n_queries[dataset])
-            yield f"{dataset}: {measure} is undefined on {n_undefined:,} of {of}, such as without relevant documents"
+        found = [line.n_undefined for line in own if line.slice == ALL]
+        if any(found):
+            counts = " to ".join(f"{n:,}" for n in sorted({min(found), max(found)}))
+            why = ", such as without relevant documents" if dataset in judged else ""
+            yield f"{dataset}: {measure} is undefined on {counts} of {queries(n_queries[dataset])}{why}"
 
 
 def not_compared(evaluation: Evaluation) -> Iterator[str]:

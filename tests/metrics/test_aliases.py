@@ -390,6 +390,7 @@ EXPECTED = {
     # In words
     "mean_average_precision": "ap",
     "f_beta(beta=2)@5": "f(beta=2)@5",
+    "ECE(bins=10)": "calibration_error(bins=10)",
     # With parameters of ours
     "recall(rel=2,denominator=cutoff)@10": "r(rel=2,denominator=cutoff)@10",
     "nDCG(gain=exponential)@10": "ndcg(gain=exponential)@10",

@@ -161,6 +161,8 @@ ERRORS = {
     "p@1,2,3": "'p@1,2,3' is 3 measures, p@1, p@2, p@3; write one",
     "p@1,2,3,4": "'p@1,2,3,4' is 4 measures, p@1, p@2, p@3, …; write one",
     "qqqqq@10": "unknown metric 'qqqqq@10'; `rankledger measures` lists them",
+    "vital_score": "unknown metric 'vital_score'; it is computed of outputs with `format: nuggets`, on a dataset with "
+    "`scores: {vital_score: higher}`",
     "ndgc@10": "unknown metric 'ndgc@10'; did you mean 'ndcg@10'?",
     "ndcg(depth=5)": "ndcg has no parameter 'depth'; it has gain, discount, base, rel",
     "user_coverage(rel=1)": "user_coverage has no parameter 'rel'; it has none",

@@ -353,16 +353,20 @@ def test_what_would_steer_a_terminal_is_spelt_out():
 
 
 def test_queries_without_a_score_are_counted():
-    """By the lead measure, those that every model lacks; where all are defined there is no line."""
-    found = evaluation({"web": board(["bm25", "dense"], ["ap", "rr"])})
-    undefined = [3, 5, 4, 0]
+    """By the lead measure, in a range if models differ; only rankings with judgments may lack relevant documents."""
+    found = evaluation({"web": board(["bm25", "dense"], ["ap"]), "care": board(["rag", "plain"], ["ap"])})
+    found = replace(
+        found, quality={key: replace(PLAIN, judged_at_10=0.1 if key[0] == "web" else None) for key in found.quality}
+    )
+    undefined = [3, 3, 7, 13]
     some = replace(
         found, estimates=tuple(replace(e, n_undefined=n) for e, n in zip(found.estimates, undefined, strict=True))
     )
 
     assert "undefined" not in plain(found)
     assert [line for line in plain(some).splitlines() if "undefined" in line] == [
-        "web: ap is undefined on 3 of 1,200 queries, such as without relevant documents"
+        "web: ap is undefined on 3 of 1,200 queries, such as without relevant documents",
+        "care: ap is undefined on 7 to 13 of 1,200 queries",
     ]
 
 
