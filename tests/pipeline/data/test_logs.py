@@ -116,11 +116,11 @@ def test_a_team_that_is_a_name_or_a_count_says_what_to_write(name):
     remedy = "write 1 where this model contributed the document, 0 where the other did, or the probability"
     for team, found in (("A", "a{}:{}: team 'A' is not a number; "), (2, "a{}: team 2 (line {}) is outside 0 to 1; ")):
         row = {"query_id": "u", "impression_id": "i", "clicked": 1, "team": team}
-        text = json.dumps(row) if name == "a.jsonl" else f"{','.join(row)}\n{','.join(map(str, row.values()))}"
+        text = json_lines(row) if name == "a.jsonl" else f"{','.join(row)}\n{','.join(map(str, row.values()))}\n"
         place = (name[1:], 1 if name == "a.jsonl" else 2)
-        problem = refusal(read_log, Source(write(Path(name), text + "\n")), [Measure.parse("interleaving")])
+        problem = refusal(read_log, Source(write(Path(name), text)), [Measure.parse("interleaving")])
         assert problem == found.format(*place) + remedy
-    table = parquet({"query_id": ["u"], "impression_id": ["i"], "clicked": [1], "team": ["A"]})
+    table = parquet_table(query_id=["u"], impression_id=["i"], clicked=[1], team=["A"])
     problem = refusal(read_log, Source(write(Path("a.parquet"), table)), [Measure.parse("interleaving")])
     assert problem == f"a.parquet: team is string; {remedy}"
 
