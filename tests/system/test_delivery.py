@@ -87,9 +87,9 @@ def test_what_is_too_much_for_one_request_takes_several(mlflow, tmp_path):
         "failures": [],
     }
     manifest = whole(dict(base.manifest) | changes)
-    summary = [Estimate("web search", "bm25", "all", str(m), 0.5, 0.4, 0.6, 0.1, 9, 0, 0) for m in measures]
+    summary = tuple(Estimate("web search", "bm25", "all", str(m), 0.5, 0.4, 0.6, 0.1, 9, 0, 0) for m in measures)
     with proxy_to(mlflow) as between:
-        record = Record(base.path, manifest, summary=lambda: tuple(summary))
+        record = Record(base.path, manifest, lambda name: summary if name == "summary" else ())
         tracked = track(record, uri=between.uri, artifacts=tmp_path, max_metrics=200)
         n_batches = sum(call.path.endswith("/log-batch") for call in between.calls)
     data = MlflowClient(tracking_uri=mlflow).get_run(tracked.runs["web search", "bm25"]).data
