@@ -248,13 +248,11 @@ def _parameters(metric: Metric, text: str | None, defaults: Mapping[str, Value])
 
 def _value(metric: Metric, parameter: Parameter, text: str) -> Value:
     words = typing.get_args(parameter.type) if typing.get_origin(parameter.type) is typing.Literal else ()
-    if words:
-        if text not in words:
-            raise ValueError(f"{metric.name}: {parameter.name} is one of {', '.join(words)}, found '{text}'")
-        return text
-    if parameter.type is str:
-        if not _NAME.fullmatch(text):
-            raise ValueError(f"{metric.name}: {parameter.name} is a name without commas and brackets, found '{text}'")
+    if words and text not in words:
+        raise ValueError(f"{metric.name}: {parameter.name} is one of {', '.join(words)}, found '{text}'")
+    if parameter.type is str and not _NAME.fullmatch(text):
+        raise ValueError(f"{metric.name}: {parameter.name} is a name without commas and brackets, found '{text}'")
+    if words or parameter.type is str:
         return text
     if float in (parameter.type, *typing.get_args(parameter.type)):
         number = float(text) if _NUMBER.fullmatch(text) else math.inf
@@ -332,8 +330,7 @@ def _call(measure: Measure, n_documents: int) -> None:
 
 def _suggestion(shape: re.Match[str]) -> str:
     """What may have been meant, with the parameters and cutoffs that were written, in our spelling."""
-    name = shape["name"]
-    rest = shape.string.strip().removeprefix(name)
+    name, rest = shape["name"], shape.string.strip().removeprefix(shape["name"])
     if form := FORMATS.get(name):
         return f"; it is computed of outputs with `format: {form}`, on a dataset with `scores: {{{name}: higher}}`"
     numbered = re.fullmatch(r"(.+?)([._])(\d[\d.,]*)", name, re.ASCII)
