@@ -52,7 +52,6 @@ def _plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
     suites = {name: _measures(planning, ("suites", name), lines) for name, lines in planning.config.suites.items()}
     datasets = tuple(_dataset(planning, name, dataset, suites) for name, dataset in planning.config.datasets.items())
     _check_scores(planning, datasets)
-    _check_missing(planning, datasets)
     _warn_of_pooled(planning, datasets)
     return datasets
 
@@ -186,13 +185,6 @@ def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> Non
                 if str(measure).startswith(f"{other}."):
                     message = f"is the name of a sum for {other}; choose another name"
                     planning.find(("datasets", dataset.name, *key), message)
-
-
-def _check_missing(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
-    """Find `missing_queries: empty` where no dataset has rankings or ratings."""
-    if planning.config.conventions.missing_queries == "empty" and {dataset.kind for dataset in datasets} == {"scores"}:
-        message = "what a query without a row scores is unknown; write a row with 0 for it, and remove this key"
-        planning.find(("conventions", "missing_queries"), message)
 
 
 def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:

@@ -508,18 +508,6 @@ def test_a_config_of_scores_alone_needs_no_suites():
     assert found.datasets[0].measures[0] == found.datasets[1].measures[0]
 
 
-def test_a_query_without_external_scores_is_not_empty():
-    """`empty` is refused where it would change nothing; beside rankings, of which it is meant, it is not."""
-    rest = "conventions: {missing_queries: empty}\nmodels: {m: {outputs: '{dataset}'}}\n"
-
-    assert findings("datasets: {a: {scores: {x: }}}\n" + rest) == [
-        "a.yaml:3: conventions.missing_queries: what a query without a row scores is unknown; write a row with 0 for "
-        "it, and remove this key"
-    ]
-    assert planned("datasets: {a: {scores: {x: }}, b: {judgments: q}}\n" + rest + SUITES)
-    assert planned("datasets: {a: {scores: {x: }}}\n" + rest.replace("empty", "skip"))
-
-
 def test_a_score_is_not_taken_for_a_sum_of_a_pooled_measure():
     """In the table of scores `rmse.denominator` is a column of rmse; beside other measures it is a name like any."""
     text = "datasets:\n  r: {{ratings: q}}\n  s: {{scores: {{rmse.denominator: lower}}}}\n"
