@@ -168,7 +168,7 @@ def exclude_rows(excluded: PairIndex, found: RemainingRows) -> RemainingRows | R
 
     Args:
         excluded: the pairs.
-        found: at least one row, of which nothing was left out yet.
+        found: at least one row, before any is left out.
     """
     rows, numbers, hashes, totals = found.rows, found.numbers, found.hashes, found.totals
     out, seen, refused = match_exclusions(excluded, rows, hashes)

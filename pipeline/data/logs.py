@@ -30,7 +30,7 @@ __all__ = ["odd_weights", "read_log"]
 
 _ID = "impression_id"
 _GREATEST = 1e100  # whose square is a double
-_FEWEST = 20  # clusters of which the mean weight is near normal
+_FEWEST = 20  # with fewer clusters the mean weight is not near normal
 _Z = 3.29  # of 99.9%
 _NEAR = 0.01  # propensities may be rounded
 _RANGES = {  # of each number, the least and the greatest

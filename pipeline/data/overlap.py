@@ -181,7 +181,7 @@ def mismatch(
 
 
 def none_of(n: int, things: str) -> str:
-    """So many things of which none is something."""
+    """The subject of a refusal, such as `none of its 20 queries`."""
     return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
 
 

@@ -1,4 +1,4 @@
-"""Figures over the same clusters as columns of numbers, of which one product makes all sums.
+"""Figures over the same clusters as columns of numbers, so that one product gives all their sums.
 
 Resamples of queries and flips of signs are sums of the same columns.
 """

@@ -13,7 +13,7 @@ from rankledger.pipeline.types.manifest import MONTHS
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.tables import ChangeSince
 
-__all__ = ["headline_of", "told_change"]
+__all__ = ["headline_change", "headline_of"]
 
 _NAME = 60  # characters of a name
 _REASON = 240  # characters
@@ -35,15 +35,15 @@ def headline_of(evaluation: Evaluation) -> str:
     return " ".join(_Words(evaluation).sentences()).strip()  # a name may begin with a blank
 
 
-def told_change(evaluation: Evaluation) -> ChangeSince | None:
-    """The drop that the headline tells of; None if it tells of none."""
+def headline_change(evaluation: Evaluation) -> ChangeSince | None:
+    """The drop that the headline names; None if it names none."""
     words = _Words(evaluation)
     words.sentences()
-    return words.told
+    return words.named
 
 
 class _Words:
-    """The sentences on one evaluation; `told` is the drop that they tell of."""
+    """The sentences on one evaluation; `named` is the drop that they name."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
@@ -51,7 +51,7 @@ class _Words:
         for line in evaluation.changes:
             if line.difference is not None and evaluation.directions[line.measure] != "neither":
                 self._changes.setdefault((line.dataset, line.model), []).append(line)
-        self.told: ChangeSince | None = None
+        self.named: ChangeSince | None = None
         self._has_several = len({dataset for dataset in evaluation.leading if dataset != "*"}) > 1
 
     def sentences(self) -> list[str]:
@@ -174,7 +174,7 @@ class _Words:
         return line.difference or 0.0 if line else 0.0
 
     def _on_change(self, line: ChangeSince, more: str) -> Iterator[str]:
-        self.told = line
+        self.named = line
         yield f"{self._moved(line)}{self._since_accepted(line)}{more}."
         if line.slice and line.slice_share and line.slice_before is not None and line.slice_after is not None:
             figures = f"{line.slice_before:.3f} → {line.slice_after:.3f}"

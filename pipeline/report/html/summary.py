@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from rankledger.pipeline.report.effects import effect_rule
-from rankledger.pipeline.report.headline import headline_of, told_change
+from rankledger.pipeline.report.headline import headline_change, headline_of
 from rankledger.pipeline.report.html.blocks import (
     TONES,
     Block,
@@ -95,14 +95,14 @@ _TONES: dict[str, Tone] = {"": "", "pass": "good", "warn": "warn", "fail": "bad"
 
 
 def _headline(figures: PageFigures) -> Iterator[Block]:
-    """What happened, in a few sentences, and the way to the queries of the drop that they tell of."""
+    """What happened, in a few sentences, and a link to the queries of the drop that they name."""
     evaluation = figures.page.evaluation
     if text := headline_of(evaluation):
         yield Words(text, _TONES[overall_effect(evaluation.verdicts)], leads=True)
-    told = told_change(evaluation)
-    for place, pair in enumerate(figures.page.pairs if told else (), start=1):
-        if told and (pair.dataset, pair.model, pair.measure) == (told.dataset, told.model, told.measure):
-            part = f"&slice={quote(told.slice)}" if told.slice else ""
+    named = headline_change(evaluation)
+    for place, pair in enumerate(figures.page.pairs if named else (), start=1):
+        if named and (pair.dataset, pair.model, pair.measure) == (named.dataset, named.model, named.measure):
+            part = f"&slice={quote(named.slice)}" if named.slice else ""
             yield Words("See the queries that changed most", "quiet", link=f"#queries-{place}{part}")
             return
 
