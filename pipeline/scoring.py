@@ -305,6 +305,7 @@ def average_replicates(replicates: Sequence[Scores]) -> Scores:
             key: float(np.mean([own.figure_errors[key] for own in replicates])) for key in first.figure_errors
         },
         missing=np.any([own.missing for own in replicates], axis=0),
+        unscored=np.any([own.unscored for own in replicates], axis=0),
         failed={measure: reason for own in reversed(replicates) for measure, reason in own.failed.items()},
         tie_bounds=np.stack([_averaged(first.measures, np.stack(each), weights) for each in zip(*bounds, strict=True)])
         if bounds

@@ -1,7 +1,7 @@
 """The config's gates.
 
 The keys of a gate give its kind: `margin` a difference, `max_query_drop` the queries that lost much, `max_missing` the
-queries without output, `extra` an external metric, and limits without `extra` a figure.
+queries without output or score, `extra` an external metric, and limits without `extra` a figure.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind("difference", ("margin",), ("measure", "against"), ("datasets", "slices", "looks")),
-    _Kind("query_drop", ("max_query_drop",), ("measure", "against"), ("datasets", "slices", "allow")),
+    _Kind("difference", ("margin",), ("measure", "against"), ("datasets", "slices", "looks", "max_unscored")),
+    _Kind("query_drop", ("max_query_drop",), ("measure", "against"), ("datasets", "slices", "allow", "max_unscored")),
     _Kind("complete", ("max_missing",), may=("datasets",)),
     _Kind("extra", ("extra",), may=("at_least", "at_most")),
-    _Kind("limit", ("at_least", "at_most"), ("measure",), ("datasets", "slices")),
+    _Kind("limit", ("at_least", "at_most"), ("measure",), ("datasets", "slices", "max_unscored")),
 )
 _JUDGED = (
     *("datasets", "measure", "against", "margin", "at_least", "at_most", "max_query_drop", "allow", "max_missing"),
-    *("extra", "slices", "looks"),
+    *("extra", "slices", "looks", "max_unscored"),
 )
 
 
@@ -119,7 +119,11 @@ class Gate(Section):
     slices or datasets)."""
 
     max_missing: Amount | None = None
-    """Accepted share of queries without output, as 0.01 or `1%`."""
+    """Accepted share of queries without output or score, as 0.01 or `1%`."""
+
+    max_unscored: Amount = "1%"
+    """Accepted share of queries that have a score of `against` (without `against`, that should have a score) and have
+    none of the model, or a list that ends before the cutoff. With more the gate does not pass."""
 
     extra: str | None = Field(None, min_length=1)
     """Name of an external metric in the models' `extra`."""
@@ -173,8 +177,9 @@ class Gate(Section):
             raise ValueError(f"allow is a share between 0% and 100%, found {self.allow}; write it as 5%")
         if not is_share(self.allow) and (number_of(self.allow) < 0 or number_of(self.allow) % 1):
             raise ValueError(f"allow is a number of queries or a share, found {self.allow:g}; write it as 3 or 5%")
-        if self.max_missing is not None and not 0 <= number_of(self.max_missing) <= 1:
-            raise ValueError(f"max_missing is a share from 0 to 1, found {self.max_missing}; write it as 0.01 or 1%")
+        for key, share in {"max_missing": self.max_missing, "max_unscored": self.max_unscored}.items():
+            if share is not None and not 0 <= number_of(share) <= 1:
+                raise ValueError(f"{key} is a share from 0 to 1, found {share}; write it as 0.01 or 1%")
         return self
 
     def _kinds(self) -> list[_Kind]:

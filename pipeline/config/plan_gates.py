@@ -92,6 +92,7 @@ class _GatePlanner:
             allow=number_of(gate.allow),
             allow_share=is_share(gate.allow),
             max_missing=None if gate.max_missing is None else number_of(gate.max_missing),
+            max_unscored=number_of(gate.max_unscored),
             extra=gate.extra,
             slices=gate.slices,
             on_inconclusive=gate.on_inconclusive,

@@ -4,7 +4,8 @@ A file is wide, a row per query and a column per score, which in JSON is `{query
 query and score, as `trec_eval -q` prints them. It is long where it has columns `measure` and `value`, unless all scores
 that are wanted are columns too. The results of another tool, such as an Inspect log, are read sample by sample.
 
-What stands in no row, in an empty cell or as NaN is an undefined score.
+What stands in no row, in an empty cell or as NaN is an undefined score. A query with a row is unscored if one of its
+scores is empty or NaN, or if it has none of them: its score had to be given, so that it counts as missing.
 """
 
 from __future__ import annotations
@@ -99,6 +100,9 @@ def read_external_metrics(path: str) -> ExternalMetrics:
 _SCORES = Kind(("query_id", "measure"), "value", ("measure", "query_id", "value"), totals="all")  # as trec_eval prints
 
 
+_ABSENT = object()  # a score that a sample does not have, as other samples of the tool's results do
+
+
 class _Cell(NamedTuple):
     """One score of one query, its value as it is written: a text, or in JSON and Parquet whatever stands there."""
 
@@ -183,7 +187,8 @@ def _of_tool(
         if sample.failed:
             failed.append(query_id)
         else:
-            cells += [_Cell(part, row, query_id, name, sample.scores.get(name)) for name in wanted if name in names]
+            values = ((name, sample.scores.get(name, _ABSENT)) for name in wanted if name in names)
+            cells += [_Cell(part, row, query_id, *value) for value in values]
     labels = [sample.labels for sample in [sample for _, sample in chosen] or samples]
     return _ScoreFile(description, cells, names, len(chosen), part, labels, failed)
 
@@ -234,6 +239,7 @@ class ExternalOutput:
         weights: (N,) the mean weight of each query of a log; None if no measure weighs rows.
         weighed_by: the columns that say the weights, by their names in the file.
         failed: further queries, to which there is no answer: they count as without a row.
+        unscored: (N,) whether a score that had to be given is undefined; None of logs.
         remarks: what is worth saying of how the files were read.
     """
 
@@ -248,6 +254,7 @@ class ExternalOutput:
     weighed_by: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    unscored: Bools | None = None
 
     def of(
         self, query_ids: npt.NDArray[np.object_], conventions: Conventions
@@ -348,10 +355,14 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
     _refuse_repeat(output.path, cells)
     columns = {query_id: column for column, query_id in enumerate(dict.fromkeys(cell.query_id for cell in cells))}
     values = np.full((len(names), len(columns)), np.nan)
+    unscored = np.zeros(len(columns), dtype=bool)
     rows = {name: (row, *measures[row].metric.range) for row, name in enumerate(names)}
     for cell in cells:
         row, least, greatest = rows[cell.name]
-        values[row, columns[cell.query_id]] = _value(cell, least, greatest)
+        if cell.value is not _ABSENT:
+            column = columns[cell.query_id]
+            values[row, column] = _value(cell, least, greatest)
+            unscored[column] |= np.isnan(values[row, column])
     files = tuple(file.description for file in read)
     tools = dict.fromkeys(file.part.format.name for file in read if file.part.format.samples)
     remarks = tuple(
@@ -366,6 +377,7 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
         values,
         failed=tuple(failed),
         remarks=() if output.format else remarks,
+        unscored=unscored | np.isnan(values).all(axis=0),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -33,6 +33,7 @@ class Baseline:
         reasons: why it cannot be compared, by measure; a measure that can be is not among them.
         first: whether that is because there is no earlier evaluation yet.
         night: how reasons name a model of a record, such as `the night 2026-11-20`; empty for one of this evaluation.
+        n_gone: by measure, queries that the record scored and that the dataset no longer has.
     """
 
     key: ModelKey
@@ -40,6 +41,7 @@ class Baseline:
     reasons: Mapping[Measure, str] = field(default_factory=dict)
     first: bool = False
     night: str = ""
+    n_gone: Mapping[Measure, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -55,7 +57,11 @@ class Evidence:
         samples: the resamples by dataset; the scores of baselines stand among those of its models.
         rule: how an interval is read off, before the number of lines is accounted for.
         query_ids: (Q,) the ids of each dataset's queries, in the order of its scores.
-        missing: the share of judged queries without output, by (dataset, model).
+        missing: the share of judged queries without output or score, by (dataset, model).
+        unscored: the (dataset, model) that lack scores of queries with output.
+        gone: the queries of earlier evaluations that a dataset without a queries table no longer has, by dataset.
+        lengths: (Q,) the documents of each list, by (dataset, model); of replicates those of the shortest.
+        baseline: the model that all others are compared with; empty if there is none.
         failures: why an output is missing or was refused, by (dataset, model).
         external_metrics: those of each model, by model and name; or the reason why a model's cannot be read.
         baselines: by (gate, dataset, model).
@@ -79,6 +85,10 @@ class Evidence:
     search: SearchRule | None = None
     looks: Mapping[LookKey, Mapping[str, str]] | str = field(default_factory=dict)
     absent: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    unscored: Collection[tuple[str, str]] = ()
+    gone: Mapping[str, Collection[str]] = field(default_factory=dict)
+    lengths: Mapping[tuple[str, str], npt.NDArray[np.int64]] = field(default_factory=dict)
+    baseline: str = ""
 
     def has(self, dataset: str, measure: Measure) -> bool:
         """Whether the dataset measures it: one of several measures of a gate may be another dataset's."""

@@ -175,15 +175,17 @@ def _verdict(
 
 
 def _complete(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -> Verdict:
-    """The share of judged queries without output; an output that is missing as a whole fails."""
+    """The share of judged queries without output or score; an output that is missing as a whole fails."""
     assert gate.max_missing is not None, "a gate of this kind has it"
     reason = evidence.failures.get((dataset, model))
     share = None if reason is not None else evidence.missing[dataset, model]
     fails = share is None or share > gate.max_missing + _ROUNDING
     if reason is None:
-        absent = evidence.absent.get((dataset, model))
+        absent, gone = evidence.absent.get((dataset, model)), evidence.gone.get(dataset)
         lack = f"{share:.2%} of the judged queries are without output"
+        lack += " or score" if (dataset, model) in evidence.unscored else ""
         reason = f"{absent}: {lack}, counted over all replicates" if absent else f"{lack} of {model}"
+        reason += f", and {len(gone):,} queries of earlier evaluations are gone" if gone else ""
         reason += f"; at most {gate.max_missing * 100:.6g}% are allowed"
     verdict = _verdict(gate, (dataset, model, ""), "fail" if fails else "pass", reason)
     return replace(verdict, estimate=share, limit=gate.max_missing)
@@ -402,11 +404,62 @@ def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) ->
         hindered = [_hindered(gate, subject, evidence, incomplete) for subject in subjects]
         free = [subject for subject, verdict in zip(subjects, hindered, strict=True) if verdict is None]
         places = {name: i for i, name in enumerate(named)}
+        judged = [
+            _limit_unscored(gate, named[verdict.dataset, verdict.model, verdict.measure], verdict, evidence)
+            for verdict in _JUDGES[gate.kind](gate, free, evidence)
+        ]
         found = sorted(
-            [*filter(None, hindered), *_JUDGES[gate.kind](gate, free, evidence), *_too_small(gate, free, evidence)],
+            [*filter(None, hindered), *judged, *_too_small(gate, free, evidence)],
             key=lambda verdict: places[verdict.dataset, verdict.model, verdict.measure],
         )
     return [_settled(gate, verdict, evidence, incomplete) for verdict in found]
+
+
+def _limit_unscored(gate: PlannedGate, subject: Subject, verdict: Verdict, evidence: Evidence) -> Verdict:
+    """Return the verdict, inconclusive if it rests on too few queries; a failure that no score could mend stays one."""
+    measure = subject[2]
+    n_lacking, n_expected = _count_unscored(gate, subject, verdict.slice, evidence)
+    if not n_lacking or verdict.estimate is None:
+        return verdict
+    share, scored = n_lacking / n_expected, f"on {n_expected - n_lacking:,} of {n_expected:,} queries"
+    is_failure = verdict.outcome == "fail" and _fails_anyway(gate, verdict, measure, share)
+    if is_failure or share <= gate.max_unscored + _ROUNDING:
+        return verdict.with_details(f"judged {scored}")
+    reason = f"{subject_name(measure, subject[1], verdict.slice)} has scores {scored}"
+    reason += f", and {gate.max_unscored * 100:.6g}% may lack one: undecided"
+    return replace(verdict, outcome="inconclusive", reason=reason, n_needed=None).with_details(verdict.reason)
+
+
+def _count_unscored(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> tuple[int, int]:
+    """Count the queries without a score of the model, and all that should have one: those with one of the reference."""
+    dataset, model, measure = subject
+    if measure.metric.input == "logs":  # two logs are of different queries
+        return 0, 0
+    sample, n_gone = evidence.samples[dataset], len(evidence.gone.get(dataset, ()))
+    counted, expected = sample.contributions[model, measure].counted, sample.expected(model, measure)
+    if gate.against is not None:
+        baseline = evidence.baselines[gate.name, dataset, model]
+        expected, n_gone = sample.contributions[baseline.key, measure].counted, baseline.n_gone.get(measure, 0)
+    mask = sample.slices[slice]
+    if mask is not None:
+        expected, n_gone = expected & mask, 0  # without a queries table there are no slices
+    return int((expected & ~counted).sum()) + n_gone, int(expected.sum()) + n_gone
+
+
+def _fails_anyway(gate: PlannedGate, verdict: Verdict, measure: Measure, share: float) -> bool:
+    """Return whether the gate fails even if all other queries have the best score that there is."""
+    low, high = measure.metric.range
+    limit = verdict.limit or 0.0
+    if gate.kind == "query_drop" and not gate.allow_share:
+        return True
+    if verdict.ci_low is None or verdict.ci_high is None or verdict.estimate is None:
+        return False
+    if gate.kind == "query_drop":
+        return (1 - share) * verdict.ci_low > limit
+    if verdict.estimate > limit:
+        return (1 - share) * verdict.ci_low + share * low > limit
+    best = high - low if gate.kind == "difference" else high
+    return (1 - share) * verdict.ci_high + share * best < limit
 
 
 def _too_small(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> Iterator[Verdict]:

@@ -122,6 +122,8 @@ class Sample:
         self.slicings = SlicedClusters.share({name: mask for name, mask in masks.items() if mask is not None})
         self._whole = SlicedClusters.share({ALL: np.ones(self.n_clusters, dtype=bool)})
         self.cut = [name for name, mask in masks.items() if mask is None]
+        self._scored: dict[Measure, Bools] = {}
+        self._unanswered = {scores.key: scores.missing | scores.unscored for scores in (*whole, *results)}
         self._ratios: dict[Key, Ratio] = {}
         self._influences: dict[Ratio, Floats] = {}
         self._counted: dict[tuple[int, int, str], tuple[int, int]] = {}
@@ -162,6 +164,29 @@ class Sample:
     def slices_of(self, measure: Measure) -> tuple[str, ...]:
         """The slices in which the measure has a figure, `all` first."""
         return tuple(self.slices) if measure.has_slices else (ALL,)
+
+    def scored(self, measure: Measure) -> Bools:
+        """Return (Q,) whether any model, or a model of a record, has a score by the measure."""
+        if measure not in self._scored:
+            counted = [own.counted for (_, measured), own in self.contributions.items() if measured == measure]
+            self._scored[measure] = np.logical_or.reduce(counted)
+        return self._scored[measure]
+
+    def expected(self, model: ModelKey, measure: Measure) -> Bools:
+        """Return (Q,) the queries that should count for a model: it or another one has a score, or it lacks one."""
+        return self.scored(measure) | self._unanswered[model]
+
+    def lacking(self, scores: Scores) -> Bools:
+        """Return (Q,) the queries that an output lacks: without output or score, or undefined if another one is not.
+
+        A log is of other queries than other logs. A measure that is undefined on all queries does not apply.
+        """
+        lacking = scores.missing | scores.unscored
+        for row, measure in enumerate(scores.measures):
+            counted = contributions_of(scores, row, scores.values[row], self._conventions).counted
+            if counted.any() and measure.metric.input != "logs":
+                lacking = lacking | (self.scored(measure) & ~counted)
+        return lacking
 
     def windows(self, n_figures: int) -> Iterator[Sample]:
         """This sample with some of its resamples at a time, as many as leave room for those of so many figures."""

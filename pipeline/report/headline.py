@@ -130,6 +130,8 @@ class _Words:
         if not any(line.difference for line in lines):
             every = {line.measure for line in lines} == {line.measure for line in self._evaluation.estimates}
             by = "" if every else f" by {_listed(dict.fromkeys(line.measure for line in lines))}"
+            if any(line.mark == "degenerate" for line in lines):  # one of the two has further queries
+                return f"no score{by} changed on the queries of both {self._since(known[0])}"
             return f"no figure{by} changed {self._since(known[0])}"
         largest = max(known, key=lambda line: abs(line.difference or 0.0))
         return f"largest change: {self._moved(largest)}{'' if largest.is_clear else ' (unclear)'}"

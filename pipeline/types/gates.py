@@ -13,6 +13,7 @@ from rankledger.metrics.measure import Measure
 __all__ = [
     "BLOCKING",
     "LEAST_CLUSTERS",
+    "MOST_UNSCORED",
     "Acceptance",
     "Accepted",
     "Effect",
@@ -42,6 +43,9 @@ BLOCKING: tuple[Effect, ...] = ("fail", "stop")
 
 LEAST_CLUSTERS = 30
 """Clusters that a judgment must rest on: a slice of fewer is shown and not judged."""
+
+MOST_UNSCORED = 0.01
+"""Share of queries that may lack a score before figures of the others mislead."""
 
 
 def night_of(given: str | None, began: datetime) -> date:
@@ -199,7 +203,8 @@ class PlannedGate:
         max_query_drop: the drop of one query that counts as a crash.
         allow: how many queries may drop by more, or which share of all such queries.
         allow_share: whether `allow` is a share.
-        max_missing: the share of queries that may be without output.
+        max_missing: the share of queries that may be without output or score.
+        max_unscored: the share of queries that may lack a score, or have a list that ends before the cutoff.
         extra: the name of the external metric.
         slices: columns of the queries table; every slice of each is judged, as `all` is.
         on_inconclusive: what an inconclusive verdict comes to.
@@ -222,6 +227,7 @@ class PlannedGate:
     allow: float = 0
     allow_share: bool = False
     max_missing: float | None = None
+    max_unscored: float = MOST_UNSCORED
     extra: str | None = None
     slices: tuple[str, ...] = ()
     on_inconclusive: Literal["stop", "warn", "pass"] = "stop"

@@ -82,6 +82,8 @@ class Scores:
         replicate: the name of the replicate; empty for a model's own scores.
         shared_seeds: whether replicates of the same name have the same seed as those of other models that say so.
         failed: by measure of the user's own that failed, why; its scores are NaN, and count as nothing.
+        unscored: (Q,) whether an external score that had to be given is undefined; False of other scores.
+        n_gone: by measure, queries that a record scored and that the dataset no longer has, if no table names them.
     """
 
     dataset: str
@@ -100,6 +102,8 @@ class Scores:
     replicate: str = ""
     shared_seeds: bool = False
     failed: Mapping[Measure, str] = field(default_factory=dict)
+    unscored: Bools = field(default_factory=lambda: np.array(False))
+    n_gone: Mapping[Measure, int] = field(default_factory=dict)
 
     @property
     def key(self) -> ModelKey:

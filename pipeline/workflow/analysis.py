@@ -36,14 +36,15 @@ from rankledger.pipeline.inference.summary import (
 )
 from rankledger.pipeline.record.folder import Judged, RecordTables
 from rankledger.pipeline.record.lookup import ACCEPTED
+from rankledger.pipeline.report.text_table import queries
 from rankledger.pipeline.scoring import families, score
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.memory import MemoryLimit, physical_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.gates import night_of
 from rankledger.pipeline.types.recorded import RecordedExternalMetrics
-from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
+from rankledger.pipeline.types.results import Comparison, DataWarning, Estimate, Record, Scores, lead_among
 from rankledger.pipeline.types.tables import CurvePoint, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.outputs import absent_replicates, source_of
@@ -68,11 +69,13 @@ class Analysis:
         tables: what the record keeps of it.
         external_metrics: the external metrics, by model.
         warnings: what slices were searched, and damaged records that gates skipped, a line each.
+        gone: a warning for each dataset without a queries table that earlier evaluations have further queries of.
     """
 
     tables: RecordTables
     external_metrics: Mapping[str, RecordedExternalMetrics]
     warnings: tuple[str, ...]
+    gone: tuple[DataWarning, ...] = ()
 
 
 def analyze(
@@ -151,7 +154,19 @@ def analyze(
             for model, extra in external_metrics.items()
         },
         warnings=(*searched, *(past.warnings if past else ())),
+        gone=tuple(_gone_warnings(past.gone)) if past else (),
     )
+
+
+def _gone_warnings(gone: Mapping[str, Mapping[str, Record]]) -> Iterator[DataWarning]:
+    for dataset, records in gone.items():
+        last = max(records.values(), key=lambda record: record.manifest.created)
+        ids = [f"'{shorten(query_id)}'" for query_id, record in records.items() if record is last][:_NAMED]
+        found = (
+            f"{queries(len(records))} of earlier evaluations gone, such as {', '.join(ids)} of {last.manifest.label}"
+        )
+        advice = "Check the outputs, or accept this evaluation if these queries were removed on purpose"
+        yield DataWarning(dataset, "", f"{found}. {advice}")
 
 
 def _look_back(
@@ -176,6 +191,7 @@ def _look_back(
     return past, ChangesSince(results, past) if has_earlier else None
 
 
+_NAMED = 3  # queries that are gone
 _OF_SUMS = 1 / 8  # of memory: what is made of the sums takes several times their bytes
 _SUM = 8  # bytes
 
@@ -369,11 +385,23 @@ def _judge(
     from rankledger.pipeline.inference.gates import judge
     from rankledger.pipeline.record.lookup import failures_in_a_row, spent_looks
 
+    by_name, gone = {sample.dataset: sample for sample in samples}, past.gone
     evidence = Evidence(
-        samples={sample.dataset: sample for sample in samples},
+        samples=by_name,
         rule=_rule(opened.loaded.config),
         query_ids={result.dataset: result.query_ids for result in results},
-        missing={(result.dataset, result.model): inputs.missing_share(result) for result in results},
+        missing={
+            (result.dataset, result.model): inputs.missing_share(
+                result, by_name[result.dataset].lacking, len(gone.get(result.dataset, ()))
+            )
+            for result in results
+        },
+        unscored=[
+            (result.dataset, result.model)
+            for result in results
+            if (by_name[result.dataset].lacking(result) & ~result.missing).any()
+        ],
+        gone=gone,
         failures=inputs.reasons,
         external_metrics={
             name: extra if isinstance(extra, str) else extra.numbers for name, extra in external_metrics.items()

@@ -28,7 +28,7 @@ from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.inference.gate_evidence import Baseline
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, read_accepted, resolve
-from rankledger.pipeline.record.scores import read_scores
+from rankledger.pipeline.record.scores import read_query_ids, read_scores
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.scoring import families, score
 from rankledger.pipeline.support.errors import InputError
@@ -39,6 +39,7 @@ from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined, OutputKey, RecordedModel
 from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Record, Scores
+from rankledger.pipeline.types.tables import Since
 from rankledger.pipeline.workflow.deliver import fetch_record
 from rankledger.pipeline.workflow.inputs import Inputs, dataset_source
 from rankledger.pipeline.workflow.manifest import exclusions_digest, judgments_digest
@@ -139,7 +140,11 @@ def recorded_scores(
         return None, dict.fromkeys(measures, "there are no scores")
     query_ids = current.inputs.datasets[dataset.name].query_ids
     if dataset.kind == "scores":
+        n_scored = np.isfinite(scores.values).sum(axis=1)
         scores = _on_queries(scores, query_ids)
+        if names_no_queries(dataset):
+            n_gone = n_scored - np.isfinite(scores.values).sum(axis=1)
+            scores = replace(scores, n_gone=dict(zip(scores.measures, n_gone.tolist(), strict=True)))
     elif scores.query_ids.tolist() != query_ids.tolist():
         return None, differing | dict.fromkeys(scores.measures, "the queries are others")
     return scores, differing
@@ -170,6 +175,11 @@ def difference_of_meaning(
         return None
     then = RecordedDataset.of(record.path, dataset.name).planned
     return None if then.cluster == dataset.cluster else "the clusters are others"
+
+
+def names_no_queries(dataset: PlannedDataset) -> bool:
+    """Return whether the queries are those of the outputs alone, although each night should have the same."""
+    return dataset.kind == "scores" and dataset.queries is None and "logs" not in dataset.suites
 
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
@@ -298,7 +308,38 @@ class BaselineResolver:
         manifest = resolved.record.manifest
         label = f"{resolved.model} in {manifest.evaluation_id}"
         night = manifest.label if resolved.model == model else f"{resolved.model} {manifest.where}"
-        return Baseline(key, label, reasons, first=first, night=night)
+        n_gone = {} if scores.scores is None else scores.scores.n_gone
+        return Baseline(key, label, reasons, first=first, night=night, n_gone=n_gone)
+
+    @cached_property
+    def gone(self) -> Mapping[str, Mapping[str, Record]]:
+        """Queries that outputs lack and earlier evaluations have, with the latest of these, by dataset.
+
+        Earlier evaluations are the last one, the last one that passed and the accepted one.
+        """
+        gone: dict[str, dict[str, Record]] = {}
+        for name in [name for name, dataset in self.datasets.items() if names_no_queries(dataset)]:
+            now = self.current.inputs.datasets[name].query_ids.tolist()
+            references = [reference for _, reference in self.earlier()]
+            references += [Reference("last_passed", "last_passed", None)] if self.planned.gates else []
+            asked = [(reference, model) for reference in references for model in self.planned.models]
+            records = {record.path: record for each in asked if (record := self.resolve(*each).record) is not None}
+            for record in sorted(records.values(), key=lambda record: record.manifest.created):
+                with contextlib.suppress(InputError):
+                    then = dict.fromkeys(read_query_ids(record, name), record)
+                    gone.setdefault(name, {}).update({each: then[each] for each in then.keys() - {*now}})
+        return {name: dict(sorted(found.items())) for name, found in gone.items() if found}
+
+    def earlier(self) -> Iterator[tuple[Since, Reference]]:
+        """Return references to the night before, if there is one, and to what is accepted."""
+        try:
+            before = next(self.history.nights_before(self.planned.date), None)
+        except OSError:  # a remote store may be away: resolving says so
+            yield "previous", Reference("previous", "last", None)
+        else:
+            if before is not None:
+                yield "previous", Reference("previous", before.path.name, None)
+        yield "accepted", Reference("accepted", "accepted", None)
 
     def references(self) -> dict[str, dict[str, RecordedBaseline]]:
         """By gate and model, which record it is."""

@@ -133,6 +133,7 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, command: str
         recall = score_recall(opened, inputs, workers)
     with _timed("resample", timings):
         inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
+        inputs = replace(inputs, warnings=(*inputs.warnings, *inferred.gone))
     return Computed(opened, command, started, inputs, results, inferred, timings)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import is_url
@@ -28,10 +29,12 @@ from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_query_ids
+from rankledger.pipeline.report.text_table import queries
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.memory import MemoryLimit, format_bytes, give_back_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.gates import MOST_UNSCORED
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores
@@ -126,6 +129,7 @@ def _scores(
         missing=missing,
         moments={measure: take(means) for measure, means in output.moments.items()},
         replicate=task.replicate,
+        unscored=np.array(False) if output.unscored is None else take(output.unscored.astype(np.float64)) == 1,
     )
     warning = None
     if output.weights is not None and output.n_rows_of is not None:
@@ -193,10 +197,17 @@ def _data_warnings(
             if isinstance(own, DatasetInput):
                 found += odd_rankings(len(own.query_ids), output.quality, own.judgments)
             if isinstance(output, _ExternalScores):
-                found.append(output.warning)
+                found += [output.warning, _unscored(output.scores)]
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
             yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in found if warning)
         yield from replicate_warnings(planned, known)
+
+
+def _unscored(scores: Scores) -> str | None:
+    n_unscored, n_queries = int(scores.unscored.sum()), len(scores.query_ids)
+    if n_unscored <= MOST_UNSCORED * n_queries:
+        return None
+    return f"{n_unscored:,} of {queries(n_queries)} in the output have no score, and figures are of the others"
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,11 +270,12 @@ class Inputs:
         judged = read.judgments
         return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits)
 
-    def missing_share(self, scores: Scores) -> float:
-        """The share of judged queries without output, over all replicates; one that failed has no output at all."""
+    def missing_share(self, scores: Scores, lacking: Callable[[Scores], Bools], n_gone: int) -> float:
+        """Return the share of queries that are gone or lack output or score, over all replicates, failed ones too."""
         own = scores.replicates or (scores,)
         n_failed = sum((failure.dataset, failure.model) == (scores.dataset, scores.model) for failure in self.failures)
-        return (sum(float(each.missing.mean()) for each in own) + n_failed) / (len(own) + n_failed)
+        n_queries = len(scores.query_ids) + n_gone
+        return (sum((int(lacking(each).sum()) + n_gone) / n_queries for each in own) + n_failed) / (len(own) + n_failed)
 
 
 def read_inputs(

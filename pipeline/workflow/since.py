@@ -6,7 +6,7 @@ rankledger. Nothing is scored again for it; where a figure means something else,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, islice
@@ -22,7 +22,7 @@ from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.support.environment import packages
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.gates import Reference, Verdict
+from rankledger.pipeline.types.gates import MOST_UNSCORED, Reference, Verdict
 from rankledger.pipeline.types.joined import RecordedModel
 from rankledger.pipeline.types.results import ALL, Record, Scores
 from rankledger.pipeline.types.tables import ChangeSince, Since, SliceChange
@@ -44,11 +44,13 @@ class _Change:
         line: what is known of it.
         measure: by what.
         key: what the record's scores are found by.
+        n_gone: queries that the record scored and that the dataset no longer has.
     """
 
     line: ChangeSince
     measure: Measure
     key: RecordedModel
+    n_gone: int = 0
 
     @property
     def pair(self) -> Pair:
@@ -79,7 +81,7 @@ class ChangesSince:
         self._scores: dict[tuple[str, RecordedModel], Scores] = {}
         self._lines: dict[tuple[str, ...], ChangeSince] = {}  # by dataset, model, measure and since
         self._changes: list[_Change] = []
-        references = [*self._references()]
+        references = [*resolver.earlier()]
         for scores in results:
             for since, reference in references:
                 self._look_back(scores, since, reference)
@@ -88,17 +90,6 @@ class ChangesSince:
     def scores(self) -> tuple[Scores, ...]:
         """See above."""
         return tuple(self._scores.values())
-
-    def _references(self) -> Iterator[tuple[Since, Reference]]:
-        """The night before, if there is one, and what is accepted."""
-        try:
-            before = next(self._history.nights_before(self._planned.date), None)
-        except OSError:  # a remote store may be away: resolving says so
-            yield "previous", Reference("previous", "last", None)
-        else:
-            if before is not None:
-                yield "previous", Reference("previous", before.path.name, None)
-        yield "accepted", Reference("accepted", "accepted", None)
 
     def _look_back(self, scores: Scores, since: Since, wanted: Reference) -> None:
         """Plan the changes of a model since a record, or say why there are none."""
@@ -116,7 +107,8 @@ class ChangesSince:
             own = replace(line, measure=str(measure), reason=reasons.get(measure, ""))
             self._lines[_key(own)] = own
             if then is not None and measure in then.measures:
-                self._plan(scores, then, _Change(own, measure, RecordedModel(resolved.model, str(then.record))))
+                key = RecordedModel(resolved.model, str(then.record))
+                self._plan(scores, then, _Change(own, measure, key, then.n_gone.get(measure, 0)))
 
     def _measures(self, scores: Scores) -> tuple[Measure, ...]:
         """The lead measure of a dataset, and what gates ask of the model there."""
@@ -147,7 +139,8 @@ class ChangesSince:
 
     def _plan(self, scores: Scores, then: Scores, change: _Change) -> None:
         """Take the change with the figures of its measure; one of scores that are the same is 0 without drawing."""
-        if _columns(scores, change.measure) == _columns(then, change.measure):  # every query scores as it did
+        unchanged = _columns(scores, change.measure) == _columns(then, change.measure)
+        if unchanged and not change.n_gone:  # every query scores as it did
             change = replace(change, line=replace(change.line, difference=0.0, ci_low=0.0, ci_high=0.0))
         else:
             self._scores[scores.dataset, change.key] = then
@@ -162,7 +155,7 @@ class ChangesSince:
                 continue
             line = replace(change.line, n_queries=now.n_queries, n_clusters=now.n_clusters)
             self._put(replace(line, before=known(now.estimate), after=known(now.estimate)))
-        drawn = [one for one in own if one.line.difference is None]
+        drawn = [one for one in own if one.line.difference is None and not self._lacks_queries(one, sample)]
         for place, difference in sample.each_difference([change.pair for change in drawn]):
             after, before = (known(side.estimate) for side in sample.sides(drawn[place].pair))
             low, high = rule.of(difference)
@@ -178,6 +171,15 @@ class ChangesSince:
                 n_clusters=difference.n_clusters,
             )
             self._put(_without_rounding(line))
+
+    def _lacks_queries(self, change: _Change, sample: Sample) -> bool:
+        """Return whether too many queries of the record have no score now, which the line then says."""
+        then, now = (sample.contributions[key, change.measure].counted for key in (change.key, change.line.model))
+        n_then, n_lacking = int(then.sum()) + change.n_gone, int((then & ~now).sum()) + change.n_gone
+        if n_lacking <= MOST_UNSCORED * n_then or change.measure.metric.input == "logs":
+            return False
+        self._put(replace(change.line, reason=f"{n_lacking:,} of its {n_then:,} queries have no score now"))
+        return True
 
     def _put(self, line: ChangeSince) -> None:
         self._lines[_key(line)] = line
