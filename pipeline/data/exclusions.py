@@ -103,7 +103,7 @@ class Totals(NamedTuple):
         n_excluded: rows that were left out.
         n_excluded_queries: queries of these.
         n_self_first: queries whose first document has the query's id.
-        n_rank_like: queries whose scores are 1, 2, 3 and so on down the rows.
+        n_rising: queries whose scores rise down the rows and never fall.
         n_seen: rows left that recommend what was seen in training.
         n_seen_queries: queries of these.
     """
@@ -114,7 +114,7 @@ class Totals(NamedTuple):
     n_excluded: int = 0
     n_excluded_queries: int = 0
     n_self_first: int = 0
-    n_rank_like: int = 0
+    n_rising: int = 0
     n_seen: int = 0
     n_seen_queries: int = 0
 

@@ -25,7 +25,7 @@ def input_files(folder: str, names: Sequence[str]) -> list[str]:
         names: the files in it and below it, by their paths.
 
     Raises:
-        InputError: it holds several splits, of shards only some, or Arrow files.
+        InputError: it holds several splits or datasets, of shards only some, or Arrow files.
     """
     below = {name.removeprefix(folder.rstrip("/") + "/"): name for name in names}
     judged = sorted(name for name in below if name.startswith(_QRELS))
@@ -33,6 +33,9 @@ def input_files(folder: str, names: Sequence[str]) -> list[str]:
         if _TEST in below or len(judged) == 1:
             return [below[_TEST if _TEST in below else judged[0]]]
         raise InputError(f"{folder}: holds judgments of several splits; name one, as in {below[judged[0]]}")
+    several = sorted(name.partition(f"/{_QRELS}")[0] for name in below if f"/{_QRELS}" in name)
+    if several:
+        raise InputError(f"{folder}: holds folders of datasets; name one, such as {folder.rstrip('/')}/{several[0]}")
     data = [name for name in below if name not in _CARDS]
     if data and all(name.endswith(".parquet") for name in data):
         _refuse_splits(folder, data)

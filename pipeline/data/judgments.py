@@ -541,6 +541,7 @@ def _same_ids(rows: Rows, at: Ints, others: Rows, others_at: Ints) -> Bools:
 _MANY = 4  # distinct grades, none of them at 0 or below
 _HIGH = 0.75  # of the way from the least to the greatest: 4 of 1 to 5, 8 of 1 to 10
 _NAMED = 3  # measures
+_LARGEST = 1e6  # of grades: counts of clicks stay below, times and most ids do not
 
 
 def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], relevant: float | None) -> str | None:
@@ -557,6 +558,8 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
     """
     unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
     grades = judgments.kept_grades
+    if grades.max() > _LARGEST:
+        return f"relevance goes up to {grades.max():,.0f}. Check its column: a time or an id is no grade."
     fractional = bool((grades != np.rint(grades)).any())
     if relevant is not None and grades.max() < relevant:
         return f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.exclusions import own_documents
+from rankledger.pipeline.data.formats.layouts import is_distance
 from rankledger.pipeline.data.join import Catalogue
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, match
 from rankledger.pipeline.support.arrow import concatenate, strings
@@ -149,19 +150,22 @@ def small_overlap(
     return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
 
 
-def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments) -> Iterator[str]:
-    """What to know of an output that may hold ranks in place of scores, or finds the queries themselves.
+def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments, score: str = "") -> Iterator[str]:
+    """Yield warnings on an output whose scores may be ranks or distances, or that finds the queries themselves.
 
     Args:
         n_queries: queries of the dataset.
         quality: what the join found.
         judgments: the dataset's.
+        score: the column that the config names as the score, if it does.
     """
     n_own = n_queries - quality.n_missing_queries + quality.n_unjudged_queries
-    if quality.n_rank_like == n_own and quality.n_rows >= 2 * n_own > 0:
+    if score and is_distance(score):
+        yield f"'{score}' is read as the score, and the highest comes first. Negate it if lower is better."
+    elif not score and 0 < n_own == quality.n_rising and quality.n_rows >= max(2 * n_own, n_own + 2):
         yield (
-            "the scores of every query are 1, 2, 3 and so on down the file, and the greatest comes first; if they are "
-            "ranks, write columns: {rank: score}, with the name of that column"
+            "the scores of every query rise down the file, and the highest comes first. If lower is better, negate "
+            "them, or write columns: {rank: …} for ranks; else write columns: {score: …} with their column"
         )
     own, places = own_documents(judgments.query_ids.tolist()), np.arange(n_queries)
     n_judged = len(match(judgments.pairs(places), own, hash_pairs(own, places))[0])  # queries that judge themselves

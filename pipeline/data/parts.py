@@ -121,7 +121,8 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
         listed = recognise_lists(part, pairs, bytes(without_bom(sample)))
         if listed is not None:
             return listed
-        kind = replace(part.kind, value=layouts.RANK) if pairs.by_rank else part.kind
+        value = layouts.RANK if pairs.by_rank else part.kind.value if pairs.graded else None
+        kind = replace(part.kind, value=value)
         part = replace(part, names=pairs.names, kind=kind, remark=pairs.remark)
         if part.format is not FORMATS["tsv"] or all(part.name(column) in found for column in kind.columns):
             return part

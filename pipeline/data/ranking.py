@@ -70,22 +70,24 @@ class Ordering:
         return int(pc.sum(pc.equal(documents, own), min_count=0).as_py())
 
     @property
-    def n_rank_like(self) -> int:
-        """Queries whose scores are 1, 2, 3 and so on, from their first row to their last."""
-        ranking, counts = self.ranking, self.ranking.counts
-        if self.order is None:  # greater scores come first: one row at most
-            alone = self.starts[counts == 1]
-            return int((ranking.values[alone] == 1).sum()) if alone.size else 0
-        sums = sum(np.bincount(chunk.query_codes, chunk.values, len(counts)) for chunk in ranking.chunks)
-        likely = (sums == counts * (counts + 1) / 2) & (counts > 0)  # few others have such a sum
-        if not likely.any():
+    def n_rising(self) -> int:
+        """Number of queries whose scores rise and never fall, of one row or more; too low if any query's fall."""
+        ranking = self.ranking
+        if self.order is None:  # greater scores come first
+            return int((ranking.counts == 1).sum())
+        last = 0.0, -1
+        for chunk in ranking.chunks:  # most queries stand together, so most outputs are known by their first rows
+            values, codes = np.append(last[0], chunk.values), np.append(last[1], chunk.query_codes)
+            if ((values[1:] < values[:-1]) & (codes[1:] == codes[:-1])).any():
+                return 0
+            last = float(values[-1]), int(codes[-1])
+        order = np.argsort(ranking.query_codes, kind="stable")
+        values, codes = ranking.values[order], ranking.query_codes[order]
+        same = codes[1:] == codes[:-1]
+        if (same & (values[1:] < values[:-1])).any():
             return 0
-        rows = np.flatnonzero(likely[ranking.query_codes])
-        codes, scores = ranking.query_codes[rows], ranking.values[rows]
-        order = np.argsort(codes, kind="stable")
-        firsts = np.concatenate([[0], np.cumsum(counts[likely])])[:-1]
-        odd = scores[order] != np.arange(len(rows)) - np.repeat(firsts, counts[likely]) + 1
-        return int(likely.sum()) - len(np.unique(codes[order][odd]))
+        risen = np.bincount(codes[1:][same & (values[1:] > values[:-1])], minlength=len(ranking.counts)) > 0
+        return int((risen | (ranking.counts == 1)).sum())
 
     def ranks(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """The rank of each of these rows, and the first and the last rank of its group of equal scores.

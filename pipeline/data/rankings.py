@@ -142,7 +142,7 @@ def join_rows(
             n_unjudged_queries=int((here & ~known).sum()),
             n_tied=ordering.n_tied,
             n_self_first=ordering.n_self_first,
-            n_rank_like=ordering.n_rank_like,
+            n_rising=ordering.n_rising,
         ),
         recommended=top(depths.recommended, with_ids=True) if depths.recommended else None,
         compared=top(depths.compared, with_ids=False) if depths.compared else None,

@@ -27,7 +27,7 @@ from rankledger.pipeline.data.features import joined_feature, read_features
 from rankledger.pipeline.data.files import StoredFile, each_file, refusing_unreadable
 from rankledger.pipeline.data.formats import FORMATS, parse
 from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
-from rankledger.pipeline.data.formats.layouts import RANK, columns_line
+from rankledger.pipeline.data.formats.layouts import RANK, columns_line, recognise
 from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
@@ -323,8 +323,13 @@ def _read_ids(
 
 
 def _parsed(part: FilePart, kind: Kind) -> pa.Table:
-    """The rows of a part; if it has ranks instead of scores, these are turned into scores."""
+    """The rows of a part; ranks instead of scores are turned into scores, and pairs without grades have grade 1."""
+    if part.kind.value is None and part.format is FORMATS["jsonl"]:
+        columns = part.format.columns(part)  # the layout was recognised by the first object
+        part = part if not recognise(kind.columns, part.names, columns).graded else replace(part, kind=kind)
     table = parse(part)
+    if part.kind.value is None and kind.value:
+        return table.append_column(kind.value, pa.chunked_array([floats(np.ones(len(table)))]))
     return _scores_of_ranks(part, table) if part.kind.value == RANK != kind.value else table
 
 

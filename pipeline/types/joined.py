@@ -97,7 +97,7 @@ class Quality:
         n_excluded: rows that the dataset's `exclude`, `exclude_self` and `seen: remove` left out; None if it has none.
         n_excluded_queries: queries of these.
         n_self_first: queries of the output whose first document has the query's id.
-        n_rank_like: queries of the output whose scores are 1, 2, 3 and so on, from their first row to their last.
+        n_rising: queries of the output whose scores rise from first row to last; too low if any query's fall.
         n_seen: rows left that recommend what the user consumed in training; None if nothing is known of that.
         n_seen_queries: queries of these.
     """
@@ -111,7 +111,7 @@ class Quality:
     n_excluded: int | None = None
     n_excluded_queries: int = 0
     n_self_first: int = 0
-    n_rank_like: int = 0
+    n_rising: int = 0
     n_seen: int | None = None
     n_seen_queries: int = 0
 
@@ -131,7 +131,7 @@ class Quality:
             n_excluded=None if found[0].n_excluded is None else sum(each.n_excluded or 0 for each in found),
             n_excluded_queries=max(each.n_excluded_queries for each in found),
             n_self_first=max(each.n_self_first for each in found),
-            n_rank_like=max(each.n_rank_like for each in found),
+            n_rising=max(each.n_rising for each in found),
             n_seen=None if found[0].n_seen is None else sum(each.n_seen or 0 for each in found),
             n_seen_queries=max(each.n_seen_queries for each in found),
         )

@@ -188,6 +188,7 @@ def _data_warnings(
             warning = rating_like_relevance(own.judgments, dataset.measures, dataset.relevant)
             if warning:
                 yield DataWarning(dataset.name, "", warning)
+        scores = {task.key: task.output.columns.get("score", "") for task in planned.tasks}
         known = {
             key: output for key, output in read.items() if key[0] == dataset.name and not isinstance(output, Failure)
         }
@@ -195,7 +196,7 @@ def _data_warnings(
             others = [other.quality for name, other in known.items() if name != key]
             found = [small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output))]
             if isinstance(own, DatasetInput):
-                found += odd_rankings(len(own.query_ids), output.quality, own.judgments)
+                found += odd_rankings(len(own.query_ids), output.quality, own.judgments, scores.get(key, ""))
             if isinstance(output, _ExternalScores):
                 found += [output.warning, _unscored(output.scores)]
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""

@@ -333,18 +333,24 @@ class FilePart:
 
     def missing(self, columns: Sequence[str], found: Collection[str]) -> str:
         """What to do if some columns of ours are not among those of the file."""
-        fields = dict(zip(self.kind.trec, " ".join(found).split(), strict=False))
+        names = [*found]
+        fields = dict(zip(self.kind.trec, names[0].split() if len(names) == 1 else (), strict=False))
         if self.held is not None and all(map(layouts.is_number, found)):
             return f"its columns have no names; name them, such as {', '.join(self.kind.columns)}"
         if fields.get(self.kind.value or "", "").lstrip("+-.")[:1].isdigit():  # a header has no number there
             return "looks like TREC text; set format: trec, or rename it to .txt"
+        if cause := layouts.explain_header([*map(self.name, columns)], found):
+            return cause
         meant = layouts.suggest(columns, self.names, found)
         if self.held is not None:
             renamed = ", ".join(f"'{name}' to '{column}'" for column, name in meant.items() if name != "…")
             return f"needed are {', '.join(self.kind.columns)}" + (f": rename {renamed}" if renamed else "")
-        if any(layouts.is_number(name) for name in found):
-            return f"its first line is no header; add one, such as {','.join(self.kind.columns)}"
-        return f"map it with {layouts.columns_line(meant)}"
+        if not self.format.typed and any(layouts.is_number(name) for name in found):
+            numbers = layouts.columns_line(dict.fromkeys(self.kind.columns, "…"))
+            return f"its first line is no header; add one of {len(names)} names, or write {numbers} with field numbers"
+        unknown = meant.get("score") == "…"
+        direction = " where a higher score is better (negate distances), or {rank: …}" if unknown else ""
+        return f"map it with {layouts.columns_line(meant)}{direction}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
         """Refuse columns that are not in the file, or occur twice.

@@ -30,6 +30,7 @@ from rankledger.pipeline.data.formats.common import (
     row_of,
     table_of,
 )
+from rankledger.pipeline.data.formats.layouts import is_number
 from rankledger.pipeline.support.arrow import bools, integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
@@ -93,6 +94,14 @@ def _literal(part: FilePart, cell: str) -> list[str]:
     return [quoted or double or plain for quoted, double, plain in _ITEM.findall(cell)]
 
 
+def _is_numbered(part: FilePart, first: Sequence[str]) -> bool:
+    """Return whether the config names fields by their numbers, from 1, because the first line is no header."""
+    names = {*part.names.values()}
+    is_header = names <= {*first} and not all(map(is_number, first))
+    counts = [*first] == [*map(str, range(len(first)))]  # as pandas names columns
+    return bool(names) and all(re.fullmatch("[1-9][0-9]?", name) for name in names) and not (is_header or counts)
+
+
 class _Layout:
     """How lines are cut into fields."""
 
@@ -107,7 +116,7 @@ class _Layout:
         wanted = [part.name(column) for column in part.kind.columns]
         part.check_columns(wanted, header, ":1")
         try:
-            begins = part.head is None
+            begins = self._begins(part)
             return parse_csv(part, part.data, self._delimiter, wanted, header, header=begins, quotes=self._quotes)
         except pa.ArrowInvalid:
             places = [header.index(name) for name in wanted]
@@ -120,11 +129,15 @@ class _Layout:
         if not header:
             raise InputError(f"{part.path}: no rows; write the file again")
         refuse_surrogates(part, 1, header)
-        return header
+        return [*map(str, range(1, len(header) + 1))] if _is_numbered(part, header) else header
+
+    def _begins(self, part: FilePart) -> bool:
+        """Whether the part begins with a header."""
+        return part.head is None and not _is_numbered(part, next(self._records(part), (0, []))[1])
 
     def lines(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
         """The lines that hold a row, numbered from 1: all but the header."""
-        return islice(self._records(part), int(part.head is None), None)
+        return islice(self._records(part), int(self._begins(part)), None)
 
     def cells(self, part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
         """The texts of these columns."""
@@ -140,7 +153,7 @@ class _Layout:
         """These columns as texts."""
         header = self.header(part)
         part.check_columns(names, header, ":1")
-        wanted, begins = replace(part, kind=Kind(tuple(names), None)), part.head is None
+        wanted, begins = replace(part, kind=Kind(tuple(names), None)), self._begins(part)
         try:
             return parse_csv(wanted, part.data, self._delimiter, [*names], header, header=begins, quotes=self._quotes)
         except pa.ArrowException as error:

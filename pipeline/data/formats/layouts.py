@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from rankledger.pipeline.support.errors import InputError
@@ -19,6 +20,8 @@ __all__ = [
     "Fields",
     "Recognised",
     "columns_line",
+    "explain_header",
+    "is_distance",
     "is_number",
     "means",
     "plain_name",
@@ -32,8 +35,15 @@ _IDS = ("query_id", "doc_id")
 _LONGEST = 80  # characters of a name that is proposed
 _TIMED = 4  # fields of MovieLens' ratings: user, item, rating, seconds since 1970
 _PLAIN = "as lines without a header"
+_LIKE_RANKING = "{}: looks like a ranking, with ranks in its third field; name the judgments"
 _GREATEST = 10  # of a rating
 _EARLIEST = 100_000_000  # seconds: 1973
+_SEPARATORS = {
+    ";": "semicolons; write commas (and decimal points)",
+    "|": "bars; write commas",
+    "\t": "tabs; set format: tsv",
+    ",": "commas; set format: csv",
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,12 @@ _TOOLS = (
     # Microsoft's recommenders/utils/constants.py: DEFAULT_USER_COL and so on.
     _Tool("recommenders", "userID", "itemID", {**_RATINGS, **_PREDICTED}),
     # RecBole's atomic files: a name and its type in each field of the header.
-    _Tool("RecBole", "user_id:token", "item_id:token", {"relevance": ("rating:float",), "rating": ("rating:float",)}),
+    _Tool(
+        "RecBole",
+        "user_id:token",
+        "item_id:token",
+        {"relevance": ("label:float", "rating:float"), "rating": ("rating:float",)},
+    ),
     # LensKit: item lists have user_id, item_id, score, rank; frames before 2025 user, item, score, rank, prediction.
     _Tool("LensKit", "user_id", "item_id", {**_RATINGS, "prediction": ("score",)}),
     _Tool("LensKit", "user", "item", {**_RATINGS, **_PREDICTED, "prediction": ("score",)}),
@@ -89,10 +104,10 @@ _MEANINGS = {
         *("d", "did", "doc", "docid", "docno", "document", "documentid", "corpusid", "pid", "passageid"),
         *("iid", "item", "itemid", "movieid", "product", "productid", "articleid"),
     },
-    "relevance": {"grade", "judgment", "label", "qrel", "rating", "rel", "relevance", "score"},
-    "score": {"distance", "pred", "prediction", "predictedscore", "score", "sim", "similarity"},
+    "relevance": {"grade", "judgment", "label", "qrel", "rating", "rel", "relevance"},
+    "score": {"pred", "prediction", "predictedscore", "score", "sim", "similarity"},
     "rating": {"click", "clicked", "label", "rating", "rui", "score", "stars"},
-    "rank": {"place", "pos", "position", "rank"},
+    "rank": {"place", "pos", "position", "rank", "ranking"},
     "subtopic": {"aspect", "intent", "subtopic"},
     "prediction": {"ctr", "est", "pctr", "pred", "predictedrating", "prediction", "probability", "rating", "score"},
     "time": {"date", "text", "time", "timestamp", "title"},
@@ -100,7 +115,7 @@ _MEANINGS = {
 
 
 # Names that are proposed, and by which no file is read: they may mean another column, or the less the better.
-_MISTAKABLE = {"d", "distance", "id", "q", "qrel", "score", "rating", "stars", "time", "title", "text"}
+_MISTAKABLE = {"d", "id", "q", "qrel", "score", "rating", "stars", "time", "title", "text"}
 
 
 class Recognised(NamedTuple):
@@ -109,12 +124,14 @@ class Recognised(NamedTuple):
     Attributes:
         names: our names to the file's, those that the config maps included.
         by_rank: whether it has ranks in place of scores.
+        graded: whether it has grades, if it is to have them; judgments of pairs alone have none.
         remark: what it was taken for; empty if nothing had to be recognised.
     """
 
     names: Mapping[str, str]
     by_rank: bool = False
     remark: str = ""
+    graded: bool = True
 
 
 def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> Recognised:
@@ -127,6 +144,12 @@ def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collectio
     """
     absent = [column for column in columns if column not in names and column not in found]
     is_pair = set(_IDS) <= set(columns)
+    if "relevance" in absent and len(columns) == len(_IDS) + 1:
+        pairs = recognise(_IDS, names, found)
+        ids = {ours: pairs.names.get(ours, ours) for ours in _IDS}
+        others = [name for name in found if name not in ids.values()]
+        if {*ids.values()} <= {*found} and all(means(name, "time") for name in others):
+            return Recognised(pairs.names, remark=f"read as pairs of grade 1: {columns_line(ids)}", graded=False)
     tool, known = _of_pair(absent, found) if is_pair else _of_single(columns, absent, found)
     if is_pair and not known:
         likely = [column for column in absent if column != "score" or RANK not in found]
@@ -172,7 +195,7 @@ def _of_single(columns: Sequence[str], absent: Sequence[str], found: Collection[
 
 
 def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> dict[str, str]:
-    """What columns may be called in a file that lacks them: by the meaning of the names, then ids by their order.
+    """Return the file's names of the columns that it lacks, as far as the names have one meaning.
 
     Args:
         columns: ours that are wanted.
@@ -180,20 +203,42 @@ def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[
         found: the file's columns.
 
     Returns:
-        The file's names by ours, `…` where none is likely.
+        The file's names by ours, `…` if none or several may be meant. A rank may stand for a score.
     """
     absent = [column for column in columns if names.get(column, column) not in found]
     free = [name for name in found if name not in {names.get(column, column) for column in columns}]
     meant = {}
     for column in absent:
-        others = [name for name in free if not any(means(name, other) for other in (*absent, "time"))]
-        likely = [
-            *(name for name in free if means(name, column)),
-            *(others if column in _IDS or len(others) == 1 else []),
-        ]
-        meant[column] = next(iter(likely), "…")
-        free = [name for name in free if name != meant[column]]
+        ours = column if column != "score" or any(means(name, column) for name in free) else RANK
+        likely = [name for name in free if means(name, ours)]
+        ours = ours if likely else column
+        meant[ours] = likely[0] if len(likely) == 1 or (likely and column in _IDS) else "…"
+        free = [name for name in free if name != meant[ours]]
     return meant
+
+
+def explain_header(wanted: Collection[str], found: Collection[str]) -> str:
+    """Return what to do about names that were cut at the wrong places; empty if they were not.
+
+    Args:
+        wanted: names that the file should have.
+        found: the names that it has.
+    """
+    first = next(iter(found), "")
+    if first.startswith("sep="):
+        return f"remove its first line, {json.dumps(first)}"
+    counts = {sign: first.count(sign) for sign in _SEPARATORS} if len(found) == 1 else {}
+    sign = max(counts, key=lambda each: counts[each], default="")
+    if counts.get(sign):
+        return f"its fields are separated by {_SEPARATORS[sign]}"
+    if {name.strip() for name in found} & {*wanted}.difference(found):
+        return "remove the blanks around the names and values"
+    return ""
+
+
+def is_distance(name: str) -> bool:
+    """Return whether a column is named like a number that is better if lower."""
+    return bool(re.search(r"dist|loss|perplexity|ppl|nll|error|cost|^d$|^l[12]$", plain_name(name)))
 
 
 def means(name: str, column: str) -> bool:
@@ -257,10 +302,12 @@ def recognise_fields(
         return numbered
     rows = [text.split(separator or None) for text in texts]
     size = len(rows[0]) if rows else 0
-    if not all(len(row) == size for row in rows):
+    is_even = all(len(row) == size for row in rows)
+    if is_even and size == _TIMED and (fields := _of_four(path, value, rows, separator, tsv=tsv)):
+        return fields
+    _refuse_item_lists(path, value, rows)
+    if not is_even:
         return None
-    if size == _TIMED and value in ("", "relevance", "rating") and _is_timed(rows):
-        return _of_fields((*_IDS, value or "rating", "timestamp"), value, separator, "as files of MovieLens", tsv=tsv)
     if size == len(_IDS) and not value and not tsv:  # the header of a table has two fields, too
         return _of_fields(_IDS, value, separator, _PLAIN, tsv=tsv)
     if size == len(_IDS) + 1 and all(is_number(row[-1]) for row in rows):
@@ -286,10 +333,49 @@ def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | 
     )
 
 
+def _of_four(path: str, value: str, rows: Sequence[Sequence[str]], separator: str, *, tsv: bool) -> Fields | None:
+    if value in ("", "relevance", "rating") and _is_timed(rows):
+        return _of_fields((*_IDS, value or "rating", "timestamp"), value, separator, "as files of MovieLens", tsv=tsv)
+    if value not in ("relevance", "score", RANK) or not _is_ranked(rows):
+        return None
+    if value == "relevance":
+        raise InputError(_LIKE_RANKING.format(path))
+    return _of_fields((*_IDS, RANK, "score"), value, separator, _PLAIN, tsv=tsv)
+
+
 def _is_timed(rows: Sequence[Sequence[str]]) -> bool:
     """Whether all rows end in a rating and in seconds since 1970: relevance has no such values."""
     rated = all(is_number(row[2]) and float(row[2]) <= _GREATEST for row in rows)
     return rated and all(is_number(row[3]) and float(row[3]) > _EARLIEST for row in rows)
+
+
+def _is_ranked(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether all rows are query, document, rank and score: ranks count, scores fall, and no document returns."""
+    if not all(is_number(row[2]) and is_number(row[3]) for row in rows):
+        return False
+    lists: dict[str, list[Sequence[str]]] = {}
+    for row in rows:
+        lists.setdefault(row[0], []).append(row)
+    n_pairs = len({(row[0], row[1]) for row in rows})
+    return len(lists) < n_pairs == len(rows) and all(
+        [float(row[2]) - float(own[0][2]) for row in own] == [*range(len(own))]
+        and own[0][2] in ("0", "1")
+        and all(float(one[3]) >= float(other[3]) for one, other in pairwise(own))
+        for own in lists.values()
+    )
+
+
+def _refuse_item_lists(path: str, value: str, rows: Sequence[Sequence[str]]) -> None:
+    """Refuse lines of a user and items, all whole numbers, which would be read as TREC text."""
+    place = {"relevance": 3, "score": 4, RANK: 4}.get(value, 0)
+    long = [row for row in rows if len(row) > place] if place else []
+    digits = all(field.isdigit() for row in rows for field in row)
+    if digits and len({row[1] for row in long}) > 1 and max(int(row[place]) for row in long) > _GREATEST:
+        columns = columns_line({"query_id": "1", "doc_id": "3", value: str(place + 1)})
+        raise InputError(
+            f"{path}: looks like a user and items in each line. Write a row per item, or set format: trec, {columns} "
+            "if these fields are meant"
+        )
 
 
 def _third(path: str, value: str, rows: Sequence[Sequence[str]], *, tsv: bool) -> str:
@@ -312,7 +398,7 @@ def _third(path: str, value: str, rows: Sequence[Sequence[str]], *, tsv: bool) -
         also = "" if value == RANK else ", or with score: 3"
         raise InputError(f"{path}: its third field may be a rank or a score; say format: trec, {line}{also}")
     if ranked and value == "relevance" and max(map(len, numbers.values())) > 2:
-        raise InputError(f"{path}: looks like a ranking, with ranks in its third field; name the judgments")
+        raise InputError(_LIKE_RANKING.format(path))
     return value
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.data.formats.arrow import is_id, is_number
 from rankledger.pipeline.data.formats.common import EACH, FilePart, KeyChain, Lists, schema_of
-from rankledger.pipeline.data.formats.layouts import RANK, Recognised, columns_line, means, plain_name
+from rankledger.pipeline.data.formats.layouts import RANK, Recognised, columns_line, is_distance, means, plain_name
 from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -77,13 +77,17 @@ def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePar
     is_valued = pairs.by_rank or pairs.names.get(str(part.kind.value), part.kind.value) in plain
     if not lists or pairs.names.get("doc_id", "doc_id") in plain or (is_valued and not part.format.typed):
         return None
-    if part.names.get("doc_id", next(iter(lists))) not in chains:
+    named = part.names.get("doc_id", next(iter(lists)))
+    if named not in chains:
+        if any(chain[0] == named.partition(".")[0] for chain in lists.values()):
+            found = f"no list '{named}' among {shorten(', '.join(lists))}, and a list within a list is not read"
+            raise InputError(f"{part.path}: {found}. Write one list of ids per query.")
         return None  # which the message on missing columns says
     documents = _documents(part, lists, len(chains))
     queries = _queries(part, plain, len(chains))
     if len(documents) != 1 or len(queries) != 1:
         if part.format.typed or (len(chains) == _PAIR and not any(means(name, "time") for name in lists)):
-            _refuse(part, queries or plain, documents or [*lists])
+            _refuse(part, queries, documents, [*dict.fromkeys(map(_column, lists.values()))])
         return None
     return _with_lists(part, chains, queries[0], documents[0])
 
@@ -158,6 +162,10 @@ def _value(part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str
         found = f"{wanted} is one number for all documents of a list"
         raise InputError(f"{part.path}: {found}; {by_order}write a list of them, or a row per document")
     if wanted == "score":
+        if RANK not in names and (distances := [name for name in beside if is_distance(_last(name))]):
+            by_order = columns_line({**ids, RANK: ids["doc_id"]})
+            found = f"'{distances[0]}' may be lower for better documents"
+            raise InputError(f"{part.path}: {found}. Add scores that are higher, or set {by_order} for the order.")
         return RANK, _rank(part, chains, ids, beside)
     if wanted != "relevance":
         raise InputError(f"{part.path}: no list of {wanted}s next to '{ids['doc_id']}'; add one")
@@ -190,9 +198,11 @@ def _holder(chain: KeyChain) -> KeyChain:
     return chain[:-2] if chain[-1] == EACH else chain[:-1]
 
 
-def _refuse(part: FilePart, queries: Sequence[str], documents: Sequence[str]) -> None:
-    found = f"{' and '.join(documents)} {'looks like lists' if len(documents) == 1 else 'look like lists'}"
-    line = columns_line({"query_id": next(iter(queries), "…"), "doc_id": documents[0]})
+def _refuse(part: FilePart, queries: Sequence[str], documents: Sequence[str], lists: Sequence[str]) -> None:
+    listed = documents or lists
+    found = f"{' and '.join(listed)} {'looks like lists' if len(listed) == 1 else 'look like lists'}"
+    ids = {"query_id": queries, "doc_id": documents}
+    line = columns_line({ours: names[0] if len(names) == 1 else "…" for ours, names in ids.items()})
     what = {"relevance": "the relevant documents", None: "the documents"}.get(part.kind.value, "the documents in order")
     raise InputError(f"{part.path}: {found}; if they are {what} of each query, say {line}")
 

@@ -21,6 +21,7 @@ from rankledger.pipeline.data.formats.common import (
     row_of,
     table_of,
 )
+from rankledger.pipeline.data.formats.layouts import explain_header
 from rankledger.pipeline.support.errors import InputError
 
 __all__ = ["TREC", "last_fields"]
@@ -127,7 +128,8 @@ def _texts(part: FilePart, number: int, fields: list[bytes]) -> list[str]:
     """The wanted fields of a line."""
     if len(fields) <= max(part.kind.trec_places):
         found = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
-        raise InputError(f"{part.at(number)}: {found}; fix the line")
+        cause = explain_header((), [field.decode(errors="replace") for field in fields])
+        raise InputError(f"{part.at(number)}: {found}; {cause or 'fix the line'}")
     texts = [fields[place].decode("utf-8", "surrogateescape") for place in part.kind.trec_places]
     refuse_surrogates(part, number, texts)
     return texts

@@ -235,7 +235,9 @@ def test_the_order_of_rows_and_queries_changes_nothing(judged, ranked, seed):
             if name != "judgment_row":
                 np.testing.assert_array_equal(getattr(block, name), getattr(same, name), name)
     assert plain_columns(joined, judged) == plain_columns(again, other)
-    assert joined.quality == again.quality or math.isnan(joined.quality.judged_at_10)
+    # The counts of queries that rise, and that find themselves among ties, are of the order of rows.
+    one, other = (dataclasses.replace(found.quality, n_rising=0, n_self_first=0) for found in (joined, again))
+    assert repr(one) == repr(other)  # a share may be NaN
 
 
 @given(JUDGED, RANKED)

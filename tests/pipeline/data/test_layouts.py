@@ -187,18 +187,19 @@ def test_our_own_column_names_need_no_remark():
     [
         ("userId,user_id,movieId,item_id,rating", read_ratings, "query_id: userId, doc_id: movieId"),
         ("qid,user_id", read_queries, "query_id: qid"),
-        ("search,hit,grade", read_judgments, "query_id: search, doc_id: hit, relevance: grade"),
+        ("search,hit,grade", read_judgments, "query_id: …, doc_id: …, relevance: grade"),
         ("item,user,ts,stars", read_ratings, "rating: stars"),
         (
             "customer id,product id,distance",
             read_ranking,
-            'query_id: "customer id", doc_id: "product id", score: distance',
+            'query_id: "customer id", doc_id: "product id", score: …} where a higher score is better',
         ),
-        ("user_id,item_id,timestamp", read_judgments, "relevance: …"),
+        ("user_id,item_id,place", read_judgments, "relevance: …"),
+        ("user_id,item_id,place", read_ranking, "rank: place"),
     ],
 )
 def test_ambiguous_columns_are_refused_with_the_line_to_paste(header, read, line):
-    """Two tools' ids, unknown names, a missing value: the line names columns by meaning, then by order."""
+    """Two tools' ids, unknown names, a missing value: the line names columns whose names have one meaning alone."""
     message = refusal(read, write(Path("a.csv"), f"{header}\n{','.join('1' for _ in header.split(','))}\n"))
 
     assert message.startswith("a.csv:1: no column '")

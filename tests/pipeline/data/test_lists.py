@@ -200,32 +200,52 @@ def test_every_list_of_arrow_is_read(kind, type):
         (
             *("a.jsonl", PLAIN, read_judgments),
             "predictions looks like lists; if they are the relevant documents of each query, say columns: {query_id: "
-            "query_id, doc_id: predictions}",
+            "query_id, doc_id: …}",
         ),
         (
             *("a.jsonl", json_lines({"user": "u", "session": 1, "recs": ["a"]}), read_ranking),
-            "recs looks like lists; if they are the documents in order of each query, say columns: {query_id: user, "
+            "recs looks like lists; if they are the documents in order of each query, say columns: {query_id: …, "
             "doc_id: recs}",
         ),
         (
             *("a.jsonl", json_lines({"user": "u", "recs": ["a"], "hits": ["b"]}), read_ranking),
             "recs and hits look like lists; if they are the documents in order of each query, say columns: {query_id: "
-            "user, doc_id: recs}",
+            "user, doc_id: …}",
         ),
         (
             *("a.csv", "id,foo\n1,a b\n", read_ranking),
             "foo looks like lists; if they are the documents in order of each query, say columns: {query_id: id, "
-            "doc_id: foo}",
+            "doc_id: …}",
         ),
         (
             *("a.jsonl", json_lines({"user": "u", "recs": [{"a": "x", "b": "y"}]}), read_ranking),
             "recs.a and recs.b look like lists; if they are the documents in order of each query, say columns: "
-            "{query_id: user, doc_id: recs.a}",
+            "{query_id: user, doc_id: …}",
         ),
         (
             *("a.jsonl", json_lines({"user": "u", "recs": [{"id": "x", "similarity": 1, "pred": 1}]}), read_ranking),
             "score may be recs.similarity or recs.pred; say columns: {query_id: user, doc_id: recs.id, score: "
             "recs.similarity}, or another of them",
+        ),
+        (
+            *("a.jsonl", json_lines({"id": "q", "output": [{"answer": "Rome", "of": [{"page": "d1"}]}]}), read_ranking),
+            "output looks like lists; if they are the documents in order of each query, say columns: {query_id: id, "
+            "doc_id: …}",
+        ),
+        (
+            *("a.jsonl", json_lines({"user": "u", "recs": [{"id": "x", "distance": 0.1}]}), read_ranking),
+            "'recs.distance' may be lower for better documents. Add scores that are higher, or set columns: {query_id: "
+            "user, doc_id: recs.id, rank: recs.id} for the order.",
+        ),
+        (
+            *("a.parquet", parquet_table(query_id=["q"], ids=[["a"]], distances=[[0.5]]), read_ranking),
+            "distances and ids look like lists; if they are the documents in order of each query, say columns: "
+            "{query_id: query_id, doc_id: …}",
+        ),
+        (
+            *("a.parquet", parquet_table(query_id=["q"], docs=[["a"]], distances=[[0.5]]), read_ranking),
+            "'distances' may be lower for better documents. Add scores that are higher, or set columns: {query_id: "
+            "query_id, doc_id: docs, rank: docs} for the order.",
         ),
         (
             *("a.parquet", parquet_table(query_id=["q"], doc_id=[["a", "b"]], relevance=[1]), read_judgments),
@@ -447,3 +467,14 @@ def test_texts_and_features_are_no_lists():
     assert refusal(read_judgments, labelled).startswith("a.jsonl: labels looks like lists; if they are the relevant")
     pairs = parquet_table(query_id=["q"], doc_id=["d"], score=[1.5], predictions=[["x"]])
     assert contents(read_ranking(write(Path("a.parquet"), pairs))) == [("q", "d", 1.5)]
+
+
+def test_a_list_within_a_list_is_refused_by_name():
+    """KILT's guesses hold pages of each answer; no other column is offered in their place."""
+    data = json_lines({"id": "q1", "output": [{"answer": "Rome", "provenance": [{"wikipedia_id": "d1"}]}]})
+    columns = {"query_id": "id", "doc_id": "output.provenance.wikipedia_id"}
+
+    assert refusal(read_ranking, Source(write(Path("guess.jsonl"), data), columns=columns)) == (
+        "guess.jsonl: no list 'output.provenance.wikipedia_id' among output.answer, and a list within a list is not "
+        "read. Write one list of ids per query."
+    )

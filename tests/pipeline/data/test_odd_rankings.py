@@ -43,8 +43,11 @@ def quality_of(folder: Path, rows: list[tuple[str, str, float]], n_rows: int = 1
     scattered=st.booleans(),
 )
 def test_the_counts_are_those_of_a_loop(tmp_path_factory, lists, shapes, n_rows, scattered):
-    """Queries that find themselves first, and those whose scores count from 1, judged or not, in ranges of any size."""
-    scores = {"ranks": lambda place: place + 1.0, "falling": lambda place: -float(place), "tied": lambda _: 1.0}
+    """Queries that find themselves first, and those whose scores rise, judged or not, in ranges of any size.
+
+    If the scores of any query fall, the loop does not say how many rise.
+    """
+    scores = {"ranks": lambda place: place * 1.5, "falling": lambda place: -float(place), "tied": lambda _: 1.0}
     rows = [
         (query, doc, scores[shape](place))
         for (query, docs), shape in zip(lists.items(), shapes, strict=False)
@@ -55,21 +58,30 @@ def test_the_counts_are_those_of_a_loop(tmp_path_factory, lists, shapes, n_rows,
 
     found = quality_of(tmp_path_factory.getbasetemp(), rows, n_rows)
 
-    assert found.n_rank_like == sum([row[2] for row in own] == [*range(1, len(own) + 1)] for own in by_query)
+    values = [[row[2] for row in own] for own in by_query]
+    if all(own == sorted(own) for own in values):
+        assert found.n_rising == sum(own[0] < own[-1] or len(own) == 1 for own in values)
+    else:
+        assert found.n_rising < len(values)
     assert found.n_self_first == sum(max(own, key=lambda row: row[2])[1] == own[0][0] for own in by_query)
 
 
 RANKED = [(query, f"d{rank}", rank) for query in "abc" for rank in (1, 2, 3)]
 OWN = [(query, doc, score) for query in "abc" for doc, score in ((query, 9.5), ("d", 2.5))]
-RANKS = "the scores of every query are 1, 2, 3 and so on down the file"
+RISING = "the scores of every query rise down the file"
 
 
 @pytest.mark.parametrize(
     ("rows", "warning"),
     [
-        (RANKED, RANKS),
-        ([*RANKED[:-1], ("c", "d3", 4)], None),  # one query of three counts otherwise
-        ([row for row in RANKED if row[2] == 1], None),  # single documents, with a score of 1
+        (RANKED, RISING),
+        ([(query, doc, 0.25 * rank) for query, doc, rank in RANKED], RISING),  # distances
+        ([*RANKED, ("d", "d1", 7)], RISING),  # a query of one document neither rises nor falls
+        (sorted(RANKED, key=lambda row: row[2]), RISING),  # as a table that is sorted by score, with queries scattered
+        ([*RANKED[:-1], ("c", "d3", 0)], None),  # one query of three falls
+        ([*RANKED[:-3], ("c", "d1", 1), ("c", "d2", 1)], None),  # in one all are equal
+        ([row for row in RANKED if row[2] == 1], None),  # single documents
+        ([("a", "d1", 1), ("a", "d2", 2)], None),  # one pair rises by chance
         (RANKED[::-1], None),  # down the file they fall
         (OWN, "3 of 3 queries find the document of their own id first"),
         ([*OWN[:4], ("c", "d", 9.5)], "2 of 3 queries find the document of their own id first"),
@@ -77,10 +89,24 @@ RANKS = "the scores of every query are 1, 2, 3 and so on down the file"
     ],
 )
 def test_warnings_of_odd_rankings(tmp_path, rows, warning):
-    """Ranks if every query's scores count from 1; queries that are documents if most find themselves."""
+    """Ranks or distances if every query's scores rise; queries that are documents if most find themselves."""
     found = [*odd_rankings(3, quality_of(tmp_path, rows), dataset(tmp_path).judgments)]
 
     assert [text[: len(warning)] for text in found] == [warning] if warning else found == []
+
+
+@pytest.mark.parametrize(
+    ("column", "warns"),
+    [("bm25", False), ("_distance", True), ("l2_distance", True), ("loss", True), ("perplexity", True), ("nll", True)],
+)
+def test_a_column_that_the_config_names_is_the_score(tmp_path, column, warns):
+    """It may rise, as a file may be sorted by it, but a distance is better if lower."""
+    found = [*odd_rankings(3, quality_of(tmp_path, RANKED), dataset(tmp_path).judgments, column)]
+
+    assert (
+        found
+        == [f"'{column}' is read as the score, and the highest comes first. Negate it if lower is better."] * warns
+    )
 
 
 def test_queries_that_judge_themselves_may_find_themselves(tmp_path):

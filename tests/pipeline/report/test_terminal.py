@@ -522,7 +522,7 @@ def test_data_is_json_without_nan():
             "n_excluded": None,
             "n_excluded_queries": 0,
             "n_self_first": 0,
-            "n_rank_like": 0,
+            "n_rising": 0,
             "n_seen": None,
             "n_seen_queries": 0,
         }

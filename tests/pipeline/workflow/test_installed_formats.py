@@ -166,7 +166,7 @@ def test_the_formats_of_the_guide_read_files(tmp_path, monkeypatch):
         assert contents(read_judgments(judged)) == [("q1", "d1", 2.0)]
         assert contents(read_judgments(write(Path("a.psv"), "query_id|doc_id|relevance\nq|d|1\n"))) == [("q", "d", 1.0)]
         assert read_queries(feather_of("b.feather", query_id=["q"], of=["x"]), others=True).texts == {"of": ["x"]}
-        assert "map it with columns: {query_id: query, doc_id: passage}" in refusal(
+        assert "map it with columns: {query_id: query, doc_id: …}" in refusal(
             read_judgments, feather_of("c.feather", query=["q"], passage=["d"], relevance=[1])
         )
     finally:

@@ -186,7 +186,7 @@ def test_warnings_reach_a_terminal_that_shows_little(run_cli):
 
 
 def test_odd_rankings_are_warned_of_from_the_cache_as_well():
-    """Queries that find themselves, and scores that count from 1: read or cached, until the config says what it is."""
+    """Queries that find themselves, and scores that rise: read or cached, until the config says what it is."""
     own = {query: [query, *documents] for query, documents in GOOD.items()}
     path = config({"own": own, "good": GOOD})
     ranks = [f"{query}\t{document}\t{at}" for query, found in GOOD.items() for at, document in enumerate(found, 1)]
@@ -195,7 +195,7 @@ def test_odd_rankings_are_warned_of_from_the_cache_as_well():
     for _ in range(2):
         found = {warning.model: warning.warning for warning in evaluate(path).data_warnings}
         assert found["own"].startswith("20 of 20 queries find the document of their own id first;")
-        assert found["good"].startswith("the scores of every query are 1, 2, 3 and so on down the file,")
+        assert found["good"].startswith("the scores of every query rise down the file,")
     said = ["datasets.web.exclude_self=true", "models.good.outputs={path: good.tsv, columns: {rank: score}}"]
     evaluation = rankledger.evaluate(path, tracking=False, overrides=said)
     assert evaluation.data_warnings == ()

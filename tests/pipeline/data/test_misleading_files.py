@@ -1,0 +1,197 @@
+"""Files whose layout misleads: what is read is right, and what is refused is refused with its cause."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.files import find_files
+from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
+from rankledger.pipeline.data.readers import RankingRanges, read_judgments, read_pairs, read_ranking
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import Source
+from tests.support.data_files import contents, json_lines, refusal, write
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+PAIRS = [("u1", "a", 1.0), ("u2", "b", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "ids"),
+    [
+        ("a.inter", "user_id:token\titem_id:token\ttimestamp:float\nu1\ta\t9e8\nu2\tb\t9e8\n", "user_id:token"),
+        ("a.csv", "user,item,date\nu1,a,2024-01-02\nu2,b,2024-01-03\n", "user"),
+        ("a.csv", "query_id,doc_id\nu1,a\nu2,b\n", "query_id"),
+        ("a.csv", "customer id,product id\nu1,a\nu2,b\n", "customer id"),
+        ("a.jsonl", json_lines({"query-id": "u1", "corpus-id": "a"}, {"query-id": "u2", "corpus-id": "b"}), "query-id"),
+    ],
+)
+def test_pairs_without_any_grade_have_grade_1(path, data, ids):
+    """As a list of documents per query has: whoever writes pairs and times alone says that these were chosen."""
+    rows = read_judgments(write(Path(path), data))
+
+    assert contents(rows) == PAIRS
+    assert rows.remarks[0].startswith("read as pairs of grade 1: columns: {query_id: ")
+    assert ids in rows.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("a.csv", "user,item,amount\nu1,a,0\n"),
+        ("a.csv", "user,item,seconds_watched,timestamp\nu1,a,0,9\n"),
+        ("a.jsonl", json_lines({"query_id": "u1", "doc_id": "a"}, {"query_id": "u1", "doc_id": "b", "relevance": 0})),
+    ],
+)
+def test_pairs_with_something_that_may_be_a_grade_have_none(path, data):
+    """A further number, or a grade that the first object lacks, may say that the document is not relevant."""
+    assert (
+        "map it with columns: {relevance: …}" in refusal(read_judgments, write(Path(path), data)) or path == "a.jsonl"
+    )
+    assert "relevance" in refusal(read_judgments, path)
+
+
+def test_a_label_of_recbole_is_a_grade():
+    """Its atomic files have `label:float` for implicit feedback, and `rating:float` for ratings."""
+    data = "user_id:token\titem_id:token\tlabel:float\nu1\ta\t1.0\nu1\tx\t0.0\n"
+
+    assert contents(read_judgments(write(Path("a.inter"), data))) == [("u1", "a", 1.0), ("u1", "x", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("grade", "warns"), [(964982703, True), (1704067200000, True), (2_000_000, True), (90_000, False)]
+)
+def test_grades_that_are_times_are_warned_of(grade, warns):
+    """Seconds and milliseconds since 1970, and ids, are no grades; counts of plays may be."""
+    judged = index_judgments(read_judgments(write(Path("a.txt"), f"u1 0 a {grade}\nu1 0 b 0\n")))
+
+    found = rating_like_relevance(judged, [Measure.parse("ndcg@10")], None)
+
+    assert (found is not None and f"{grade:,}" in found) == warns
+
+
+HEADED = "query_id{0}doc_id{0}score\nq1{0}d2{0}2.5\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "cause"),
+    [
+        ("a.csv", HEADED.format(";"), "its fields are separated by semicolons; write commas (and decimal points)"),
+        ("a.csv", HEADED.format(";").replace(".", ","), "its fields are separated by semicolons; write commas"),
+        ("a.tsv", HEADED.format(";"), "its fields are separated by semicolons"),
+        ("a.csv", HEADED.format("|"), "its fields are separated by bars; write commas"),
+        ("a.csv", HEADED.format("\t"), "its fields are separated by tabs; set format: tsv"),
+        ("a.tsv", HEADED.format(","), "its fields are separated by commas; set format: csv"),
+        ("a.csv", "sep=;\n" + HEADED.format(";"), 'remove its first line, "sep=;"'),
+        ("a.csv", "sep=,\n" + HEADED.format(","), 'remove its first line, "sep="'),
+        ("a.csv", HEADED.format(", "), "remove the blanks around the names and values"),
+        ("a.csv", "u1;d1;2.5\nu1;d2;1.5\n", "its fields are separated by semicolons"),
+        ("a.txt", "u1;d1;2.5\nu1;d2;1.5\n", "its fields are separated by semicolons"),
+        ("a.txt", "u1,d1,2.5\nu1,d2,1.5\n", "its fields are separated by commas; set format: csv"),
+        ("a.csv", "q1 Q0 d1 1 2.5 t\n", "looks like TREC text; set format: trec"),
+        (
+            "a.csv",
+            "A39,0205616461,5.0,1369699200\n",
+            "its first line is no header; add one of 4 names, or write columns: ",
+        ),
+    ],
+)
+def test_a_delimiter_or_a_header_that_the_format_does_not_have_is_named(path, data, cause):
+    """Nobody is told to map a column whose name is the whole line."""
+    message = refusal(read_ranking, write(Path(path), data))
+
+    assert cause in message
+    assert "map it with" not in message
+
+
+STARS = "A39HT,0205616461,5.0,1369699200\nA39HT,0558925278,3.0,1355443200\nA00XX,0733001998,4.0,1382572800\n"
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 1000])
+@pytest.mark.parametrize(("path", "sign"), [("a.csv", ","), ("a.tsv", "\t")])
+def test_fields_of_a_table_without_a_header_are_named_by_number(path, sign, n_rows):
+    """As those of TREC text; the first line is a row, whatever range it is read in."""
+    write(Path(path), STARS.replace(",", sign))
+    rated = read_pairs(Source(path, columns={"query_id": "1", "doc_id": "2", "rating": "3"}), "rating")
+    ranked = RankingRanges(Source(path, columns={"query_id": "1", "doc_id": "2", "score": "3"}), n_rows=n_rows)
+
+    rows = [("A39HT", "0205616461", 5.0), ("A39HT", "0558925278", 3.0), ("A00XX", "0733001998", 4.0)]
+    assert contents(rated) == rows
+    assert rated.place(2) == "line 3"
+    assert [row for part in ranked for row in contents(part)] == rows
+
+
+def test_names_that_are_numbers_are_names():
+    """pandas writes them for a frame without names, from 0 on; a first line of numbers from 1 on may be a row."""
+    named = Source(write(Path("a.csv"), "0,1,2,3\n9,q,d,0.5\n"), columns={"query_id": "1", "doc_id": "2", "score": "3"})
+    rows = Source(write(Path("b.csv"), "1,2,3\n1,3,2\n"), columns={"query_id": "1", "doc_id": "2", "score": "3"})
+
+    assert contents(read_ranking(named)) == [("q", "d", 0.5)]
+    assert contents(read_ranking(rows)) == [("1", "2", 3.0), ("1", "3", 2.0)]
+
+
+COLBERT = "1\t31\t1\t28.5\n1\t30\t2\t27.5\n2\t40\t1\t19.25\n"
+
+
+@pytest.mark.parametrize("path", ["ranking.tsv", "ranking.txt"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_query_document_rank_and_score_are_a_ranking(path, first):
+    """ColBERT's `ranking.tsv`; ranks may begin with 0."""
+    lines = [line.split("\t") for line in COLBERT.splitlines()]
+    text = "".join(f"{q}\t{d}\t{int(rank) - 1 + first}\t{score}\n" for q, d, rank, score in lines)
+    write(Path(path), text)
+
+    assert contents(read_ranking(path)) == [("1", "31", 28.5), ("1", "30", 27.5), ("2", "40", 19.25)]
+    by_rank = contents(read_ranking(path, by="rank"))
+    assert by_rank == [("1", "31", -first), ("1", "30", -first - 1), ("2", "40", -first)]
+    assert refusal(read_judgments, path) == (
+        f"{path}: looks like a ranking, with ranks in its third field; name the judgments"
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (read_judgments, "0 10 11 12\n1 13 14 15\n2 16 17 18\n"),
+        (read_judgments, "0 10 11 12 19\n1 13 14 15\n"),
+        (read_ranking, "0 10 11 12 19 20\n1 13 14 15 21 22\n"),
+    ],
+)
+def test_a_user_and_items_in_each_line_are_no_trec_text(read, text):
+    """LightGCN's `train.txt` and `test.txt`: the third item would be the grade, and the fourth the score."""
+    assert refusal(read, write(Path("test.txt"), text)).startswith(
+        "test.txt: looks like a user and items in each line."
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 0 31 12\n2 0 40 11\n",  # one iteration, grades above 10
+        "1 1 31 2\n1 2 40 1\n",  # rounds of judging, as in TREC-COVID
+    ],
+)
+def test_judgments_of_numbers_are_judgments(text):
+    """Second fields that vary, or large grades, are seen alone."""
+    assert [row[2] for row in contents(read_judgments(write(Path("q.txt"), text)))] == [
+        float(line.split()[3]) for line in text.splitlines()
+    ]
+
+
+def test_a_folder_of_datasets_is_no_dataset():
+    """BEIR's `cqadupstack` holds one for each forum."""
+    for forum in ("android", "english"):
+        Path(f"cqa/{forum}/qrels").mkdir(parents=True)
+        write(Path(f"cqa/{forum}/qrels/test.tsv"), "query-id\tcorpus-id\tscore\n1\td1\t1\n")
+        write(Path(f"cqa/{forum}/corpus.jsonl"), '{"_id":"d1"}\n')
+
+    with pytest.raises(InputError, match="cqa: holds folders of datasets; name one, such as cqa/android"):
+        find_files("cqa")
+    assert contents(read_judgments("cqa/android")) == [("1", "d1", 1.0)]
