@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
 from pydantic import Discriminator, Field, GetJsonSchemaHandler, Tag, model_validator
 from pydantic.json_schema import JsonSchemaValue
@@ -95,6 +95,10 @@ class Score(Section):
 
     direction: Literal["higher", "lower", "neither"] = "higher"
     """Whether a higher or a lower score is better, or neither."""
+
+    column: str | None = Field(None, min_length=1)
+    """Its name in the file, if that is another: `{geval: {column: "Correctness (GEval)"}}`. A dot leads into an object,
+    as in `data.correct`."""
 
     range: Ends = (None, None)
     """The lowest and the highest possible score; null for no limit. Other scores are refused."""
@@ -190,6 +194,12 @@ class Dataset(DatasetDefaults):
         if self.scores is not None or self.logs is not None:
             return "scores"
         return "rankings" if self.ratings is None else "ratings"
+
+    @property
+    def output_columns(self) -> Columns:
+        """Names in models' outputs by ours, of scores, too."""
+        scores = {name: score.column for name, score in (self.scores or {}).items() if score.column}
+        return {**self.columns, **cast(Columns, scores)}
 
     @model_validator(mode="after")
     def _has_one_kind(self) -> Dataset:

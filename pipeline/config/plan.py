@@ -321,7 +321,7 @@ def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] 
         words = {**planning.words(name, entry), "replicate": "*", "model": model}
         replicates = _replicates(planning, (name, model), path, file, words) or [""]
         filled = {
-            replicate: planning.filled(path, file, {**words, "replicate": replicate or "*"}, dataset.columns)
+            replicate: planning.filled(path, file, {**words, "replicate": replicate or "*"}, dataset.output_columns)
             for replicate in replicates
         }
         found = {replicate: output for replicate, output in filled.items() if output}

@@ -349,8 +349,8 @@ Name: TypeAlias = Annotated[str, AfterValidator(_name)]
 DatasetName: TypeAlias = Annotated[
     str, AfterValidator(_dataset_name), WithJsonSchema({"type": "string", "not": {"enum": [*_RESERVED]}})
 ]
-_SCORE = r"[A-Za-z0-9_]([A-Za-z0-9_. -]{0,98}[A-Za-z0-9_])?(@[0-9]{1,9})?"
-_SCORE_RULE = "letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 if wanted"
+_SCORE = r"(?! )[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}(?<! )"
+_SCORE_RULE = "up to 200 characters on one line, without blanks at the ends"
 ScoreName: TypeAlias = Annotated[str, _named(_SCORE, "score", _SCORE_RULE)]
 OwnMetricName: TypeAlias = Annotated[str, _named(r"[A-Za-z_][A-Za-z0-9_]{0,98}", "metric", "letters, digits and _")]
 QueryColumns: TypeAlias = Annotated[

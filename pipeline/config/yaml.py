@@ -28,6 +28,7 @@ _TAG = "tag:yaml.org,2002:"
 _MERGE = _TAG + "merge"
 _AS_TEXT = {_TAG + "str", _TAG + "timestamp", _TAG + "value"}
 _HALF = re.compile("[\ud800-\udfff]")  # by an escape such as "\udcff"; no file takes it
+_PAIR = re.compile(r"\\u[dD][89abAB]")  # an escape that begins a pair, as JSON writes emoji; libyaml refuses it
 _THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(_[0-9]{3})*(\.[0-9]*([eE][-+][0-9]+)?)?|[-+]?0[xb].*")
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
 
@@ -216,7 +217,7 @@ def _compose(text: str) -> yaml.Node | None:
         yaml.reader.Reader(text)  # finds what is not printable, in characters; libyaml would count bytes
         if len(text) >= _LARGE and len(re.findall("^%TAG", text, re.MULTILINE)) > _MOST_TAGS:
             raise _RefusedError(1, f"has more than {_MOST_TAGS} `%TAG` lines; write plain values")
-        loader = _Loader if len(text) < _LARGE else _QuickLoader
+        loader = _Loader if len(text) < _LARGE or _PAIR.search(text) else _QuickLoader
         return loader(text).get_single_node()
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
@@ -278,9 +279,10 @@ class _Builder:
 
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Value:
         if node.tag in _AS_TEXT:
-            if _HALF.search(node.value):
-                self._refuse(node, path, f"{node.value!r} is half of a surrogate pair; write the character")
-            return str(node.value)
+            text = _join_pairs(node.value)
+            if _HALF.search(text):
+                self._refuse(node, path, f"{text!r} is half of a surrogate pair; write the character")
+            return text
         surprise = _surprise(node)
         value: Value = None
         try:
@@ -303,7 +305,7 @@ class _Builder:
         own: dict[str, yaml.Node] = {}
         self._take(len(node.value), node.start_mark.line + 1)
         for key_node, value_node in node.value:
-            key = key_node.value
+            key = _join_pairs(key_node.value) if isinstance(key_node, yaml.ScalarNode) else key_node.value
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in (*_AS_TEXT, _MERGE):
                 self._refuse(key_node, path, _key_message(key_node))
             elif _HALF.search(key):
@@ -327,6 +329,10 @@ class _Builder:
             elif isinstance(value := self.build(source, path, self.origins[path].line or 1), dict):
                 brought |= value
         return brought
+
+
+def _join_pairs(text: str) -> str:
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _HALF.search(text) else text
 
 
 def _shown(tag: str) -> str:

@@ -10,12 +10,12 @@ scores is empty or NaN, or if it has none of them: its score had to be given, so
 
 from __future__ import annotations
 
-import decimal
+import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,13 @@ from rankledger.pipeline.data.formats.common import (
     FilePart,
     Kind,
     Sample,
-    number_in,
     refuse_id,
     refuse_surrogates,
+    score_in,
 )
-from rankledger.pipeline.data.formats.json import JsonObject, double, json_object
+from rankledger.pipeline.data.formats.json import JsonObject, decoded, json_object
+from rankledger.pipeline.data.formats.tools import OF_AN_ANSWER, PLACE
+from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import read_queries
 from rankledger.pipeline.support.errors import InputError, likely, shorten
@@ -65,13 +67,13 @@ class ExternalMetrics:
 
 
 def read_external_metrics(path: str) -> ExternalMetrics:
-    """The numbers of one file.
+    """Return the finite numbers of one file. A number in an object is named with a dot: `eval.p95`.
 
     Args:
         path: the file, or its URL; it may be compressed.
 
     Raises:
-        InputError: it is missing, or no object of finite numbers under names that MLflow can hold.
+        InputError: The file is missing, is no JSON object, or has two numbers of one name in MLflow.
     """
     file, *others = find_files(path)
     if others:
@@ -80,27 +82,31 @@ def read_external_metrics(path: str) -> ExternalMetrics:
         text, description = contents.read().to_pybytes(), contents.describe()
     try:
         found = json.loads(text, parse_int=float, object_pairs_hook=json_object)
-        "".join(found if isinstance(found, dict) else ()).encode()  # half of a surrogate pair is no text
+        numbers = dict(_numbers(path, found)) if isinstance(found, dict) else {}
+        "".join(numbers).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); write an object of numbers") from None
-    for name in found.doubled if isinstance(found, JsonObject) else ():  # either number could be meant
-        raise InputError(f"{path}: is not JSON ('{shorten(name)}' occurs twice); write an object of numbers")
     if not isinstance(found, dict):
         raise InputError(f'{path}: found {type(found).__name__}; write an object of numbers, as {{"cost": 1.5}}')
-    for name, number in found.items():
-        if not isinstance(number, float) or not math.isfinite(number):
-            raise InputError(
-                f"{path}: {shorten(name)}: found {shorten(json.dumps(number))}; write a finite number, or remove it"
-            )
-    for problem in clashes((EXTRA + name, name) for name in found):
+    for problem in clashes((EXTRA + name, name) for name in numbers):
         raise InputError(f"{path}: {problem}")
-    return ExternalMetrics(found, description)
+    return ExternalMetrics(numbers, description)
+
+
+def _numbers(path: str, found: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for name in found.doubled if isinstance(found, JsonObject) else ():  # either number could be meant
+        raise InputError(f"{path}: is not JSON ('{shorten(name)}' occurs twice); write an object of numbers")
+    for name, value in found.items():
+        if isinstance(value, JsonObject):
+            yield from _numbers(path, value, f"{prefix}{name}.")
+        elif isinstance(value, float) and math.isfinite(value):
+            yield prefix + name, value
 
 
 _SCORES = Kind(("query_id", "measure"), "value", ("measure", "query_id", "value"), totals="all")  # as trec_eval prints
 
 
-_ABSENT = object()  # a score that a sample does not have, as other samples of the tool's results do
+_ABSENT = object()  # a score that a sample does not have, as other samples of the tool's results do; or a key
 
 
 class _Cell(NamedTuple):
@@ -122,8 +128,9 @@ class _ScoreFile(NamedTuple):
         names: the scores that are in it.
         n_rows: its rows; of another tool's results those that are selected.
         part: it as it was read.
-        labels: of another tool's results, the labels of each row, or, without any, of all samples.
-        failed: likewise, the queries of samples that failed.
+        samples: Query id and sample of each row, if another tool wrote the file.
+        labels: The labels of `samples`, or of all samples if none is selected.
+        n_places: Number of models of one name in it; only the first is read if none is selected.
     """
 
     description: InputFile
@@ -131,8 +138,15 @@ class _ScoreFile(NamedTuple):
     names: Set[str]
     n_rows: int
     part: FilePart
+    samples: Sequence[tuple[str, Sample]] = ()
     labels: Sequence[Mapping[str, object]] = ()
-    failed: Sequence[str] = ()
+    n_places: int = 0
+
+    def in_task(self) -> _ScoreFile:
+        """Return the same with the task before each id."""
+        task = f"{self.labels[0]['task']}/"
+        cells = [cell._replace(query_id=task + cell.query_id) for cell in self.cells]
+        return self._replace(cells=cells, samples=[(task + query_id, sample) for query_id, sample in self.samples])
 
 
 def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile:
@@ -147,20 +161,21 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
         if source.select:
             found = f"`select` has no effect on {part.format.name}"
             raise InputError(f"{part.path}: {found}; remove it, or set `format` to the tool that wrote the file")
-        columns = set(part.format.columns(part))
-        long = {part.name("measure"), part.name("value")} <= columns
-        if long and not (wanted and {part.name(name) for name in wanted} <= columns):
+        columns = part.format.columns(part)
+        long = {part.name("measure"), part.name("value")} <= {*columns}
+        if long and not (wanted and all(_holder(part.name(name), columns) for name in wanted)):
             columns_of = part.format.cells(part, [part.name(name) for name in ("query_id", "measure", "value")])
             rows = enumerate(zip(*columns_of.values(), strict=True))
-            cells = [_Cell(part, row, _id(part, row, query), str(name), value) for row, (query, name, value) in rows]
-            names = {cell.name for cell in cells}
+            ours = {part.name(name): name for name in wanted}
+            cells = [
+                _Cell(part, row, _id(part, row, query), ours.get(str(name), str(name)), value)
+                for row, (query, name, value) in rows
+            ]
+            names: Set[str] = {cell.name for cell in cells}
             n_rows = len(cells)
             cells = [cell for cell in cells if cell.name in wanted]
         else:
-            cells, n_rows = _wide(part, wanted)
-            names = {name for name in wanted if part.name(name) in columns} or columns - {part.name("query_id")}
-    if not n_rows:
-        raise InputError(f"{part.path}: no rows; write the file again")
+            cells, names, n_rows = _wide(part, columns, wanted)
     return _ScoreFile(description, cells, names, n_rows, part)
 
 
@@ -180,17 +195,25 @@ def _of_tool(
         for row, sample in enumerate(samples)
         if all(label in sample.labels and str(sample.labels[label]) == text for label, text in select.items())
     ]
-    names = {name for _, sample in chosen for name in sample.scores}
-    cells, failed = [], []
-    for row, sample in chosen:
-        query_id = _sample_id(part, row, sample)
-        if sample.failed:
-            failed.append(query_id)
-        else:
-            values = ((name, sample.scores.get(name, _ABSENT)) for name in wanted if name in names)
-            cells += [_Cell(part, row, query_id, *value) for value in values]
-    labels = [sample.labels for sample in [sample for _, sample in chosen] or samples]
-    return _ScoreFile(description, cells, names, len(chosen), part, labels, failed)
+    places = {sample.labels[PLACE] for _, sample in chosen if PLACE in sample.labels} if PLACE not in select else set()
+    chosen = [(row, sample) for row, sample in chosen if not places or sample.labels.get(PLACE, 1) == 1]
+    names = {name for _, sample in chosen for name in (*sample.scores, *(OF_AN_ANSWER if sample.is_cached else ()))}
+    ours = {name: part.name(name) for name in wanted if part.name(name) in names}
+    ids = [_sample_id(part, row, sample) for row, sample in chosen]
+    cells = [
+        _Cell(part, row, query_id, name, sample.scores.get(theirs, _ABSENT))
+        for query_id, (row, sample) in zip(ids, chosen, strict=True)
+        if not sample.failed
+        for name, theirs in ours.items()
+    ]
+    labels = [
+        {label: text for label, text in sample.labels.items() if label != PLACE}
+        for sample in [sample for _, sample in chosen] or samples
+    ]
+    of_ids = [*zip(ids, (sample for _, sample in chosen), strict=True)]
+    return _ScoreFile(
+        description, cells, names - {*ours.values()} | {*ours}, len(chosen), part, of_ids, labels, len(places)
+    )
 
 
 def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
@@ -203,13 +226,41 @@ def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
     return _id(part, row, sample.ids[name])
 
 
-def _wide(part: FilePart, wanted: Sequence[str]) -> tuple[list[_Cell], int]:
-    """The cells, and the number of rows."""
-    columns = part.format.cells(part, [part.name(name) for name in ("query_id", *wanted)])
-    ids = [_id(part, row, cell) for row, cell in enumerate(columns[part.name("query_id")])]
-    values = [(name, columns[part.name(name)]) for name in wanted]
-    cells = [_Cell(part, row, query, name, value[row]) for row, query in enumerate(ids) for name, value in values]
-    return cells, len(ids)
+def _wide(part: FilePart, columns: Sequence[str], wanted: Sequence[str]) -> tuple[list[_Cell], Set[str], int]:
+    """Return the cells, the names of the scores, and the number of rows. A dotted name leads into objects."""
+    holders = {name: _holder(part.name(name), columns) for name in ("query_id", *wanted)}
+    read = part.format.cells(part, [*dict.fromkeys(holder or part.name(name) for name, holder in holders.items())])
+    values = {
+        name: read[holder]
+        if holder == part.name(name)
+        else [_below(cell, part.name(name)[len(holder) + 1 :]) for cell in read[holder]]
+        for name, holder in holders.items()
+        if holder
+    }
+    ids = [_id(part, row, None if cell is _ABSENT else cell) for row, cell in enumerate(values.pop("query_id", ()))]
+    known = {name for name, cells in values.items() if any(cell is not _ABSENT for cell in cells)}
+    cells = [
+        _Cell(part, row, query, name, None if values[name][row] is _ABSENT else values[name][row])
+        for row, query in enumerate(ids)
+        for name in wanted
+        if name in known
+    ]
+    return cells, known if wanted else {*columns} - {part.name("query_id")}, len(ids)
+
+
+def _holder(name: str, columns: Sequence[str]) -> str | None:
+    """Return the column of that name, or the one that holds it in objects: `data` of `data.correct`."""
+    while name not in columns and name:
+        name = name.rpartition(".")[0]
+    return name or None
+
+
+def _below(cell: object, name: str) -> object:
+    found = decoded(cell)
+    if not isinstance(found, dict):
+        return _ABSENT
+    first, _, rest = name.partition(".")
+    return found[name] if name in found else _below(found.get(first), rest) if rest else _ABSENT
 
 
 def _id(part: FilePart, row: int, cell: object) -> str:
@@ -241,6 +292,9 @@ class ExternalOutput:
         failed: further queries, to which there is no answer: they count as without a row.
         unscored: (N,) whether a score that had to be given is undefined; None of logs.
         remarks: what is worth saying of how the files were read.
+        warnings: What is likely wrong with the scores.
+        contents: By query, the field that tells what was asked, and its digest. Empty if the files do not tell.
+        has_chosen_ids: True if the config names the column of the ids.
     """
 
     path: str
@@ -255,6 +309,23 @@ class ExternalOutput:
     failed: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     unscored: Bools | None = None
+    warnings: tuple[str, ...] = ()
+    contents: Mapping[str, str] = field(default_factory=dict)
+    has_chosen_ids: bool = False
+
+    def matched(self, known: Mapping[str, str], path: str) -> ExternalOutput:
+        """Return the output with the ids that its queries have in another one, matched by content, and a warning."""
+        ids, n_differing = rename_by_content(self.contents, known)
+        if not n_differing:
+            return self
+        ids = {} if self.has_chosen_ids else ids
+        return replace(
+            self,
+            query_ids=tuple(ids.get(query_id, query_id) for query_id in self.query_ids),
+            failed=tuple(ids.get(query_id, query_id) for query_id in self.failed),
+            contents={ids.get(query_id, query_id): content for query_id, content in self.contents.items()},
+            warnings=(*self.warnings, content_warning(self.contents, n_differing, f"in {path}", paired=bool(ids))),
+        )
 
     def of(
         self, query_ids: npt.NDArray[np.object_], conventions: Conventions
@@ -289,12 +360,14 @@ class ExternalDataset:
         query_ids: (Q,) in the order of their ids as UTF-8 bytes.
         groups: their clusters and slices.
         files: what says so, by role: `queries`, or `scores`, the outputs, if there is no queries table.
+        contents: By query, the field that tells what was asked, and its digest.
         kind: `scores`.
     """
 
     query_ids: npt.NDArray[np.object_]
     groups: Groups
     files: Mapping[str, tuple[InputFile, ...]]
+    contents: Mapping[str, str] = field(default_factory=dict)
     kind: str = "scores"
 
 
@@ -344,7 +417,16 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
     """
     names = [str(measure) for measure in measures]
     read = [_read(file, output, names) for file in each_file(output)]
-    _refuse_mixed(output, read)
+    remarks = []
+    tasks = _labels_among(read).get("task", [])
+    if len(tasks) > 1 and all(file.part.format.groups and {*names} <= file.names for file in read if file.n_rows):
+        read = [file.in_task() if file.n_rows else file for file in read]
+        found = f"{len(tasks)} tasks are one dataset ({_listed(tasks)})"
+        remarks.append(f"{output.path}: {found}. Use `select: {{task: {tasks[0]}}}` to read one")
+    else:
+        _refuse_mixed(output, read)
+    if not any(file.n_rows for file in read):
+        raise InputError(f"{output.path}: no rows; write the file again")
     known = {name for file in read for name in file.names}
     for name in names:
         if name not in known:
@@ -363,22 +445,43 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
             column = columns[cell.query_id]
             values[row, column] = _value(cell, least, greatest)
             unscored[column] |= np.isnan(values[row, column])
-    files = tuple(file.description for file in read)
     tools = dict.fromkeys(file.part.format.name for file in read if file.part.format.samples)
-    remarks = tuple(
-        f"{output.path}: read as results of {tool}, which its contents look like (format: {tool})" for tool in tools
-    )
-    failed = dict.fromkeys(query_id for file in read for query_id in file.failed if query_id not in columns)
+    remarks += [
+        f"{output.path}: read as results of {tool}, which its contents look like (format: {tool})"
+        for tool in tools
+        if not output.format
+    ]
+    samples = [own for file in read for own in file.samples]
+    failed = dict.fromkeys(query_id for query_id, sample in samples if sample.failed and query_id not in columns)
     return ExternalOutput(
         output.path,
-        files,
+        tuple(file.description for file in read),
         sum(file.n_rows for file in read),
         tuple(columns),
         values,
         failed=tuple(failed),
-        remarks=() if output.format else remarks,
+        remarks=tuple(remarks),
+        warnings=tuple(_tool_warnings(read, samples, {output.columns.get(name, name) for name in names})),
+        contents={query_id: _content(*sample.content) for query_id, sample in samples if sample.content},
+        has_chosen_ids="query_id" in output.columns,
         unscored=unscored | np.isnan(values).all(axis=0),
     )
+
+
+def _content(field: str, value: object) -> str:
+    """Return the field that tells what was asked, and a digest of its value."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return f"{field} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def _tool_warnings(read: Sequence[_ScoreFile], samples: Sequence[tuple[str, Sample]], names: Set[str]) -> Iterator[str]:
+    """Yield what a reader of the scores must know of how the tool was run."""
+    n_cached = sum(sample.is_cached for _, sample in samples)
+    if n_cached and (undefined := " and ".join(sorted(names & {*OF_AN_ANSWER}))):
+        yield f"{n_cached} of {len(samples)} answers came from the cache, so their {undefined} is undefined"
+    if n_places := max(file.n_places for file in read):
+        remedy = "Set `select: {place: 2}` for the second, or give each provider a `label`"
+        yield f"the file has {n_places} models of this name, and the first is read. {remedy}"
 
 
 def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
@@ -445,9 +548,9 @@ def _refuse_repeat(path: str, cells: Sequence[_Cell]) -> None:
 
 def _value(cell: _Cell, least: float, greatest: float) -> float:
     """The score, NaN for an empty cell; what is no finite number or outside the range is refused."""
-    remedy = "name another score" if cell.part.format.samples else "fix it, or leave the cell empty"
+    remedy = _TOOL_REMEDY if cell.part.format.samples else _TABLE_REMEDY
     try:
-        number = _number(cell.value, typed=cell.part.format.typed)
+        number = score_in(cell.value)
     except ValueError:
         raise _wrong(cell, "is not a number", remedy) from None
     if np.isinf(number):
@@ -457,15 +560,8 @@ def _value(cell: _Cell, least: float, greatest: float) -> float:
     return number
 
 
-def _number(value: object, *, typed: bool) -> float:
-    """The number that a cell holds, or that its text writes where all cells are texts."""
-    if value is None:
-        return float("nan")
-    if isinstance(value, str) and not typed:
-        return number_in(value.strip() or "nan")
-    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
-        raise ValueError
-    return double(float(value) if isinstance(value, decimal.Decimal) else value)
+_TABLE_REMEDY = "write a number, true, false, yes or no, or nothing if there is no score"
+_TOOL_REMEDY = "name another score, or let the scorer return a number, true, false, yes or no"
 
 
 def _wrong(cell: _Cell, problem: str, remedy: str) -> InputError:

@@ -8,7 +8,7 @@ trying them: ids of both sides are written alike in one way after another.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from statistics import median
 from typing import NoReturn
@@ -31,6 +31,7 @@ from rankledger.pipeline.types.joined import Quality, Unmatched
 __all__ = [
     "ALLOW_NO_OVERLAP",
     "any_in",
+    "content_warning",
     "find_unmatched",
     "likely_cause",
     "mismatch",
@@ -38,6 +39,7 @@ __all__ = [
     "odd_rankings",
     "refuse_other_pairs",
     "refuse_other_queries",
+    "rename_by_content",
     "small_overlap",
 ]
 
@@ -51,6 +53,46 @@ _HALF = 0.5
 _HARDLY = 0.01  # of the top 10
 _TIMES = 10  # that the other models have
 _Rule = Callable[[str], str]
+
+
+def rename_by_content(contents: Mapping[str, str], known: Mapping[str, str]) -> tuple[dict[str, str], int]:
+    """Match queries by what was asked, if their ids do not match it.
+
+    Args:
+        contents: By query, the field that tells what was asked, and its digest.
+        known: The same of the queries to match them with.
+
+    Returns:
+        The new ids of queries whose content stands under another id, and the number of ids with two contents. No id
+        changes if no content stands under another id, as if a field differs from run to run.
+    """
+    differing = [
+        query
+        for query, content in contents.items()
+        if known.get(query, content) != content and _field(known[query]) == _field(content)
+    ]
+    free: dict[str, list[str]] = {}
+    for query, content in known.items():
+        if contents.get(query) != content:
+            free.setdefault(content, []).append(query)
+    moved = [query for query, content in contents.items() if known.get(query) != content]
+    ids = {query: free[contents[query]].pop(0) for query in moved if free.get(contents[query])}
+    if not (differing and ids):
+        return {}, len(differing)
+    taken = {*known}
+    others = {query: f"{query} ({contents[query]})" for query in moved if query not in ids and query in taken}
+    return ids | others, len(differing)
+
+
+def content_warning(contents: Mapping[str, str], n_differing: int, where: str, *, paired: bool) -> str:
+    """Return the warning on ids that have another content elsewhere."""
+    field = _field(next(iter(contents.values())))
+    remedy = f"Queries are paired by {field}" if paired else f"Check that {field} is the same in both"
+    return f"{n_differing:,} of {len(contents):,} query ids have another {field} than {where}. {remedy}"
+
+
+def _field(content: str) -> str:
+    return content.partition(" ")[0]
 
 
 def refuse_other_queries(

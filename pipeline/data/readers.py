@@ -400,6 +400,8 @@ class Reading:
             self._opened.append(file)
             self._sizes.append([])
             yield from self._each_of(file, take, at_a_time)
+        if not any(map(sum, self._sizes)):
+            raise InputError(f"{self.source.path}: no rows; write the file again")
 
     def _each_of(self, file: StoredFile, take: Callable[[FilePart, pa.Table], T], at_a_time: int) -> Iterator[T]:
         """What `take` returns for the parts of one file, whose digest is of the same bytes, read once."""
@@ -418,8 +420,6 @@ class Reading:
                 self._paths.setdefault(part.remark, file.path)
                 self._lists.add(part, queries)
                 yield from taken
-            if not sum(sizes):
-                raise InputError(f"{file.path}: no rows; write the file again")
             self.files.append(contents.describe())
 
     def _take_held(self, held: InMemory, take: Callable[[FilePart, pa.Table], T]) -> T:

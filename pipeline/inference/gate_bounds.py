@@ -389,7 +389,10 @@ def reason_of(
     _, model, measure = line.subject
     name = subject_name(measure, model, line.slice)
     if not math.isfinite(line.judged.estimate):
-        return f"{name} is undefined: no query counts" + (" for both models" if line.baseline else ""), []
+        return (
+            f"{name} is undefined: no query {'in common has scores of both models' if line.baseline else 'counts'}",
+            [],
+        )
     said, details = f"{name} {_figures(line, found, limit)}", [found.level]
     if outcome == "inconclusive":
         said = f"{said}: undecided, {_settling(line, found.ends, needed)}"

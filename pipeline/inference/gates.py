@@ -109,7 +109,7 @@ def _drops(
         verdict = _verdict(gate, subject, outcome, f"{queries} {what}; at most {gate.allow:g} may", slice)
         verdict = replace(verdict, estimate=float(len(crashed)), limit=float(gate.allow))
         if not count.n:
-            reason = f"{subject_name(measure, model, slice)} is undefined: no query counts for both models"
+            reason = f"{subject_name(measure, model, slice)} is undefined: no query in common has scores of both models"
             verdict = replace(verdict, outcome="inconclusive", reason=reason)
     return replace(verdict.with_details(", ".join(named)), reference=baseline.label)
 
@@ -198,12 +198,15 @@ def _external(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -
     numbers = evidence.external_metrics.get(model, f"{model} has no `extra`; add it, or remove the model from the gate")
     number: float | None = None
     outcome, limit = worst([("inconclusive", bound) for bound in limits])
+    names = [own for own in numbers if own == name or own.endswith(f".{name}")] if isinstance(numbers, Mapping) else []
+    names = [name] if name in names else names
     if isinstance(numbers, str):
         reason = numbers
-    elif name not in numbers:
-        reason = f"the `extra` of {model} has no number {name!r}"
+    elif len(names) != 1:
+        several = f" but {', '.join(names)}. Use one of these" if names else ". Check the file"
+        reason = f"the `extra` of {model} has no finite number {name!r}{several}"
     else:
-        number = numbers[name]
+        number = numbers[names[0]]
         outcome, limit = worst([("pass" if bound.holds(number) else "fail", bound) for bound in limits])
         reason = f"{name} of {model} is {number:,.6g}; {limit}"
     return replace(_verdict(gate, (dataset, model, name), outcome, reason), estimate=number, limit=limit.value)

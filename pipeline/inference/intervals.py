@@ -110,8 +110,10 @@ class Resampled:
         return squares, cubes, float(powers.sum())
 
     @property
-    def mark(self) -> Literal["", "sparse", "degenerate"]:
-        """Why its interval is not to be trusted: all clusters are alike (`degenerate`), or few decide (`sparse`)."""
+    def mark(self) -> Literal["", "sparse", "degenerate", "empty"]:
+        """Reason not to trust the interval: no cluster (`empty`), all alike (`degenerate`), few decide (`sparse`)."""
+        if not self.n_clusters:
+            return "empty"
         if self._spread == 0:
             return "degenerate"
         return "sparse" if self.kappa < ENOUGH else ""

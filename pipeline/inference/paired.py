@@ -417,7 +417,11 @@ def _judge_primary(
     sample: Sample, asked: Sequence[Pair], lines: list[Comparison], chosen: Sequence[int], lead: Measure, alpha: float
 ) -> list[int]:
     """Put joint intervals and p-values into the lines of the lead measure on all queries; gives the lines left over."""
-    family = [i for i in chosen if (asked[i].measure, asked[i].slice) == (lead, ALL) and lines[i].mark != "degenerate"]
+    family = [
+        i
+        for i in chosen
+        if (asked[i].measure, asked[i].slice) == (lead, ALL) and lines[i].mark not in ("degenerate", "empty")
+    ]
     found = dict(zip(family, _joint(sample, [asked[i] for i in family], alpha), strict=True))
     judged = {i: joint for i, joint in found.items() if joint is not None}
     name = _family(sample.dataset, [asked[i] for i in judged], "primary")

@@ -98,7 +98,14 @@ def _without_primary(lines: Sequence[Comparison]) -> Iterator[str]:
         own = [line for line in lines if line.dataset == dataset and line.slice == ALL]
         if any(line.role == "exploratory" for line in own) and not any(line.is_primary for line in own):
             few = "each difference by the lead measure rests on fewer than about 7 queries"
-            yield f"no primary family on {dataset}: {few}"
+            marks = {line.mark for line in own if line.measure == own[0].measure}
+            yield f"no primary family on {dataset}: {_UNPAIRED.get(marks.pop(), few) if len(marks) == 1 else few}"
+
+
+_UNPAIRED = {
+    "degenerate": "all differences of two models by the lead measure are the same",
+    "empty": "the models have no query in common",
+}
 
 
 def _families(lines: Iterable[Comparison]) -> list[str]:

@@ -20,6 +20,7 @@ _MARKS = {
     "replicates": "replicates differ",
     "sparse": "a few decide how much it varies",
     "degenerate": "all differ alike",
+    "empty": "no query in common",
 }
 
 

@@ -441,7 +441,7 @@ class DifferenceRow:
     caution: str
 
 
-_CAUTIONS = {"sparse": "few decide", "degenerate": "all alike"}
+_CAUTIONS = {"sparse": "few decide", "degenerate": "all alike", "empty": "no query in common"}
 
 
 def difference_rows(

@@ -70,7 +70,7 @@ class _ExternalScores:
     quality: Quality
     files: tuple[InputFile, ...]
     remarks: tuple[str, ...]
-    warning: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def _attempt(task: Task, read: Callable[..., T], *arguments: object) -> T | Failure:
@@ -92,8 +92,15 @@ def _read_external(
     calls = [(task, read_scores, source_of(task.output), dataset.measures) for task in tasks]
     outputs: list[ExternalOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
     read = [output for output in outputs if not isinstance(output, Failure)]
+    contents: dict[str, str] = {}
+    fullest = sorted(read, key=lambda output: -len(output.contents))  # others may be filtered
+    for output in fullest:
+        matched = output.matched(contents, fullest[0].path)
+        outputs[outputs.index(output)] = matched
+        contents = {**matched.contents, **contents}
+    read = [output for output in outputs if not isinstance(output, Failure)]
     recorded = () if record is None else read_query_ids(record, dataset.name)
-    external = external_dataset(read, dataset_source(dataset), recorded=recorded)
+    external = replace(external_dataset(read, dataset_source(dataset), recorded=recorded), contents=contents)
     return external, {
         task.key: output
         if isinstance(output, Failure)
@@ -131,13 +138,14 @@ def _scores(
         replicate=task.replicate,
         unscored=np.array(False) if output.unscored is None else take(output.unscored.astype(np.float64)) == 1,
     )
-    warning = None
+    warnings = [*output.warnings]
     if output.weights is not None and output.n_rows_of is not None:
         from rankledger.pipeline.data.logs import odd_weights
 
         n_rows = np.nan_to_num(take(output.n_rows_of))
-        warning = odd_weights(take(output.weights), n_rows, external.groups.clusters, output.weighed_by)
-    return _ExternalScores(scores, quality, output.files, output.remarks, warning)
+        odd = odd_weights(take(output.weights), n_rows, external.groups.clusters, output.weighed_by)
+        warnings += [odd] if odd else []
+    return _ExternalScores(scores, quality, output.files, output.remarks, tuple(warnings))
 
 
 Output: TypeAlias = ReadOutput | _ExternalScores | Failure
@@ -198,7 +206,7 @@ def _data_warnings(
             if isinstance(own, DatasetInput):
                 found += odd_rankings(len(own.query_ids), output.quality, own.judgments, scores.get(key, ""))
             if isinstance(output, _ExternalScores):
-                found += [output.warning, _unscored(output.scores)]
+                found += [*output.warnings, _unscored(output.scores)]
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
             yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in found if warning)
         yield from replicate_warnings(planned, known)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import decimal
 import io
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -44,6 +46,7 @@ __all__ = [
     "refuse_surrogates",
     "row_of",
     "schema_of",
+    "score_in",
     "table_of",
     "without_bom",
 ]
@@ -125,6 +128,7 @@ class Format:
         samples: gives the results of another tool; None for tables.
         is_recognised: whether a file that begins with these bytes is of that tool.
         repeats: the label that numbers the answers of one model to the same sample.
+        groups: True if several tasks may be one dataset.
     """
 
     name: str
@@ -143,6 +147,7 @@ class Format:
     samples: Callable[[FilePart], list[Sample]] | None = None
     is_recognised: Callable[[bytes], bool] | None = None
     repeats: str = ""
+    groups: bool = False
 
 
 class Sample(NamedTuple):
@@ -153,12 +158,16 @@ class Sample(NamedTuple):
         labels: what is measured: the task, the model and the like.
         scores: by name, as they stand in the file, but words that mean a number as that number.
         failed: whether there is no answer to score.
+        content: The field that tells what was asked, and its value. None if the file does not tell.
+        is_cached: True if the answer came from the tool's cache.
     """
 
     ids: Mapping[str, object]
     labels: Mapping[str, object]
     scores: Mapping[str, object]
     failed: bool = False
+    content: tuple[str, object] | None = None
+    is_cached: bool = False
 
 
 @dataclass(frozen=True)
@@ -488,6 +497,32 @@ def number_in(text: str) -> float:
     if "_" in text or not text.isascii():
         raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
     return float(text)
+
+
+_WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0} | dict.fromkeys(
+    ("", "none", "null", "na", "n/a", "<na>", "#n/a", "#na", "nat"), math.nan
+)
+
+
+def score_in(value: object) -> float:
+    """Return the score that a value stands for, whatever format it is in. NaN if there is none.
+
+    Evaluation tools count true and yes as 1, false and no as 0. Some write numbers as strings.
+
+    Raises:
+        ValueError: No tool counts the value.
+    """
+    if value is None:
+        return math.nan
+    if isinstance(value, str):
+        word = value.strip().lower()
+        return _WORDS[word] if word in _WORDS else number_in(word)
+    if not isinstance(value, int | float | decimal.Decimal):
+        raise ValueError
+    try:
+        return float(value)
+    except OverflowError:  # a whole number beyond all doubles
+        return math.inf if value > 0 else -math.inf
 
 
 def _number(part: FilePart, number: int, column: str, text: str) -> float:

@@ -113,6 +113,8 @@ class _Layout:
     def parse(self, part: FilePart) -> pa.Table:
         """The wanted columns, by their names in the header."""
         header = self.header(part)
+        if not header:
+            return table_of(part, ())
         wanted = [part.name(column) for column in part.kind.columns]
         part.check_columns(wanted, header, ":1")
         try:
@@ -124,10 +126,8 @@ class _Layout:
             return table_of(part, (row_of(part, number, [row[place] for place in places]) for number, row in rows))
 
     def header(self, part: FilePart) -> list[str]:
-        """The column names."""
+        """Return the column names; none of a file without any line."""
         _, header = next(self._records(part.beginning), (0, []))
-        if not header:
-            raise InputError(f"{part.path}: no rows; write the file again")
         refuse_surrogates(part, 1, header)
         return [*map(str, range(1, len(header) + 1))] if _is_numbered(part, header) else header
 
@@ -142,6 +142,8 @@ class _Layout:
     def cells(self, part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
         """The texts of these columns."""
         header = self.header(part)
+        if not header:
+            return {name: [] for name in names}
         part.check_columns(names, header, ":1")
         rows = []
         for number, row in self._full_lines(part, header):

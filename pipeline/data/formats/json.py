@@ -32,7 +32,7 @@ from rankledger.pipeline.data.formats.common import (
 )
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["JSON", "JSONL", "JsonObject", "double", "json_object", "load_json", "written"]
+__all__ = ["JSON", "JSONL", "JsonObject", "decoded", "double", "json_object", "load_json", "written"]
 
 _LINE_FEED, _RETURN = b"\n\r"
 _IDS = ("query_id", "doc_id")
@@ -72,6 +72,14 @@ def load_json(
         raise InputError(f"{where}: not UTF-8; convert the file") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{where}: not JSON ({error}); {remedy}") from None
+
+
+def decoded(value: object) -> object:
+    """Return what a string of a JSON object holds, and any other value unchanged."""
+    if isinstance(value, str) and value.lstrip()[:1] == "{":
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 class JsonObject(dict[str, Any]):
@@ -275,7 +283,8 @@ def _keys(objects: Iterable[Mapping[str, Any]]) -> list[str]:
 def _line_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
     """The values of these keys, None if an object lacks one; a key that all objects lack is refused."""
     objects = [found for _, found in _objects(part, names)]
-    part.check_columns(names, _keys(objects))
+    if objects:
+        part.check_columns(names, _keys(objects))
     return {name: [found.get(name) for found in objects] for name in names}
 
 

@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import re
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NoReturn, cast
 
 import pyarrow as pa
 
-from rankledger.pipeline.data.formats.common import FilePart, Format, Sample
-from rankledger.pipeline.data.formats.json import load_json
+from rankledger.pipeline.data.formats.common import PAGE, FilePart, Format, Sample
+from rankledger.pipeline.data.formats.json import decoded, load_json
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW", "PROMPTFOO", "samples_format"]
+__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW", "OF_AN_ANSWER", "PLACE", "PROMPTFOO", "samples_format"]
+
+PLACE = "place"
+"""The label that tells apart several models of one name in a file."""
+
+OF_AN_ANSWER = {"latency_ms": "latencyMs", "cost": "cost"}
+"""Scores that an answer from a cache does not have, with promptfoo's keys."""
 
 _ZIP = b"PK\x03\x04"
 _ZSTD = 93  # the method of a zip member that Python's own module cannot read before 3.14
@@ -32,6 +40,7 @@ def samples_format(
     samples: Callable[[FilePart], Iterator[Sample]],
     is_recognised: Callable[[bytes], bool] | None = None,
     repeats: str = "",
+    groups: bool = False,
 ) -> Format:
     """The format of files with the results of samples alone, which is recognised by how a file begins, if at all."""
 
@@ -49,6 +58,7 @@ def samples_format(
         samples=lambda part: list(samples(part)),
         is_recognised=is_recognised,
         repeats=repeats,
+        groups=groups,
     )
 
 
@@ -60,20 +70,26 @@ def _document(part: FilePart, text: bytes | memoryview) -> dict[str, Any]:
     return found
 
 
-def _lines(part: FilePart) -> Iterator[dict[str, Any]]:
-    """The objects of JSON lines."""
-    for number, line in enumerate(part.lines(), 1):
-        if line.strip():
-            found = load_json(part.at(number), line, "write the file again")
-            if not isinstance(found, dict):
-                raise InputError(f"{part.at(number)}: expected one object a line; write the file again")
-            yield found
+def _objects(part: FilePart) -> Iterator[dict[str, Any]]:
+    """Yield the objects of JSON lines, or of one list."""
+    advice = "write the file again"
+    if bytes(part.data[:PAGE]).lstrip()[:1] == b"[":
+        rows = ((part.path, row) for row in load_json(part.path, part.data, advice))
+    else:
+        lines = ((part.at(number), line) for number, line in enumerate(part.lines(), 1) if line.strip())
+        rows = ((where, load_json(where, line, advice)) for where, line in lines)
+    for where, row in rows:
+        if not isinstance(row, dict):
+            raise InputError(f"{where}: expected objects, in lines or in one list; {advice}")
+        yield row
 
 
 def _fields(prefix: str, holder: object) -> dict[str, object]:
-    """The texts and whole numbers of an object, which may name a query."""
-    found = holder if isinstance(holder, dict) else {}
-    return {f"{prefix}.{key}": value for key, value in found.items() if type(value) in (str, int)}
+    """Return the strings and whole numbers below an object, or JSON of one, which may name a query."""
+    found = decoded(holder)
+    if not isinstance(found, dict):
+        return {prefix: found} if type(found) in (str, int) else {}
+    return {name: value for key, inner in found.items() for name, value in _fields(f"{prefix}.{key}", inner).items()}
 
 
 def _refuse(part: FilePart, found: str) -> NoReturn:
@@ -91,13 +107,6 @@ def _get(part: FilePart, holder: object, key: str, type_: type | tuple[type, ...
 def _object(part: FilePart, holder: Mapping[str, Any], key: str) -> dict[str, Any]:
     """The object under a key that the tool may leave out or set to null."""
     return {} if holder.get(key) is None else cast(dict[str, Any], _get(part, holder, key, dict))
-
-
-def _number(value: object, words: Mapping[str, float] | None = None) -> object:
-    """True and false, and words that mean a number, as that number; anything else as it is."""
-    if isinstance(value, bool):
-        return float(value)
-    return (words or {}).get(value, value) if isinstance(value, str) else value
 
 
 def _inspect(part: FilePart) -> Iterator[Sample]:
@@ -125,7 +134,15 @@ def _inspect(part: FilePart) -> Iterator[Sample]:
         ids = {"query_id": _get(part, sample, "id", (str, int))}
         scores = dict(_inspect_scores(_object(part, sample, "scores")))
         failed = not scores and bool(sample.get("error"))
-        yield Sample(ids, {**labels, "epoch": _get(part, sample, "epoch", int)}, scores, failed)
+        content = ("input", _without_ids(sample["input"])) if sample.get("input") else None
+        yield Sample(ids, {**labels, "epoch": _get(part, sample, "epoch", int)}, scores, failed, content)
+
+
+def _without_ids(value: object) -> object:
+    """Return an input without the ids that Inspect gives to the messages of each run."""
+    if isinstance(value, dict):
+        return {key: _without_ids(inner) for key, inner in value.items() if key != "id"}
+    return [*map(_without_ids, value)] if isinstance(value, list) else value
 
 
 def _inspect_scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
@@ -133,9 +150,13 @@ def _inspect_scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     for scorer, score in scores.items():
         value = score.get("value") if isinstance(score, dict) else score
         if isinstance(value, dict):
-            yield from ((f"{scorer}.{name}", _number(one, _INSPECT_WORDS)) for name, one in value.items())
+            yield from ((f"{scorer}.{name}", _counted(one, _INSPECT_WORDS)) for name, one in value.items())
         else:
-            yield scorer, _number(value, _INSPECT_WORDS)
+            yield scorer, _counted(value, _INSPECT_WORDS)
+
+
+def _counted(value: object, words: Mapping[str, float]) -> object:
+    return words.get(value, value) if isinstance(value, str) else value
 
 
 def _member(part: FilePart, archive: zipfile.ZipFile, name: str) -> bytes:
@@ -171,46 +192,76 @@ INSPECT = samples_format("inspect", _inspect, lambda begin: bool(_INSPECT_BEGINN
 
 
 _LM_EVAL_NAME = re.compile(r"samples_(.+?)(_\d{4}-\d\d-\d\dT[^/]*)?\.jsonl(\.gz|\.zst)?")
+_LM_EVAL_KEYS = {  # of a line beside its metrics, which lm_eval names since 0.4.8
+    *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+    *("doc_hash", "prompt_hash", "target_hash"),
+}
 
 
 def _lm_eval(part: FilePart) -> Iterator[Sample]:
     """The lines of `--log_samples`: a task a file, whose name says which; a line per document and filter."""
     name = _LM_EVAL_NAME.fullmatch(part.path.rpartition("/")[2])
     task = {"task": name[1]} if name else {}
-    for line in _lines(part):
+    for line in _objects(part):
         ids = {**_fields("doc", line.get("doc")), "query_id": _get(part, line, "doc_id", (str, int))}
-        ids |= {key: line[key] for key in ("doc_hash", "prompt_hash") if key in line}
-        scores = {str(metric): _number(line.get(str(metric))) for metric in _get(part, line, "metrics", list)}
-        yield Sample(ids, {**task, "filter": _get(part, line, "filter", str)}, scores)
+        ids |= {key: line[key] for key in ("doc_id", "doc_hash", "prompt_hash") if key in line}
+        named = line.get("metrics")
+        metrics = map(str, named) if isinstance(named, list) else (key for key in line if key not in _LM_EVAL_KEYS)
+        content = next(((key, line[key]) for key in ("doc_hash", "doc") if line.get(key)), None)
+        label = {"filter": line["filter"]} if "filter" in line else {}
+        yield Sample(ids, {**task, **label}, {metric: line.get(metric) for metric in metrics}, content=content)
 
 
 LM_EVAL = samples_format(
-    "lm_eval", _lm_eval, lambda begin: bool(re.match(rb'\s*\{\s*"doc_id":\s*\d+,\s*"doc":', begin))
+    "lm_eval",
+    _lm_eval,
+    lambda begin: bool(re.match(rb'\s*\[?\s*\{\s*"doc_id":\s*("[^"]*"|\d+),\s*"doc":', begin)),
+    groups=True,
 )
 
 
 def _mlflow(part: FilePart) -> Iterator[Sample]:
     """The rows of a results table; a score is a column such as `toxicity/v1/score` or `right/value`."""
-    table = _document(part, part.data)
-    columns = [str(name) for name in _get(part, table, "columns", list)]
-    named = {column: column.partition("/")[0] for column in columns if re.search("/(score|value)$", column)}
+    table = load_json(part.path, part.data, "write it again")
+    if isinstance(table, list):  # by `to_json(orient="records")`
+        rows = [*_objects(part)]
+        columns = [*dict.fromkeys(str(name) for row in rows for name in row)]
+    else:
+        columns = [str(name) for name in _get(part, table, "columns", list)]
+        rows = [
+            dict(zip(columns, _cells(part, cells, columns), strict=True)) for cells in _get(part, table, "data", list)
+        ]
+    named = {column: _MLFLOW_SCORE.sub("", column) for column in columns if _MLFLOW_SCORE.search(column)}
     for name in named.values():
         if [*named.values()].count(name) > 1:
             _refuse(part, f"several columns of the score '{shorten(name)}'")
-    for cells in _get(part, table, "data", list):
-        if not isinstance(cells, list) or len(cells) != len(columns):
-            _refuse(part, f"a row without the {len(columns)} columns")
-        row = dict(zip(columns, cells, strict=True))
+    for row in rows:
         ids = _fields("request", row.get("request"))
-        ids |= {name: value for name, value in row.items() if name not in named and type(value) in (str, int)}
-        scores = {name: _number(row[column]) for column, name in named.items()}
+        for name in columns:
+            ids |= {} if name in named else _fields(name, row.get(name))
+        scores = {name: _counted(row.get(column), _MLFLOW_WORDS) for column, name in named.items()}
         yield Sample(ids, {}, scores, row.get("state") == "ERROR")
 
 
-MLFLOW = samples_format("mlflow", _mlflow, lambda begin: bool(re.match(rb'\s*\{\s*"columns":\s*\[', begin)))
+_MLFLOW_SCORE = re.compile(r"(/v\d+)?/(score|value)$")
+_MLFLOW_WORDS = {"unknown": math.nan}  # by a judge that cannot tell: MLflow leaves it out of the mean
+
+
+def _cells(part: FilePart, cells: object, columns: Sequence[str]) -> list[object]:
+    if not isinstance(cells, list) or len(cells) != len(columns):
+        _refuse(part, f"a row without the {len(columns)} columns")
+    return cells
+
+
+_MLFLOW_BEGINNING = re.compile(rb'\s*(\{\s*"columns":\s*\[|\[\s*\{(?=.*?"[^"]+/(score|value)":))', re.DOTALL)
+MLFLOW = samples_format("mlflow", _mlflow, lambda begin: bool(_MLFLOW_BEGINNING.match(begin)))
 
 
 _PROMPTFOO_ERROR = 2  # the `failureReason` of a result without an answer
+_PROMPTFOO_BEGINNING = re.compile(rb'\s*\{\s*"evalId":\s*(null|"[^"]*"),\s*"results":\s*\{')
+_PROMPTFOO_LINE = re.compile(
+    rb'\s*\{(?!\s*("evalId":\s*(null|"[^"]*"),\s*)?"results":)(?=[^\n]*"promptIdx":)(?=[^\n]*"testCase":)(?=[^\n]*"testIdx":)'
+)
 _LABEL = 80  # characters of a prompt's label; a longer one is the prompt itself
 
 
@@ -219,41 +270,100 @@ def _promptfoo(part: FilePart) -> Iterator[Sample]:
 
     Repeats are not numbered in the file: the results of one test come as often as it was repeated, in their order.
     """
-    results = _get(part, _get(part, _document(part, part.data), "results", dict), "results", list)
-    number_of_test: dict[str, int] = {}
+    results, config = _promptfoo_results(part)
+    added = _added_variables(part, results, config)
+    number_of_test, n_tests = dict[str, int](), 0
     number_of_prompt: dict[str, int] = {}
     n_before: Counter[tuple[int, int]] = Counter()
-    for result in sorted(results, key=lambda each: [_get(part, each, name, int) for name in ("testIdx", "promptIdx")]):
-        test = json.dumps(_get(part, result, "testCase", dict), sort_keys=True)
-        number = number_of_test.setdefault(test, len(number_of_test))
+    places: dict[tuple[str, str], dict[int, int]] = {}  # of each provider and prompt, counted from 1
+    for result in results:
         prompt = _get(part, _get(part, result, "prompt", dict), "label", str)
         number_of_prompt.setdefault(prompt, 1 + len(number_of_prompt))
         provider = _get(part, result, "provider", dict)
+        name = provider.get("label") or _get(part, provider, "id", str)
+        own = places.setdefault((name, prompt), {})
+        own.setdefault(result["promptIdx"], 1 + len(own))
+    for result in results:
+        case = result["testCase"]
+        variables = {name: value for name, value in _object(part, case, "vars").items() if name not in added}
+        # What a provider adds to a test is not in the first result of it: its place and variables tell it, too.
+        known, test = (
+            json.dumps(one, sort_keys=True) for one in ([result["testIdx"], variables], {**case, "vars": variables})
+        )
+        number = number_of_test.get(known, number_of_test.get(test, n_tests))
+        number_of_test |= {known: number, test: number}
+        n_tests = max(n_tests, number + 1)
         n_before[number, result["promptIdx"]] += 1
+        prompt = result["prompt"]["label"]
+        name = result["provider"].get("label") or result["provider"]["id"]
+        own = places[name, prompt]
         labels = {
-            "provider": provider.get("label") or _get(part, provider, "id", str),
+            "provider": name,
             "prompt": number_of_prompt[prompt] if len(prompt) > _LABEL or "\n" in prompt else prompt,
             "repeat": n_before[number, result["promptIdx"]],
-        }
+        } | ({PLACE: own[result["promptIdx"]]} if len(own) > 1 else {})
         failed = result.get("failureReason") == _PROMPTFOO_ERROR
-        case = result["testCase"]
         ids = {"query_id": number, **_fields("vars", case.get("vars")), **_fields("metadata", case.get("metadata"))}
         ids |= {"description": case["description"]} if case.get("description") else {}
-        yield Sample(ids, labels, _promptfoo_scores(part, result), failed)
+        is_cached = isinstance(result.get("response"), dict) and bool(result["response"].get("cached"))
+        content = ("vars", variables) if variables else None
+        yield Sample(ids, labels, _promptfoo_scores(part, result, is_cached), failed, content, is_cached)
 
 
-def _promptfoo_scores(part: FilePart, result: Mapping[str, Any]) -> dict[str, object]:
-    """The scores that each result has, and those that its assertions name."""
-    scores = {"score": result.get("score"), "pass": _number(result.get("success"))}
-    scores |= {"latency_ms": result.get("latencyMs"), "cost": result.get("cost")}
+def _promptfoo_results(part: FilePart) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the results in the order of tests and prompts, from JSON or JSON lines, and the config that made them."""
+    first, config = b"", dict[str, Any]()
+    with suppress(StopIteration):
+        first = next(line for line in part.lines() if line.strip())
+    if re.match(rb"\s*\[", first) or _PROMPTFOO_LINE.match(first):
+        results: list[Any] = [*_objects(part)]
+    else:
+        head = _document(part, part.data)
+        config = head["config"] if isinstance(head.get("config"), dict) else {}
+        results = _get(part, _get(part, head, "results", dict), "results", list)
+    order = ("testIdx", "promptIdx")
+    results = sorted(results, key=lambda each: [_get(part, each, name, int) for name in order])
+    for result in results:
+        _get(part, result, "testCase", dict)
+    return results, config
+
+
+def _added_variables(part: FilePart, results: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> set[str]:
+    """Return the variables that the run added to tests: they tell no test from another.
+
+    They differ among the results of one test, are no variables of the row, or the config does not name them.
+    """
+    added, names = {"sessionId", "_conversation"}, set[str]()
+    first: dict[int, dict[str, Any]] = {}
+    tests, default = config.get("tests"), config.get("defaultTest")
+    known = (
+        [test.get("vars") if isinstance(test, dict) else None for test in tests] if isinstance(tests, list) else [None]
+    )
+    known += [default.get("vars") or {} if isinstance(default, dict) else {}]
+    of_config = {name for one in known if isinstance(one, dict) for name in one}
+    for result in results:
+        variables = _object(part, result["testCase"], "vars")
+        before = first.setdefault(result["testIdx"], variables)
+        names |= variables.keys()
+        added |= {name for name in {*before, *variables} if before.get(name) != variables.get(name)}
+        added |= variables.keys() - result["vars"].keys() if isinstance(result.get("vars"), dict) else set()
+    if all(isinstance(one, dict) for one in known) and not config.get("scenarios"):
+        added |= names - of_config
+    return added if names - added else {"sessionId", "_conversation"}
+
+
+def _promptfoo_scores(part: FilePart, result: Mapping[str, Any], is_cached: bool) -> dict[str, object]:
+    """The scores that each result has, and those that its assertions name; a cache has neither latency nor cost."""
+    scores = {"score": result.get("score"), "pass": result.get("success")}
+    scores |= {} if is_cached else {name: result.get(key) for name, key in OF_AN_ANSWER.items()}
     named = _object(part, result, "namedScores")
-    return scores | {f"named.{name}" if name in scores else name: _number(value) for name, value in named.items()}
+    return scores | {f"named.{name}" if name in scores else name: value for name, value in named.items()}
 
 
 PROMPTFOO = samples_format(
     "promptfoo",
     _promptfoo,
-    lambda begin: bool(re.match(rb'\s*\{\s*"evalId":\s*(null|"[^"]*"),\s*"results":\s*\{', begin)),
+    lambda begin: bool(_PROMPTFOO_BEGINNING.match(begin) or _PROMPTFOO_LINE.match(begin)),
     repeats="repeat",
 )
 
@@ -263,7 +373,7 @@ def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
 
     A sample with an error has a score, for the schema wants one, and converters write 0.
     """
-    for line in _lines(part):
+    for line in _objects(part):
         scored = _get(part, line, "evaluation", dict)
         metadata = _object(part, line, "metadata")
         labels = {"model": _get(part, line, "model_id", str), "evaluation": _get(part, line, "evaluation_name", str)}
@@ -273,9 +383,10 @@ def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
             labels["epoch"] = str(metadata["epoch"])
         ids = {"query_id": _get(part, line, "sample_id", str), **_fields("metadata", metadata)}
         ids |= {"sample_hash": line["sample_hash"]} if line.get("sample_hash") else {}
-        scores = {name: _number(scored.get(name)) for name in ("score", "is_correct")}
+        scores = {name: scored.get(name) for name in ("score", "is_correct")}
         scores["latency_ms"] = _object(part, line, "performance").get("latency_ms")
-        yield Sample(ids, labels, scores, bool(line.get("error")))
+        content = ("sample_hash", line["sample_hash"]) if line.get("sample_hash") else None
+        yield Sample(ids, labels, scores, bool(line.get("error")), content)
 
 
 EVERY_EVAL_EVER = samples_format(

@@ -49,6 +49,14 @@ def test_values_have_lines():
     }
 
 
+@pytest.mark.parametrize("n_letters", [1, 50_000])
+def test_json_may_write_a_character_as_two_escapes(n_letters):
+    """RFC 8259 writes U+1F600 as \\ud83d\\ude00, in small files and in those that libyaml reads."""
+    write(a=f'{{"name": "{"x" * n_letters}", "\\ud83d\\ude00": "\\uD83D\\uDE00 team"}}')
+
+    assert load("a.yaml").data["\U0001f600"] == "\U0001f600 team"
+
+
 def test_scalars_are_read_by_the_safe_loader_but_dates_stay_text():
     """Numbers, booleans and null are values; a date is the text that was written."""
     write(a="i: 10_000\nf: 0.5\nb: yes\nn: ~\nd: 2026-01-01\nt: 2026-01-01 10:00:00\ns: '1'\n")
@@ -114,6 +122,7 @@ def test_anchors_and_merge_keys():
             "a: 2024_01\n",
             "a.yaml:1: a: found 2024_01, which YAML reads as 202401; write 202401" + A_TEXT.format("2024_01"),
         ),
+        ('a: "\\ud83d"\n', "a.yaml:1: a: '\\ud83d' is half of a surrogate pair; write the character"),
         (f"a: {'1:' * 300}1\n", f"a.yaml:1: a: '{'1:' * 99}… cannot be read as !!int; quote it"),
         (f'a: !!float "{"1:" * 300}1"\n', f"a.yaml:1: a: '{'1:' * 99}… cannot be read as !!float; quote it"),
         ("? !!str [a]\n: 2\n", "a.yaml:1: a key is text, not a list or a mapping; write a plain key"),

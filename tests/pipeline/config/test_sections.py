@@ -193,8 +193,8 @@ NEITHER = "no judgments, ratings, scores or logs; add one of them"
 OUTPUT_KEYS = "known: path, format, columns, allow_large, allow_no_overlap, select"
 PLAIN = "m.params.a: write text, a finite number, true or false; quote anything else"
 SCORE = (
-    "write letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 if wanted, and none of dataset, model, "
-    "query_id, missing, measure, value"
+    "write up to 200 characters on one line, without blanks at the ends, and none of dataset, model, query_id, "
+    "missing, measure, value"
 )
 TESTS = "found 'z'; write 'randomization', 't' or 'bootstrap'"
 TAKEN = "is reserved; choose another name for the dataset"
@@ -300,12 +300,12 @@ def test_wrong_settings(line, message):
         ("d: {logs: [ctr], documents: c}", "d: `documents` has no effect on logs; remove it"),
         ("d: {scores: {}}", "d.scores: found nothing; write at least one"),
         ("d: {scores: {x: up}}", "d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"),
-        ("d: {scores: {x: {sign: up}}}", "d.scores.x.sign: unknown key 'sign'; known: direction, range"),
+        ("d: {scores: {x: {sign: up}}}", "d.scores.x.sign: unknown key 'sign'; known: direction, column, range"),
         ("d: {scores: {x: {range: [0]}}}", f"d.scores.x.range: {ENDS}"),
         ("d: {scores: {x: {range: [0, .inf]}}}", "d.scores.x.range[1]: found inf; write a finite number"),
         ("d: {scores: {x: {range: [1, 0]}}}", f"d.scores.x: it: the range 1 to 0 is empty; {LOWEST_FIRST}"),
         ("d: {scores: {value: higher}}", f"d.scores.value: a score cannot be called 'value'; {SCORE}"),
-        ("d: {scores: {'a,b': higher}}", f"d.scores.a,b: a score cannot be called 'a,b'; {SCORE}"),
+        ('d: {scores: {"a\\tb": higher}}', f"d.scores.\"a\\tb\": a score cannot be called 'a\\tb'; {SCORE}"),
         ("d: {scores: {'a ': higher}}", f"d.scores.\"a \": a score cannot be called 'a '; {SCORE}"),
         *(
             (f"d: {{scores: {{x: higher}}, {key}: {value}}}", f"d: `{key}` {ELSEWHERE}")

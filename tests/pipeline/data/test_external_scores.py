@@ -182,8 +182,9 @@ def test_without_a_table_the_queries_are_those_of_all_outputs():
 
 
 HEAD = "query_id\tfaithful\tcost\n"
-NO_NUMBER = "is not a number; fix it, or leave the cell empty"
-NOT_FINITE = "is not a finite number; fix it, or leave the cell empty"
+WORDS = "write a number, true, false, yes or no, or nothing if there is no score"
+NO_NUMBER = f"is not a number; {WORDS}"
+NOT_FINITE = f"is not a finite number; {WORDS}"
 OUTSIDE = "is outside 0 to 1; fix it, or the range in the config"
 
 
@@ -217,7 +218,7 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
         ),
         ("i.tsv", HEAD + "\t1\t1\n", "empty query_id (line 2); fill it"),
         ("j.tsv", HEAD, "no rows; write the file again"),
-        ("a.jsonl", one(faithful=True), f"faithful True of query 'q1' (line 1) {NO_NUMBER}"),
+        ("a.jsonl", one(faithful="maybe"), f"faithful 'maybe' of query 'q1' (line 1) {NO_NUMBER}"),
         ("b.jsonl", one(faithful=[1]), f"faithful [1] of query 'q1' (line 1) {NO_NUMBER}"),
         ("c.jsonl", one(cost=10**400), f"cost 1{'0' * 198}… of query 'q1' (line 1) {NOT_FINITE}"),
         ("d.jsonl", one(query_id=0.5), "query_id 0.5 (line 1) is not an id; write a string or a whole number"),

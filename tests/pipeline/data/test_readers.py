@@ -165,12 +165,22 @@ def test_a_repeat_over_two_parts_names_both(format):
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_part_without_rows_is_named(format):
-    """An empty part is a writer that failed, not a small input."""
-    write(Path("parts/0" + SUFFIXES[format]), encode([("q", "a", 1.0)], format))
-    empty = write(Path("parts/1" + SUFFIXES[format]), encode([], format))
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_parts_without_rows_are_read_and_an_input_without_any_is_refused(format, ending):
+    """Spark writes such parts, with a header or with 0 bytes; all parts together are the input."""
+    for place, rows in enumerate([[], [("q", "a", 1.0)], [], [("p", "b", 2.0)], []]):
+        write(Path(f"parts/{place}{SUFFIXES[format]}{ending}"), compress(encode(rows, format), ending))
+    if format != "parquet":
+        write(Path(f"parts/5{SUFFIXES[format]}{ending}"), compress(b"", ending))
 
-    assert refusal(read_judgments, "parts").startswith(f"{empty}: no rows")
+    rows = read_judgments("parts")
+
+    assert (rows.query_ids, rows.values.tolist()) == (["q", "p"], [1.0, 2.0])
+    assert len(rows.files) == 5 + (format != "parquet")
+    assert rows.place(1).endswith(f" of parts/3{SUFFIXES[format]}{ending}")
+    for place in (1, 3):
+        Path(f"parts/{place}{SUFFIXES[format]}{ending}").unlink()
+    assert refusal(read_judgments, "parts") == "parts: no rows; write the file again"
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
@@ -128,13 +130,14 @@ def log(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_score_that_is_a_word_is_refused(tmp_path):
-    """A scorer may give any text: what it means as a number nobody but its author knows."""
+    """No tool counts a grade such as B+."""
     path = tmp_path / "log.json"
     samples = log()["samples"]
     samples[1]["scores"]["close"]["value"] = "B+"
     path.write_text(json.dumps(log(samples=samples)))
 
-    assert refusal(path, "close") == "log.json: close 'B+' of query '2' (sample 2) is not a number; name another score"
+    remedy = "name another score, or let the scorer return a number, true, false, yes or no"
+    assert refusal(path, "close") == f"log.json: close 'B+' of query '2' (sample 2) is not a number; {remedy}"
     assert scores(read(path, "includes")) == scores(read(SMALL, "includes"))
 
 
@@ -372,11 +375,204 @@ def test_instances_of_every_eval_ever(tmp_path):
     assert scores(read(path, "score", select={"result": "em"})) == {"a": [1]}
 
 
+def lm_eval_lines(values: list[Any], **others: Any) -> list[dict[str, Any]]:
+    """Objects of `--log_samples` by lm_eval 0.4.9."""
+    return [{"doc_id": n, "doc": {"q": n}, "metrics": ["acc"], "acc": value} | others for n, value in enumerate(values)]
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        (["True", "False"], [1, 0]),  # numpy.bool_ and numpy.float32, which lm_eval writes by str()
+        (["0.6666667", "1.0"], [0.6666667, 1]),
+        (["yes", "NO", "true", "False"], [1, 0, 1, 0]),  # value_to_float of inspect_ai 0.3, the judges of MLflow 3
+        ([True, None, "nan", "None", "<NA>", "N/A", ""], [1, *[NAN] * 6]),  # missing in pandas' read_csv
+    ],
+)
+def test_every_format_counts_words_as_tools_do(tmp_path, values, numbers):
+    """One rule: true and yes are 1, false and no are 0, texts may be numbers, and words for nothing are undefined."""
+    ids = [str(number) for number in range(len(values))]
+    samples = [{"id": n, "epoch": 1, "scores": {"acc": {"value": value}}} for n, value in enumerate(values)]
+    files = {
+        "a.jsonl": "".join(json.dumps({"query_id": n, "acc": v}) + "\n" for n, v in zip(ids, values, strict=True)),
+        "a.json": json.dumps({n: {"acc": value} for n, value in zip(ids, values, strict=True)}),
+        "a.csv": "query_id,acc\n"
+        + "".join(f"{n},{'' if v is None else v}\n" for n, v in zip(ids, values, strict=True)),
+        "samples_x.jsonl": "\n".join(map(json.dumps, lm_eval_lines(values))),
+        "log.json": json.dumps(log(samples=samples)),
+        "table.json": json.dumps(
+            {"columns": ["query_id", "acc/value"], "data": [*map(list, zip(ids, values, strict=True))]}
+        ),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        found = read(tmp_path / name, "acc")
+        assert found.query_ids == tuple(ids), name
+        np.testing.assert_array_equal(found.values[0], numbers, err_msg=name)
+
+
+def test_a_judge_of_mlflow_that_cannot_tell_gives_no_score(tmp_path):
+    """`unknown` is a CategoricalRating that MLflow's aggregation leaves out; `maybe` is none."""
+    path = tmp_path / "table.json"
+    rows = [{"query_id": "q1", "ok/value": "unknown"}, {"query_id": "q2", "ok/value": "yes"}]
+    path.write_text(json.dumps(rows))
+
+    np.testing.assert_array_equal(read(path, "ok").values, [[NAN, 1]])
+    path.write_text(json.dumps([{"query_id": "q1", "ok/value": "maybe"}]))
+    assert refusal(path, "ok").startswith(
+        "table.json: ok 'maybe' of query 'q1' (sample 1) is not a number; name another"
+    )
+
+
+def test_older_samples_of_lm_eval(tmp_path):
+    """Before 0.4.8 lines name neither metrics nor a filter, and before 0.4.2 a file was one list: `acc` is 1, 0."""
+    path = tmp_path / "samples_x.jsonl"
+    older = [{key: value for key, value in line.items() if key != "metrics"} for line in lm_eval_lines([1.0, 0.0])]
+    path.write_text("\n".join(map(json.dumps, older)))
+    assert scores(read(path, "acc")) == {"0": [1], "1": [0]}
+
+    path.write_text(json.dumps(older, indent=1))
+    found = read(path, "acc")
+    assert scores(found) == {"0": [1], "1": [0]}
+    assert "(format: lm_eval)" in found.remarks[0]
+    assert refusal(path, "acc_norm") == "samples_x.jsonl: no score 'acc_norm' among acc; fix its name"
+
+
+def test_a_group_of_tasks_of_lm_eval_is_one_dataset(tmp_path):
+    """Two tasks of two documents each: four queries, named by their tasks, and a remark; `select` takes one of them."""
+    for task, values in {"law": [1.0, 0.0], "art": [0.0, 1.0]}.items():
+        (tmp_path / f"samples_{task}.jsonl").write_text("\n".join(map(json.dumps, lm_eval_lines(values))))
+
+    found = read(tmp_path / "samples_*.jsonl", "acc", format="lm_eval")
+
+    assert scores(found) == {"art/0": [0], "art/1": [1], "law/0": [1], "law/1": [0]}
+    assert found.remarks[0].endswith("2 tasks are one dataset (art, law). Use `select: {task: art}` to read one")
+    one = read(tmp_path / "samples_*.jsonl", "acc", format="lm_eval", select={"task": "law"})
+    assert (scores(one), one.remarks) == ({"0": [1], "1": [0]}, ())
+
+
+def promptfoo(rows: list[dict[str, Any]], **config: Any) -> str:
+    return json.dumps({"evalId": "e", "results": {"version": 3, "results": rows}, "config": config})
+
+
+def result(test: int, place: int = 0, passed: bool = True, variables: Mapping[str, Any] | None = None, **others: Any):
+    """A result of promptfoo."""
+    own = {"q": f"t{test}"} if variables is None else variables
+    return {
+        "testIdx": test,
+        "promptIdx": place,
+        "provider": {"id": "openai:x"},
+        "prompt": {"label": "p"},
+        "success": passed,
+        "score": float(passed),
+        "latencyMs": 9,
+        "cost": 0.5,
+        "namedScores": {},
+        "vars": own,
+        "testCase": {"vars": own},
+    } | others
+
+
+def test_results_of_promptfoo_as_json_lines(tmp_path):
+    """A line per result, as `-o results.jsonl` writes them; also a single one."""
+    path = tmp_path / "results.jsonl"
+    for n_lines in (3, 1):
+        path.write_text("".join(json.dumps(result(test, passed=test != 1)) + "\n" for test in range(n_lines)))
+        found = read(path, "pass")
+        assert scores(found) == {str(test): [float(test != 1)] for test in range(n_lines)}
+        assert "(format: promptfoo)" in found.remarks[0]
+
+
+def test_one_provider_of_promptfoo_with_two_settings(tmp_path):
+    """Its results differ by their places: the first is read, with a warning, and `select` takes the second."""
+    path = tmp_path / "results.json"
+    path.write_text(promptfoo([result(test, place, place == 0) for test in range(2) for place in (0, 1)]))
+
+    first, second = read(path, "pass"), read(path, "pass", select={"place": "2"})
+
+    assert (scores(first), scores(second)) == ({"0": [1], "1": [1]}, {"0": [0], "1": [0]})
+    assert first.warnings == (
+        "the file has 2 models of this name, and the first is read. Set `select: {place: 2}` for the second, or give "
+        "each provider a `label`",
+    )
+    assert second.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("added", "config"),
+    [
+        (lambda test, place: {"sessionId": f"s{test}{place}"}, {}),
+        (lambda test, place: {"trace": f"t{test}{place}"}, {}),  # differs between two results of one test
+        (lambda test, place: {"stamp": f"t{test}"}, {"tests": [{"vars": {"q": f"t{test}"}} for test in range(3)]}),
+    ],
+)
+def test_a_variable_that_promptfoo_adds_while_it_runs_makes_no_test(tmp_path, added, config):
+    """Three tests and two providers, whatever the provider or a hook adds to the variables: three queries of each."""
+    rows = [
+        result(test, place, provider={"id": "ab"[place]}, variables={"q": f"t{test}", **added(test, place)})
+        for test in range(3)
+        for place in (0, 1)
+    ]
+    path = tmp_path / "results.json"
+    path.write_text(promptfoo(rows, **config))
+
+    found = [read(path, "pass", select={"provider": provider}) for provider in "ab"]
+
+    assert [own.query_ids for own in found] == [("0", "1", "2")] * 2
+    assert found[0].contents == found[1].contents
+
+
+def test_cached_answers_of_promptfoo_have_neither_latency_nor_cost(tmp_path):
+    """Two of three answers came from the cache: their latency is that of the disk."""
+    path = tmp_path / "results.json"
+    path.write_text(promptfoo([result(test, response={"cached": test > 0}) for test in range(3)]))
+
+    found = read(path, "latency_ms", "cost", "pass")
+
+    np.testing.assert_array_equal(found.values, [[9, NAN, NAN], [0.5, NAN, NAN], [1, 1, 1]])
+    assert found.warnings == ("2 of 3 answers came from the cache, so their cost and latency_ms is undefined",)
+    assert read(path, "pass").warnings == ()
+
+
+def test_scores_and_ids_in_objects_have_dotted_names(tmp_path):
+    """As in logs of openai/evals and lighteval; a request of MLflow may be an object as text."""
+    lines, table = tmp_path / "a.jsonl", tmp_path / "a.parquet"
+    lines.write_text('{"sample_id": "s1", "data": {"correct": true}}\n{"sample_id": "s2", "data": {}}\n')
+    cells = {"doc": [{"id": "d1"}, {"id": "d2"}], "metric": [{"em": 1.0}, {"em": 0.5}]}
+    parquet.write_table(pa.table(cells), table)
+    request = tmp_path / "table.json"
+    row = {"request": '{"query_id": "q1", "n": {"m": 3}}', "ok/value": True}
+    request.write_text(json.dumps([row]))
+
+    found = read(lines, "data.correct", columns={"query_id": "sample_id"})
+    np.testing.assert_array_equal(found.values, [[1, NAN]])
+    assert scores(read(table, "em", columns={"query_id": "doc.id", "em": "metric.em"})) == {"d1": [1], "d2": [0.5]}
+    for name, query_id in (("request.query_id", "q1"), ("request.n.m", "3")):
+        assert scores(read(request, "ok", format="mlflow", columns={"query_id": name})) == {query_id: [1]}
+    assert refusal(lines, "data.corect", columns={"query_id": "sample_id"}).startswith(
+        "a.jsonl: no score 'data.corect'"
+    )
+
+
+def test_a_score_may_have_another_name_in_the_file(tmp_path):
+    """One key for every format: tables, long tables, logs of tools."""
+    files = {
+        "a.csv": 'query_id,"Tone, style"\nq1,0.5\n',
+        "long.csv": 'query_id,measure,value\nq1,"Tone, style",0.5\n',
+        "a.jsonl": '{"query_id": "q1", "Tone, style": 0.5}\n',
+        "results.json": promptfoo([result(0, namedScores={"Tone, style": 0.5})]),
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        found = read(tmp_path / name, "tone", columns={"tone": "Tone, style"})
+        assert found.values.tolist() == [[0.5]], name
+
+
 @pytest.mark.parametrize(
     ("form", "text", "found"),
     [
         ("lm_eval", "{\n", "a.txt:1: not JSON (Expecting property name enclosed in double quotes: line 2 column 1"),
-        ("lm_eval", "[]\n", "a.txt:1: expected one object a line; write the file again"),
+        ("lm_eval", "[3]\n", "a.txt: expected objects, in lines or in one list; write the file again"),
         ("lm_eval", "{}\n", "a.txt: no 'doc_id' where lm_eval writes one"),
         ("mlflow", '{"columns": ["a"], "data": [[]]}', "a.txt: a row without the 1 columns"),
         (

@@ -44,7 +44,7 @@ def test_what_has_no_scores_does_not_pass():
     verdict = crashed(np.full(10, np.nan), np.full(10, 0.4), MAE)
 
     assert verdict.outcome == "inconclusive"
-    assert verdict.reason.startswith("mae of dense is undefined: no query counts for both models")
+    assert verdict.reason.startswith("mae of dense is undefined: no query in common has scores of both models")
 
 
 def test_the_worst_queries_are_named():
@@ -242,7 +242,11 @@ def test_a_baseline_without_output_is_not_comparable():
     [
         ({"dense": {"latency_p95_ms": 120.0}}, "pass", "latency_p95_ms of dense is 120; at most 120 is allowed"),
         ({"dense": {"latency_p95_ms": 131.25}}, "fail", "latency_p95_ms of dense is 131.25; at most 120 is allowed"),
-        ({"dense": {"usd": 3.0}}, "inconclusive", "the `extra` of dense has no number 'latency_p95_ms'"),
+        (
+            {"dense": {"usd": 3.0}},
+            "inconclusive",
+            "the `extra` of dense has no finite number 'latency_p95_ms'. Check the file",
+        ),
         ({"dense": "costs.json: file not found"}, "inconclusive", "costs.json: file not found"),
         ({}, "inconclusive", "dense has no `extra`; add it, or remove the model from the gate"),
     ],

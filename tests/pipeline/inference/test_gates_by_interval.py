@@ -446,7 +446,7 @@ def test_a_figure_that_is_undefined_is_inconclusive():
     assert figure[0].outcome == difference[0].outcome == "inconclusive"
     assert figure[0].estimate is difference[0].estimate is figure[0].n_needed is None
     assert figure[0].reason == "mae of dense is undefined: no query counts"
-    assert difference[0].reason == "mae of dense is undefined: no query counts for both models"
+    assert difference[0].reason == "mae of dense is undefined: no query in common has scores of both models"
 
 
 def test_a_resample_without_figure_leaves_nothing_to_judge_by():
