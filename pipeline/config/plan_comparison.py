@@ -30,10 +30,12 @@ def plan_comparison(
     section = planning.config.comparison
     if section is None:
         return None
-    if section.baseline not in (_ALL_PAIRS, *models):
-        known = suggestion(section.baseline, [*models, _ALL_PAIRS])
-        planning.find(("comparison", "baseline"), f"unknown model {section.baseline!r}{known}")
-    if section.baseline == _ALL_PAIRS and len(models) > _MANY:
+    baselines, is_all_pairs = section.baselines, section.baseline == _ALL_PAIRS
+    for name in baselines:
+        if name not in models and not is_all_pairs:
+            known = suggestion(name, [*models, _ALL_PAIRS])
+            planning.find(("comparison", "baseline"), f"unknown model {name!r}{known}")
+    if is_all_pairs and len(models) > _MANY:
         pairs = f"all pairs of {len(models)} models are {len(models) * (len(models) - 1) // 2} comparisons"
         planning.warn(("comparison", "baseline"), f"{pairs}, so the correction is strict; name a baseline instead")
     if section.search_slices and not any(dataset.queries for dataset in datasets):
@@ -46,8 +48,15 @@ def plan_comparison(
         dataset.name: [*dict.fromkeys(task.model for task in tasks if task.dataset == dataset.name)]
         for dataset in datasets
     }
+    for dataset, found in here.items():
+        if len(found) > 1 and not is_all_pairs and not set(baselines).intersection(found):
+            message = f"{', '.join(baselines)} has no output on {dataset}, so its {len(found)} models are not compared"
+            listed = ", ".join([*baselines, found[0]])
+            planning.warn(
+                ("comparison", "baseline"), f"{message}. Set baseline: [{listed}], or another model of {dataset}"
+            )
     return PlannedComparison(
-        pairs={name: _pairs(section.baseline, found) for name, found in here.items()},
+        pairs={name: _pairs(baselines, found) for name, found in here.items()},
         measures={
             dataset.name: tuple(measure for measure in dataset.measures if measure in chosen) for dataset in datasets
         },
@@ -55,11 +64,12 @@ def plan_comparison(
     )
 
 
-def _pairs(baseline: str, models: Collection[str]) -> tuple[tuple[str, str], ...]:
+def _pairs(baselines: Sequence[str], models: Collection[str]) -> tuple[tuple[str, str], ...]:
     """The (model, baseline) among the models of one dataset; of all pairs, the first by name is the baseline."""
-    if baseline == _ALL_PAIRS:
+    if baselines == (_ALL_PAIRS,):
         return tuple((second, first) for first, second in combinations(sorted(models), 2))
-    return tuple((model, baseline) for model in models if model != baseline and baseline in models)
+    baseline = next((name for name in baselines if name in models), None)
+    return tuple((model, baseline) for model in models if baseline is not None and model != baseline)
 
 
 def plan_lead(

@@ -68,46 +68,63 @@ __all__ = [
 
 Test: TypeAlias = Literal["randomization", "t", "bootstrap"]
 Correction: TypeAlias = Literal["maxt", "holm", "bh", "none"]
+Family: TypeAlias = Literal["dataset", "measure"]
 
 
 class Comparison(Section):
     """Which models are compared query by query, and how the differences are tested."""
 
-    baseline: Name
-    """The model that all others are compared with; `all_pairs` compares every pair, with the first by name as the
-    baseline."""
+    baseline: Name | Annotated[tuple[Name, ...], Field(min_length=1)]
+    """The model that all others are compared with, or several models: each dataset uses the first that has an output
+    there. `all_pairs` compares every pair, with the first by name as the baseline."""
 
     measures: OneOrMore | None = None
     """Measures to compare by; by default every measure of the dataset that has a score per query."""
 
     test: Test = "randomization"
-    """The test of the exploratory differences: signs flipped at random, Student's t, or the bootstrap. The primary
-    family does not use it; its p-values come from the bootstrap-t."""
+    """Test of all differences: signs flipped at random, Student's t, or the bootstrap. If `test` or `correction` is
+    set, both apply to every measure, and there is no primary family."""
 
     permutations: Whole = Field(10_000, ge=100, le=1_000_000)
     """Number of random sign flips, at most 1,000,000."""
 
     correction: Correction | None = None
-    """How p-values are corrected for the number of tests on a dataset: by default `maxt` (Westfall and Young), or
-    `holm` if the test is `t`, which `maxt` cannot correct; `bh` controls the false discovery rate instead."""
+    """How p-values are corrected for the number of tests of a family: by default `maxt` (Westfall and Young), or `holm`
+    if the test is `t`, which `maxt` cannot correct; `bh` controls the false discovery rate instead."""
 
-    primary: bool = True
-    """Whether the differences by the lead measure on all queries are a family of their own: their intervals hold
-    together, by the bootstrap-t, and their p-values are the inversion of these. All else is then exploratory."""
+    family: Family = "dataset"
+    """Tests that are corrected together: all tests of a dataset, or for each `measure` its pairs of models on all
+    queries. Then its pairs on all slices are another family."""
+
+    primary: bool | None = None
+    """Compare by the lead measure on all queries in a family of its own, by the bootstrap-t, so that the intervals hold
+    together. All else is then exploratory. By default true, unless `test` or `correction` is set."""
 
     search_slices: bool = False
     """Whether to search all columns of the queries tables for slices in which the difference by the lead measure
     differs from the rest."""
 
     @property
+    def baselines(self) -> tuple[str, ...]:
+        """The baselines; a dataset uses the first that has an output there."""
+        return (self.baseline,) if isinstance(self.baseline, str) else self.baseline
+
+    @property
     def chosen_correction(self) -> Correction:
         """The correction that is written, or the test's own."""
         return self.correction or ("holm" if self.test == "t" else "maxt")
+
+    @property
+    def has_primary(self) -> bool:
+        """True if there is a primary family."""
+        return self.model_fields_set.isdisjoint({"test", "correction"}) if self.primary is None else self.primary
 
     @model_validator(mode="after")
     def _holds_together(self) -> Comparison:
         if self.test == "t" and self.correction == "maxt":
             raise ValueError("maxt needs resamples, which the test t does not draw; choose holm, bh or none")
+        if self.primary and (self.test, self.chosen_correction) != ("randomization", "maxt"):
+            raise ValueError("the primary family has its own test and correction. Remove `primary: true`.")
         return self
 
 

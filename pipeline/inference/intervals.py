@@ -14,10 +14,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.inference.distributions import t_quantile, t_tail
+from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.replicates import ReplicateEffects, TotalError
 
-__all__ = ["ENOUGH", "ROUNDING", "Method", "Resampled", "interval", "known", "tail_end", "tail_p_value"]
+__all__ = ["ENOUGH", "ROUNDING", "Method", "Resampled", "interval", "known", "tail_end"]
 
 Method: TypeAlias = Literal["bca+t", "bca", "percentile", "basic"]
 
@@ -30,7 +30,6 @@ ENOUGH = 8.0
 _NORMAL = NormalDist()
 _SAMPLED = 16  # one of so many resamples tells about where a place is
 _MOST_UNDEFINED = 0.01  # of the resamples: with more, those that are left are no sample of all
-_HALVINGS = 60
 _UNBOUNDED = (-math.inf, math.inf)
 
 
@@ -252,26 +251,6 @@ def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
     end = resampled.estimate + sign * _stretched(t, _tail_skewness(resampled, sign)) * resampled.error
     least, greatest = map(float, resampled.range)
     return min(max(end, least), greatest)
-
-
-def tail_p_value(resampled: Resampled) -> float:
-    """The p-value of a figure against 0, the inversion of `tail_end`: how long the tails may be together to exclude 0.
-
-    It is below a just where 0 is outside the two ends of a / 2. NaN for fewer than two clusters; 1 if the figure is
-    closer to 0 than either end can come to it.
-
-    Args:
-        resampled: the figure, which varies; only its influences count.
-    """
-    if resampled.n_clusters < 2 or not math.isfinite(resampled.estimate):
-        return math.nan
-    distance = abs(resampled.estimate) / resampled.error
-    skewness = _tail_skewness(resampled, -math.copysign(1.0, resampled.estimate))
-    low, high = 0.0, distance  # of t, by which the distance grows
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _stretched(middle, skewness) < distance else (low, middle)
-    return 2 * t_tail(low, resampled.n_clusters - 1)
 
 
 def _stretched(t: float, skewness: float) -> float:

@@ -10,7 +10,8 @@ Reference:
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -21,7 +22,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.distributions import t_tail
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
 from rankledger.pipeline.inference.power import minimum_detectable_difference
-from rankledger.pipeline.inference.primary import JointDifference, joint_differences
+from rankledger.pipeline.inference.primary import joint_differences
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters
 from rankledger.pipeline.inference.sign_flips import (
@@ -37,10 +38,11 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 from rankledger.pipeline.types.joined import Groups, ModelKey
-from rankledger.pipeline.types.results import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, SPARSE_TEST, Comparison, Role
+from rankledger.pipeline.types.results import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison, Role
 
 __all__ = [
     "Correction",
+    "Family",
     "TakenDifference",
     "Test",
     "TestRule",
@@ -111,6 +113,7 @@ def bootstrap_test(sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Float
 
 Test: TypeAlias = Literal["randomization", "t", "bootstrap"]
 Correction: TypeAlias = Literal["maxt", "holm", "bh", "none"]
+Family: TypeAlias = Literal["dataset", "measure"]
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,8 @@ class TestRule:
         alpha: the level that p-values are held to, in (0, 1).
         seed: root of all streams.
         workers: run the drawing.
+        family: tests that are corrected together: all of a dataset; or those by one measure, on all queries or on the
+            slices.
     """
 
     test: Test
@@ -132,6 +137,11 @@ class TestRule:
     alpha: float
     seed: int
     workers: Workers
+    family: Family = "dataset"
+
+    def flip_signs(self, sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
+        """Return the p-values of `randomization`."""
+        return randomization(sample, pairs, Settings(self.permutations, self.seed, self.workers))
 
 
 def compare(
@@ -146,7 +156,7 @@ def compare(
     """The comparisons of one dataset: per pair of models, slice and measure that both have, a line.
 
     A test is made, and is of the family, where the measure has a better and a worse, on all queries and on slices of at
-    least 30 clusters; other lines have no p-value.
+    least 30 clusters; other lines have no p-value. Where no query changed the p-value is 1, and no test is made.
 
     Args:
         sample: the dataset's models.
@@ -165,24 +175,25 @@ def compare(
     if differences is None:
         differences = take_differences(sample, pairs, measures, rule, test)
     lines = [differences[pair].line for pair in asked]
-    chosen = [
-        i
-        for i, (pair, line) in enumerate(zip(asked, lines, strict=True))
-        if line.difference is not None and _has_test(pair.measure, pair.slice, line.n_clusters)
-    ]
-    if lead is not None:
-        chosen = _judge_primary(sample, asked, lines, chosen, lead, test.alpha)
-    if chosen:
-        tested = [asked[i] for i in chosen]
-        p_values, corrected = _p_values(sample, tested, [differences[pair].by_t for pair in tested], test)
-        role: Role = "" if lead is None or lead.metric.direction == "neither" else "exploratory"
-        family = _family(sample.dataset, tested, role) if corrected is not None else ""
-        for place, i in enumerate(chosen):
-            p_corrected = None if corrected is None else float(corrected[place])
-            p_value = float(p_values[place])
-            made = _replicate_test(sample, asked[i]) or test.test
-            line = replace(lines[i], p_value=p_value, p_corrected=p_corrected, family=family, test=made, role=role)
-            lines[i] = replace(line, p_least=_least_p_value(sample, test, p_value))
+    has_primary = lead is not None and lead.metric.direction != "neither"
+    families: dict[tuple[Role, tuple[str, bool]], list[int]] = {}
+    for i, (pair, line) in enumerate(zip(asked, lines, strict=True)):
+        if line.difference is None or not _has_test(pair.measure, pair.slice, line.n_clusters):
+            continue
+        if not (line.wins or line.losses or line.without_rounding().difference):
+            lines[i] = replace(line, p_value=1.0, p_corrected=None if test.correction == "none" else 1.0)
+            continue
+        role: Role = (
+            "" if not has_primary else "primary" if (pair.measure, pair.slice) == (lead, ALL) else "exploratory"
+        )
+        families.setdefault((role, _family_key(test.family, pair.measure, pair.slice)), []).append(i)
+    for (role, _), members in families.items():
+        tested = [asked[i] for i in members]
+        judge = _judge_primary if role == "primary" else _judge
+        judged = judge(sample, tested, [lines[i] for i in members], [differences[pair].by_t for pair in tested], test)
+        family = "" if test.correction == "none" else _family(sample.dataset, tested, role)
+        for i, line in zip(members, judged, strict=True):
+            lines[i] = replace(line, family=family, role=role)
     return tuple(lines)
 
 
@@ -228,21 +239,25 @@ def _asked(sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collectio
     ]
 
 
-def most_tests(n_pairs: int, measures: Sequence[Measure], groups: Groups, n_queries: int) -> int:
-    """How many tests `compare` makes on a dataset at most: fewer if scores are undefined.
+def most_tests(
+    n_pairs: int, measures: Sequence[Measure], groups: Groups, n_queries: int, family: Family = "dataset"
+) -> int:
+    """Return how many tests a family of a dataset has at most: fewer if scores are undefined, or no query changed.
 
     Args:
         n_pairs: the pairs of models.
         measures: what they are compared by.
         groups: the clusters and slices of the dataset.
         n_queries: its queries.
+        family: tests that are corrected together.
     """
     if groups.clusters is None:
         sizes = {ALL: n_queries} | {name: int(mask.sum()) for name, mask in groups.slices.items()}
     else:
         masks = {ALL: np.ones(n_queries, bool)} | dict(groups.slices)
         sizes = {name: len(np.unique(groups.clusters[mask])) for name, mask in masks.items()}
-    return n_pairs * sum(_has_test(measure, name, n) for measure in measures for name, n in sizes.items())
+    tested = ((measure, name) for measure in measures for name, n in sizes.items() if _has_test(measure, name, n))
+    return n_pairs * max(Counter(_family_key(family, *each) for each in tested).values(), default=0)
 
 
 def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule) -> None:
@@ -332,9 +347,20 @@ def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:
     return measure.metric.direction != "neither" and n_clusters >= (2 if slice == ALL else LEAST_CLUSTERS)
 
 
+def _judge(
+    sample: Sample, tested: Sequence[Pair], lines: Sequence[Comparison], by_t: Sequence[float], test: TestRule
+) -> Iterator[Comparison]:
+    """Yield the lines of a family with p-values by the test and the correction that are set."""
+    p_values, corrected = _p_values(sample, tested, by_t, test)
+    for line, pair, p_value, p_corrected in zip(lines, tested, p_values.tolist(), corrected, strict=True):
+        made = _replicate_test(sample, pair) or test.test
+        line = replace(line, p_value=p_value, p_corrected=p_corrected, test=made, correction=test.correction)
+        yield replace(line, p_least=_least_p_value(sample, test.test, test, p_value))
+
+
 def _p_values(
     sample: Sample, tested: Sequence[Pair], by_t: Sequence[float], test: TestRule
-) -> tuple[Floats, Floats | None]:
+) -> tuple[Floats, Sequence[float | None]]:
     """(H,) each pair's p-value, and (H,) as the correction makes it; None for `none`."""
     refuse_too_few(sample.dataset, len(tested), sample.n_resamples, test)
     stepped: Floats | None = None
@@ -350,15 +376,17 @@ def _p_values(
     elif test.test == "bootstrap":
         p_values, stepped = bootstrap_test(sample, tested)
     else:
-        p_values, stepped = randomization(sample, tested, Settings(test.permutations, test.seed, test.workers))
+        p_values, stepped = test.flip_signs(sample, tested)
     p_values = np.maximum(p_values, of_replicates)
     if stepped is not None:
         stepped = np.maximum(stepped, np.minimum(len(tested) * of_replicates, 1))
     if test.correction == "holm":
-        return p_values, holm(p_values)
-    if test.correction == "bh":
-        return p_values, benjamini_hochberg(p_values)
-    return p_values, stepped if test.correction == "maxt" else None
+        stepped = holm(p_values)
+    elif test.correction == "bh":
+        stepped = benjamini_hochberg(p_values)
+    elif test.correction == "none":
+        stepped = None
+    return p_values, [None] * len(tested) if stepped is None else stepped.tolist()
 
 
 def _replicate_test(sample: Sample, pair: Pair) -> str:
@@ -368,11 +396,11 @@ def _replicate_test(sample: Sample, pair: Pair) -> str:
     return PAIRED_REPLICATE_TEST if sample.has_paired_replicates(pair) else REPLICATE_TEST
 
 
-def _least_p_value(sample: Sample, test: TestRule, p_value: float) -> float | None:
+def _least_p_value(sample: Sample, made: Test, test: TestRule, p_value: float) -> float | None:
     """The least p-value that the test's draws can give; None if it was not drawn."""
-    if test.test == "t":
+    if made == "t":
         return None
-    least = 1 / (1 + (test.permutations if test.test == "randomization" else sample.n_resamples))
+    least = 1 / (1 + (test.permutations if made == "randomization" else sample.n_resamples))
     return least if p_value >= least else None  # else all permutations were counted
 
 
@@ -390,48 +418,48 @@ def _refuse_unlike(weights: Floats, unit: str, what: str) -> None:
         )
 
 
-def _joint(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tuple[JointDifference | None, ...]:
-    """The joint differences; those with a family hold over further replicates, too.
-
-    Of the m pairs each that has a family takes alpha / m, by Bonferroni, for a resample of queries does not know how
-    replicates vary. The bootstrap has what is left, and all of alpha if nothing is.
-    """
-    families = [i for i, pair in enumerate(pairs) if sample.has_replicates(pair)]
-    left = 1 - len(families) / len(pairs) if families and len(families) < len(pairs) else 1.0
-    found = list(joint_differences(sample, pairs, left * alpha))
-    if left < 1:
-        found = [one and replace(one, p_joint=min(one.p_joint / left, 1.0)) for one in found]
-    for place, difference in sample.each_difference([pairs[i] for i in families]):
-        i, own = families[place], t_test(difference)
-        one = found[i]
-        if one is not None:
-            low, high = one.ends
-            if low is not None and high is not None:
-                low, high = difference.outer(low, high, difference.total_error.reach(1 - alpha / len(pairs)))
-            p_joint = max(one.p_joint, min(len(pairs) * own, 1.0))
-            found[i] = JointDifference(max(one.p_value, own), p_joint, (low, high))
-    return tuple(found)
-
-
 def _judge_primary(
-    sample: Sample, asked: Sequence[Pair], lines: list[Comparison], chosen: Sequence[int], lead: Measure, alpha: float
-) -> list[int]:
-    """Put joint intervals and p-values into the lines of the lead measure on all queries; gives the lines left over."""
-    family = [
-        i
-        for i in chosen
-        if (asked[i].measure, asked[i].slice) == (lead, ALL) and lines[i].mark not in ("degenerate", "empty")
-    ]
-    found = dict(zip(family, _joint(sample, [asked[i] for i in family], alpha), strict=True))
-    judged = {i: joint for i, joint in found.items() if joint is not None}
-    name = _family(sample.dataset, [asked[i] for i in judged], "primary")
-    for i, joint in judged.items():
-        low, high = joint.ends
-        made = _replicate_test(sample, asked[i]) or (SPARSE_TEST if lines[i].mark else "bootstrap-t")
-        line = replace(lines[i], ci_low=low, ci_high=high, family=name, test=made, role="primary")
-        least = 1 / (1 + sample.n_resamples)
-        lines[i] = replace(line, p_value=joint.p_value, p_corrected=joint.p_joint, p_least=least)
-    return [i for i in chosen if i not in judged]
+    sample: Sample, pairs: Sequence[Pair], lines: Sequence[Comparison], by_t: Sequence[float], test: TestRule
+) -> Iterator[Comparison]:
+    """Yield the lines of the primary family with joint intervals and p-values.
+
+    The p-values of the s pairs that few queries decide come from sign flips. They are corrected by maxT among the s,
+    and take s / m of the error of all m pairs. For s = 1 that is Bonferroni's correction.
+
+    Of the m pairs each that has replicates takes alpha / m, by Bonferroni, because a resample of queries does not know
+    how replicates vary. The bootstrap has what is left, and all of alpha if nothing is.
+    """
+    n_pairs, replicated = len(pairs), [i for i, pair in enumerate(pairs) if sample.has_replicates(pair)]
+    left = 1 - len(replicated) / n_pairs or 1.0
+    joint = joint_differences(sample, pairs, left * test.alpha)
+    few = [i for i, one in enumerate(joint) if one is None or lines[i].mark]
+    flipped = dict(zip(few, np.transpose(test.flip_signs(sample, [pairs[i] for i in few])), strict=True)) if few else {}
+    totals = {replicated[place]: own for place, own in sample.each_difference([pairs[i] for i in replicated])}
+    for i, (line, one) in enumerate(zip(lines, joint, strict=True)):
+        made: Test = "randomization" if i in flipped else "bootstrap"
+        low, high = (line.ci_low, line.ci_high) if one is None else one.ends
+        p_value, p_joint = (0.0, 0.0) if one is None else (one.p_value, one.p_joint / left)
+        if i in flipped:
+            p_value, p_joint = float(flipped[i][0]), float(flipped[i][1]) * (n_pairs / len(few))
+        if i in totals:
+            p_value, p_joint = max(p_value, by_t[i]), max(p_joint, n_pairs * by_t[i])
+            if low is not None and high is not None:
+                low, high = totals[i].outer(low, high, totals[i].total_error.reach(1 - test.alpha / n_pairs))
+        yield replace(
+            line,
+            ci_low=low,
+            ci_high=high,
+            p_value=p_value,
+            p_corrected=min(p_joint, 1.0),
+            test=_replicate_test(sample, pairs[i]) or (made if i in flipped else "bootstrap-t"),
+            correction="maxt",
+            p_least=_least_p_value(sample, made, test, p_value),
+        )
+
+
+def _family_key(family: Family, measure: Measure, slice: str) -> tuple[str, bool]:
+    """Return what tests of one family share."""
+    return (str(measure), slice == ALL) if family == "measure" else ("", True)
 
 
 def _family(dataset: str, tested: Sequence[Pair], role: str) -> str:

@@ -16,7 +16,7 @@ from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters, pool
 from rankledger.pipeline.inference.summary import POOLED
-from rankledger.pipeline.types.results import ALL, Estimate
+from rankledger.pipeline.types.results import ALL, Comparison, Estimate
 from rankledger.pipeline.types.tables import OrderAgreement
 
 __all__ = ["kendall_tau", "order_agreement", "rank_intervals", "with_ranks"]
@@ -26,7 +26,9 @@ _FEWEST = 3  # models that have an order
 _ROUNDING = 1e-12  # of the greatest figure: a difference, or the standard error of one, that is not greater is 0
 
 
-def with_ranks(lines: Sequence[Estimate], samples: Sequence[Sample], confidence: float) -> tuple[Estimate, ...]:
+def with_ranks(
+    lines: Sequence[Estimate], samples: Sequence[Sample], confidence: float, comparisons: Sequence[Comparison] = ()
+) -> tuple[Estimate, ...]:
     """The lines of the summary, those of all queries with the models' ranks.
 
     Models are ranked by the figures of the lines, also where one leaves out other queries than another. There are no
@@ -36,9 +38,14 @@ def with_ranks(lines: Sequence[Estimate], samples: Sequence[Sample], confidence:
         lines: of one dataset after another; those of `*`, the mean of all, among them.
         samples: the datasets' resamples.
         confidence: how often the intervals of all models by one measure should cover together.
+        comparisons: of two models that these do not find to differ, neither has the better rank for sure.
     """
     measures = _measures(samples)
     columns = _columns(lines, measures)
+    tested: dict[tuple[str, str], list[Comparison]] = {}
+    for line in comparisons:
+        if line.slice == ALL and line.p_value is not None:
+            tested.setdefault((line.dataset, line.measure), []).append(line)
     ranked = list(lines)
     for (dataset, name), places in columns.items():
         own, measure = [lines[place] for place in places], measures[dataset, name]
@@ -46,7 +53,12 @@ def with_ranks(lines: Sequence[Estimate], samples: Sequence[Sample], confidence:
         figures = _figures(drawn, own, measure)
         defined = [line.model for line in own if line.estimate is not None]
         sizes = [_effective_clusters(sample, model, measure) for sample in drawn for model in defined]
-        unsure = _unsure(drawn, [line.model for line in own], figures[:, 0], measure, confidence)
+        models = [line.model for line in own]
+        unsure = _unsure(drawn, models, figures[:, 0], measure, confidence)
+        for line in tested.get((dataset, name), ()):
+            one, other = models.index(line.model), models.index(line.baseline)
+            leads = "better" if figures[one, 0] > figures[other, 0] else "worse"
+            unsure[[one, other], [other, one]] |= line.decide(1 - confidence) != leads
         ranks = rank_intervals(figures, min(sizes, default=0.0), confidence, unsure)
         for place, rank in zip(places, ranks, strict=True):
             low, high = rank or (None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -27,7 +28,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, counted, plain, short_text
 from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
-from rankledger.pipeline.types.results import ALL, Comparison
+from rankledger.pipeline.types.results import ALL
 from rankledger.pipeline.types.upkeep import FigureMatch, RecordedFigure, RecordList
 from rankledger.pipeline.types.views import (
     FEWEST_NIGHTS,
@@ -60,7 +61,7 @@ __all__ = [
 ]
 
 _DIGEST = 12  # characters of a digest
-_NAMED = 3  # documents of a query, and sparse differences
+_NAMED = 3  # documents of a query
 _NOWHERE = "not retrieved"
 _ROUNDING = 1e-12  # what is left of a part if two figures are equal
 _SIDES = ("before", "after")
@@ -191,23 +192,13 @@ def summary(report: ComparisonReport) -> str:
     """How many differences are better, worse and unclear, in a line."""
     if not report.moved:
         return "nothing changed: every query has the same score"
-    overall = [line.without_rounding() for line in report.comparisons if line.slice == ALL]
+    overall = [line for line in report.comparisons if line.slice == ALL]
     unchanged = {dataset: _unchanged(report, dataset) for dataset in {line.dataset for line in overall}}
     lines = [line for line in overall if line.model not in unchanged[line.dataset]]
-    better = sum(line.ci_low is not None and line.ci_low > 0 and not line.mark for line in lines)
-    worse = sum(line.ci_high is not None and line.ci_high < 0 and not line.mark for line in lines)
-    sparse = [_name_of(report, line) for line in lines if line.mark == "sparse"]
-    more = f" and {len(sparse) - _NAMED} more" if len(sparse) > _NAMED else ""
-    few = f"; too few queries decide on {', '.join(sparse[:_NAMED])}{more}" if sparse else ""
-    counts = ((better, "better"), (worse, "worse"), (len(lines) - better - worse, "unclear"))
-    said = ", ".join(f"{n:,} {word}" for n, word in counts if n or word != "unclear")
-    return f"{counted(len(lines), 'difference')}: {said} ({report.confidence:.0%} intervals){few}"
-
-
-def _name_of(report: ComparisonReport, line: Comparison) -> str:
-    """What tells a difference apart: the measure, and the model and the dataset if there are several."""
-    model = f" of {line.model}" if len(report.pairs) > 1 else ""
-    return f"{line.measure}{model}{f' on {line.dataset}' if len(report.leading) > 1 else ''}"
+    decided = Counter[str](line.decide(report.alpha) or "unclear" for line in lines)
+    words = ("better", "worse", *(["unclear"] if decided["unclear"] else []))
+    said = ", ".join(f"{decided[word]:,} {word}" for word in words)
+    return f"{counted(len(lines), 'difference')}: {said} (corrected p below {report.alpha:.3g})"
 
 
 def _tables(report: ComparisonReport) -> Iterator[TextTable]:

@@ -2,69 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Literal, TypeAlias
 
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS
-from rankledger.pipeline.types.results import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, SPARSE_TEST, Comparison
+from rankledger.pipeline.types.results import PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison
 
-__all__ = ["EffectLabel", "decisive_p", "effect_label", "effect_rule", "is_alike", "letter_display", "p_value_notes"]
+__all__ = ["EffectLabel", "effect_label", "effect_rule", "letter_display", "p_value_notes"]
 
 EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "unclear"]
 
 
-def effect_label(line: Comparison, practical_difference: Mapping[str, float]) -> EffectLabel:
-    """What a difference amounts to.
+def effect_label(line: Comparison, practical_difference: Mapping[str, float], alpha: float = 0.05) -> EffectLabel:
+    """Return what a difference amounts to: what the corrected p-value decides, unless it is too small to matter.
 
     Args:
         line: the comparison.
         practical_difference: by measure, the practical difference; 0 for measures that it does not name.
-    """
-    margin = practical_difference.get(line.measure, 0.0)
-    line = line.without_rounding()
-    few = not line.is_primary and (line.mark == "sparse" or line.n_clusters < LEAST_CLUSTERS)
-    if line.ci_low is None or line.ci_high is None or few:
-        return "unclear"
-    if line.ci_low > margin:
-        return "better"
-    if line.ci_high < -margin:
-        return "worse"
-    return "no practical difference" if -margin <= line.ci_low and line.ci_high <= margin else "unclear"
-
-
-def effect_rule(measure: str, practical_difference: Mapping[str, float]) -> str:
-    """The rule behind the effect labels, in a sentence."""
-    margin = practical_difference.get(measure)
-    if margin is None:
-        above, below, within = "0", "0", "if the two score the same on every query"
-    else:
-        above, below = f"+{margin:g}", f"−{margin:g}"
-        within = f"if the whole interval lies between −{margin:g} and +{margin:g}"
-    return (
-        f"{measure}: better if the whole interval lies above {above}, worse if it lies below {below}, "
-        f"no practical difference {within}, unclear otherwise; the intervals of the primary family hold together; "
-        f"other differences are not corrected, and unclear if a few queries or clusters decide them or if there are "
-        f"fewer than {LEAST_CLUSTERS}"
-    )
-
-
-def decisive_p(line: Comparison) -> float | None:
-    """The corrected p-value, or the p-value if it was not corrected."""
-    return line.p_value if line.p_corrected is None else line.p_corrected
-
-
-def is_alike(line: Comparison, alpha: float) -> bool:
-    """Whether two models are not distinguishable: by the test, corrected if it was, or because it is unclear by the
-    interval which of them is better.
-
-    Args:
-        line: the comparison.
         alpha: the level of the test, such as 0.05.
     """
-    p_value = decisive_p(line)
-    return p_value is None or p_value >= alpha or effect_label(line, {}) not in ("better", "worse")
+    margin = practical_difference.get(line.measure, 0.0)
+    exact = line.without_rounding()
+    low, high = (math.nan if end is None else end for end in (exact.ci_low, exact.ci_high))
+    is_reliable = line.mark != "sparse" and (line.is_primary or line.n_clusters >= LEAST_CLUSTERS)
+    if is_reliable and -margin <= low and high <= margin:
+        return "no practical difference"
+    return line.decide(alpha) or "unclear"
+
+
+def effect_rule(measure: str, practical_difference: Mapping[str, float], alpha: float = 0.05) -> str:
+    """The rule behind the effect labels, in a sentence."""
+    margin = practical_difference.get(measure)
+    within = "if the two score the same on every query"
+    if margin is not None:
+        within = f"if the whole interval lies between −{margin:g} and +{margin:g}"
+    return (
+        f"{measure}: no practical difference {within}, better or worse if the corrected p is below {alpha:.3g}, "
+        f"unclear otherwise"
+    )
 
 
 _PARTS = (attrgetter("model", "baseline"), attrgetter("measure"), attrgetter("slice"))  # whose product a family is
@@ -77,53 +55,38 @@ _TESTS = {
 }
 
 
+_CORRECTIONS = {"maxt": " by max-T", "holm": " by Holm", "bh": " by Benjamini-Hochberg"}
+
+
 def p_value_notes(lines: Iterable[Comparison]) -> list[str]:
     """By which tests p-values, and primary intervals, are made, among which they are corrected, and what flips assume.
 
     Where an exploratory family lacks the primary tests, the line says so: there are fewer than the product.
     """
-    ordered = sorted(lines, key=lambda line: not line.is_primary)
-    n_primary = Counter(line.dataset for line in ordered if line.is_primary)
-    by_family = {family: [line for line in ordered if line.family == family] for family in _families(ordered)}
-    notes = dict.fromkeys(_without_primary(ordered))
-    notes |= dict.fromkeys(_family_note(own, n_primary[own[0].dataset]) for own in by_family.values())
-    if any(line.test == "randomization" for line in ordered):
-        notes["p by sign flips assumes that differences are symmetric about 0"] = None
-    return list(notes)
-
-
-def _without_primary(lines: Sequence[Comparison]) -> Iterator[str]:
-    """A line per dataset whose differences by the lead measure are all left to the exploratory tests."""
-    for dataset in dict.fromkeys(line.dataset for line in lines):
-        own = [line for line in lines if line.dataset == dataset and line.slice == ALL]
-        if any(line.role == "exploratory" for line in own) and not any(line.is_primary for line in own):
-            few = "each difference by the lead measure rests on fewer than about 7 queries"
-            marks = {line.mark for line in own if line.measure == own[0].measure}
-            yield f"no primary family on {dataset}: {_UNPAIRED.get(marks.pop(), few) if len(marks) == 1 else few}"
-
-
-_UNPAIRED = {
-    "degenerate": "all differences of two models by the lead measure are the same",
-    "empty": "the models have no query in common",
-}
-
-
-def _families(lines: Iterable[Comparison]) -> list[str]:
-    return list(dict.fromkeys(line.family for line in lines if line.family))
+    tested = sorted((line for line in lines if line.test or line.family), key=lambda line: not line.is_primary)
+    n_primary = Counter(line.dataset for line in tested if line.is_primary)
+    families: dict[str, list[Comparison]] = {}
+    for line in tested:
+        families.setdefault(line.family, []).append(line)
+    notes = [_family_note(own, n_primary[own[0].dataset]) for own in families.values()]
+    if any(line.test == "randomization" for line in tested):
+        notes.append("p by sign flips assumes that differences are symmetric about 0")
+    return notes
 
 
 def _family_note(lines: Sequence[Comparison], n_primary: int) -> str:
-    line = lines[0]
-    if line.is_primary:
+    role, family = lines[0].role, lines[0].family
+    if lines[0].is_primary:
         return f"p and intervals: {_primary_tests(lines)}"
-    if not n_primary:
-        return f"corrected p: among {line.family}"
-    named = dict.fromkeys(_TESTS[own.test] for own in lines if own.test in _TESTS)
-    test = f"{' and '.join(named)}, " if named else ""
-    pairs, measures, slices = ({key(own) for own in lines} for key in _PARTS)
-    lacks_primary = len(pairs) * len(measures) * len(slices) == len(lines) + n_primary
-    without = f", without the {n_primary} primary)" if lacks_primary else ")"
-    return f"exploratory p: {test}corrected among {line.family.removesuffix(')')}{without}"
+    tests = " and ".join(dict.fromkeys(_TESTS[line.test] for line in lines if line.test in _TESTS))
+    p = f"{role} p: {tests}".strip()
+    if not family:
+        return f"{p}, not corrected"
+    pairs, measures, slices = ({key(line) for line in lines} for key in _PARTS)
+    if len(pairs) * len(measures) * len(slices) == len(lines) + n_primary > len(lines):
+        family = f"{family.removesuffix(')')}, without the {n_primary} primary)"
+    each = ", for each measure" if len(measures) > 1 and " x 1 measure x " in family else ""
+    return f"{p}, corrected among {family}{_CORRECTIONS.get(lines[0].correction, '')}{each}"
 
 
 def _primary_tests(lines: Sequence[Comparison]) -> str:
@@ -131,9 +94,9 @@ def _primary_tests(lines: Sequence[Comparison]) -> str:
     of_replicates = " and ".join(dict.fromkeys(line.test for line in lines if line.is_of_replicates))
     if all(line.is_of_replicates for line in lines):
         return f"{of_replicates}, by Bonferroni over {lines[0].family}"
-    tests = f"bootstrap-t, simultaneous over {lines[0].family}"
-    if any(line.test == SPARSE_TEST for line in lines):
-        tests += "; of sparse ones also t with corrected tails, by Bonferroni"
+    tests = f"bootstrap-t, simultaneous over {lines[0].family}{_CORRECTIONS.get(lines[0].correction, '')}"
+    if n_few := sum(line.test == "randomization" for line in lines):
+        tests += f"; p of {n_few} that few queries decide: sign flips, corrected likewise"
     return f"{tests}; of models with replicates {of_replicates}, by Bonferroni" if of_replicates else tests
 
 

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from itertools import count
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.report.effects import is_alike
 from rankledger.pipeline.report.forms import TableStyle
 from rankledger.pipeline.report.tables import (
     Leaderboard,
@@ -26,7 +25,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.types.recorded import RecordedConventions
-from rankledger.pipeline.types.results import SPARSE_TEST, Comparison
+from rankledger.pipeline.types.results import Comparison
 from rankledger.pipeline.types.views import Page
 
 __all__ = ["escaped", "latex"]
@@ -174,7 +173,7 @@ def _marks(figures: PageFigures, column: MeasureColumn, model: str, style: Table
     marks = _LEVELS
     if style.arrows and line is not None:
         marks = _DOWN if (line.difference or 0.0) < 0 else _UP
-    dagger = next((mark for level, mark in marks if line is not None and not is_alike(line, level)), "")
+    dagger = next((mark for level, mark in marks if line is not None and line.decide(level)), "")
     return rf"\rlap{{$^{{{dagger}}}$}}" if dagger else ""
 
 
@@ -231,19 +230,18 @@ def _significance(
         families = {line.is_primary: line.family for line in lines if line.family}
         if primary := families.pop(True, ""):
             own = [line for line in lines if line.is_primary]
-            sparse = any(line.test == SPARSE_TEST for line in own)
-            test = "bootstrap-$t$, of sparse differences also $t$ with corrected tails" if sparse else "bootstrap-$t$"
+            few = any(line.test == "randomization" for line in own)
+            test = f"bootstrap-$t$, where few queries decide {_TESTS['randomization']}" if few else "bootstrap-$t$"
             tests = _tests(own, test, "corrected by max-$T$")
             yield f"By {escaped(columns[0].measure)}: {tests} among {_product(primary)}."
         family = families.get(False, "")
-        among = f" among {_product(family)}" if family and comparison.correction != "none" else ""
         if family or not primary:
             others = "Others: paired" if primary else "Paired"
-            own = [line for line in lines if line.family and not line.is_primary]
+            own = [line for line in lines if line.test and not line.is_primary]
             tests = _tests(own, _TESTS[comparison.test], _CORRECTIONS[comparison.correction])
+            each = "for each measure " if comparison.family == "measure" else ""
+            among = f" {each}among {_product(family)}" if family and comparison.correction != "none" else ""
             yield f"{others} {tests}{among}."
-        if any(line.mark == "sparse" and not line.is_primary for line in lines):
-            yield "Differences that a few queries decide have no mark."
 
 
 def _tests(lines: Sequence[Comparison], test: str, correction: str) -> str:

@@ -171,13 +171,13 @@ def _add_differences(budget: ByteBudget, figures: PageFigures, dataset: str) -> 
     if not lines:
         return
     baseline = shared_baseline(lines)
-    rows = difference_rows(lines, figures.practical_difference)
+    rows = difference_rows(lines, figures.practical_difference, figures.alpha)
     against = f" against {short_text(baseline, _NAME)}" if baseline else ""
     budget.add(f"Differences, {_text(f'{dataset}: {measure}{against}')}:", "")
     table = difference_table("", rows, pairs=not baseline, labels=True, most=_NAME)
     _add_table(budget, table, file="comparisons.csv")
     shown = [*lines, *worst_differences(figures.page.evaluation, dataset)]
-    rules = effect_rule(measure, figures.practical_difference), *p_value_notes(shown)
+    rules = effect_rule(measure, figures.practical_difference, figures.alpha), *p_value_notes(shown)
     budget.add(f"{_text('; '.join(rules), REASON)}.", "")
 
 

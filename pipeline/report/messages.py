@@ -99,11 +99,12 @@ def _undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator
 
 def not_compared(evaluation: Evaluation) -> Iterator[str]:
     """A line per dataset with models that were to be compared with one that was not evaluated there."""
-    evaluated = dict.fromkeys((line.dataset, line.model) for line in evaluation.estimates)
-    failed = dict.fromkeys(line.dataset for line in evaluation.failures if line.model == evaluation.baseline)
-    for dataset in dict.fromkeys(dataset for dataset, _ in evaluated):
-        if dataset in failed and (dataset, evaluation.baseline) not in evaluated:
-            yield f"not compared on {dataset}: the baseline {evaluation.baseline} was not evaluated"
+    compared = {line.dataset for line in evaluation.comparison_lines}
+    baselines = [evaluation.baseline] if isinstance(evaluation.baseline, str) else evaluation.baseline
+    failed = {line.dataset: line.model for line in evaluation.failures if line.model in baselines}
+    for dataset in dict.fromkeys(line.dataset for line in evaluation.estimates):
+        if dataset in failed and dataset not in compared:
+            yield f"not compared on {dataset}: the baseline {failed[dataset]} was not evaluated"
 
 
 def slice_notes(evaluation: Evaluation) -> Iterator[str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar
 
-from rankledger.pipeline.report.effects import EffectLabel, effect_label, is_alike, letter_display
+from rankledger.pipeline.report.effects import EffectLabel, effect_label, letter_display
 from rankledger.pipeline.report.text_table import TextTable, number, queries, short_text
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Verdict
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Evaluation
@@ -247,7 +247,7 @@ class MeasureColumn:
         pairs = {frozenset((line.model, line.baseline)) for line in self.comparisons}
         if len(self.estimates) < 2 or len(pairs) < len(self.estimates) * (len(self.estimates) - 1) / 2:
             return {}
-        alike = (line for line in self.comparisons if is_alike(line, self.alpha))
+        alike = (line for line in self.comparisons if not line.decide(self.alpha))
         return letter_display(list(self.estimates), {frozenset((line.model, line.baseline)) for line in alike})
 
     @cached_property
@@ -384,6 +384,11 @@ class PageFigures:
         """By measure, the practical difference."""
         return self.page.practical_difference
 
+    @property
+    def alpha(self) -> float:
+        """The level of the tests, such as 0.05."""
+        return 1 - self.page.evaluation.confidence
+
     @cached_property
     def all_pairs(self) -> bool:
         """Whether each model was compared with each, and not all with one baseline."""
@@ -445,20 +450,21 @@ _CAUTIONS = {"sparse": "few decide", "degenerate": "all alike", "empty": "no que
 
 
 def difference_rows(
-    lines: Iterable[Comparison], practical_difference: Mapping[str, float] | None = None
+    lines: Iterable[Comparison], practical_difference: Mapping[str, float] | None = None, alpha: float = 0.05
 ) -> tuple[DifferenceRow, ...]:
     """A row per comparison.
 
     Args:
         lines: the comparisons.
         practical_difference: by measure, the practical difference.
+        alpha: the level of the tests, for the labels.
     """
-    return tuple(_difference_row(line, practical_difference or {}) for line in lines)
+    return tuple(_difference_row(line, effect_label(line, practical_difference or {}, alpha)) for line in lines)
 
 
-def _difference_row(line: Comparison, practical_difference: Mapping[str, float]) -> DifferenceRow:
+def _difference_row(line: Comparison, label: EffectLabel) -> DifferenceRow:
     caution = ", ".join(filter(None, (_CAUTIONS.get(line.mark, line.mark), few_mark(line))))
-    return DifferenceRow(line.without_rounding(), effect_label(line, practical_difference), Interval.of(line), caution)
+    return DifferenceRow(line.without_rounding(), label, Interval.of(line), caution)
 
 
 def shared_baseline(lines: Sequence[Comparison]) -> str | None:

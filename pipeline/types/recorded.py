@@ -296,11 +296,12 @@ class RecordedBootstrap(Part):
 class RecordedComparison(Part):
     """Which models were compared, and how."""
 
-    baseline: str
+    baseline: str | list[str]
     measures: str | list[str] | None
     test: str
     permutations: Count
     correction: str
+    family: str = "dataset"
     primary: bool = True
     search_slices: bool = False
 

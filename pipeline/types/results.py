@@ -5,7 +5,7 @@ Differences are oriented: positive is better, whatever the measure's direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -21,10 +21,12 @@ from rankledger.pipeline.types.joined import ModelKey, OutputKey, Quality, Recor
 from rankledger.pipeline.types.tables import (
     ChangeSince,
     CurvePoint,
+    Decision,
     OrderAgreement,
     ReplicateEstimate,
     SliceChange,
     VarianceComponents,
+    decide,
     frame,
 )
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ALL",
+    "PAIRED_REPLICATE_TEST",
     "REPLICATE_TEST",
     "Comparison",
     "DataWarning",
@@ -173,9 +176,6 @@ Role: TypeAlias = Literal["primary", "exploratory", ""]
 PAIRED_REPLICATE_TEST = "variance components of paired replicates"
 """The same, of two families whose replicates share their seeds."""
 
-SPARSE_TEST = "bootstrap-t and corrected t"
-"""What makes the p-values of primary differences that a few queries decide."""
-
 _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not greater is none
 
 
@@ -195,7 +195,7 @@ class Comparison:
         ci_low: lower end of the difference's confidence interval.
         ci_high: upper end.
         std_error: standard deviation of the difference over the resamples.
-        p_value: of the test that there is no difference.
+        p_value: of the test that there is no difference; 1 if no query changed, which needs no test.
         p_corrected: the same among all tests of the family.
         family: what the family is, in words.
         effect_size: the mean difference in standard deviations of the differences.
@@ -205,14 +205,15 @@ class Comparison:
         minimum_detectable_difference: the least difference that would be found in 80% of samples of this size.
         n_queries: queries that are defined in both.
         n_clusters: clusters that they are in; the queries themselves if there are none.
-        mark: why the line is not to be trusted: `sparse`, `degenerate`, or empty.
+        mark: why the interval is approximate: `sparse`, `degenerate`, or empty. The p-value decides all the same.
         test: what made the p-value: `variance components`, or `variance components of paired replicates`, if one of the
-            two models has replicates; else in the primary family `bootstrap-t`, or `bootstrap-t and corrected t` if the
-            line is sparse; else `randomization`, `t` or `bootstrap`; empty if there is none.
-        role: `primary`, of the family whose intervals hold together and whose p-values are their inversion;
-            `exploratory`, beside such a family; empty if there is no p-value, or no primary family was asked for.
+            two models has replicates; else in the primary family `bootstrap-t`, or `randomization` if few queries
+            decide the difference; else `randomization`, `t` or `bootstrap`; empty if there is none.
+        role: `primary`, of the family of the lead measure on all queries, whose intervals hold together;
+            `exploratory`, beside such a family; empty if there is no test, or no primary family was asked for.
         p_least: the least p-value that so many resamples or permutations can give: a p-value that equals it would be
             less with more of them. None if the p-value is not counted among draws.
+        correction: how the p-value is corrected: `maxt`, `holm`, `bh` or `none`; empty if there is no test.
     """
 
     dataset: str
@@ -240,10 +241,16 @@ class Comparison:
     test: str = ""
     role: Role = ""
     p_least: float | None = None
+    correction: str = ""
+
+    def decide(self, alpha: float) -> Decision:
+        """Return what the corrected p-value decides, or the p-value if there is no correction."""
+        p_value = self.p_value if self.p_corrected is None else self.p_corrected
+        return decide(self.without_rounding().difference, p_value, alpha)
 
     @property
     def is_primary(self) -> bool:
-        """Whether it is of the primary family, whose intervals hold together and whose p-values are their inversion."""
+        """True if the line is of the primary family."""
         return self.role == "primary"
 
     @property
@@ -400,7 +407,7 @@ class Evaluation:
         lead: by dataset, the lead measure of the plan.
         replicates: the figures of each replicate of models that are families.
         components: what the errors of families of replicates are made of.
-        baseline: the model that all others are to be compared with; empty if there is none.
+        baseline: the model that the others are compared with, or several: each dataset uses the first it has.
         changes: how figures changed since the record before, and since the accepted one.
         date: its night, as `--date` gave it; empty without.
         owners: who answers for each model that has an owner.
@@ -431,7 +438,7 @@ class Evaluation:
     lead: Mapping[str, str] = field(default_factory=dict)
     replicates: tuple[ReplicateEstimate, ...] = ()
     components: tuple[VarianceComponents, ...] = ()
-    baseline: str = ""
+    baseline: str | Sequence[str] = ""
     changes: tuple[ChangeSince, ...] = ()
     date: str = ""
     owners: Mapping[str, str] = field(default_factory=dict)

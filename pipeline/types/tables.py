@@ -21,14 +21,30 @@ __all__ = [
     "ChangeSince",
     "Curve",
     "CurvePoint",
+    "Decision",
     "ModelPair",
     "OrderAgreement",
     "ReplicateEstimate",
     "Since",
     "SliceChange",
     "VarianceComponents",
+    "decide",
     "frame",
 ]
+
+Decision: TypeAlias = Literal["better", "worse", ""]
+"""The side on which two models differ significantly; empty if they do not."""
+
+
+def decide(difference: float | None, p_corrected: float | None, alpha: float) -> Decision:
+    """Return the side of a difference if its corrected p-value is below the level.
+
+    Every word, letter, mark, color and count follows from this function.
+    """
+    if not difference or p_corrected is None or not p_corrected < round(alpha, 12):  # 1 - 0.95 is above 0.05
+        return ""
+    return "better" if difference > 0 else "worse"
+
 
 Curve: TypeAlias = Literal["precision", "judged"]
 """`precision`: interpolated, by recall; `judged`: the share of the documents at a rank that are judged."""

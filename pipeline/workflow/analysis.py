@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
+from rankledger.pipeline.config.schema import Comparison as ComparisonRules
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.join import judged_share_by_rank
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import BaselineResolver
     from rankledger.pipeline.workflow.since import ChangesSince
 
-__all__ = ["Analysis", "analyze", "check_comparison", "score_recall"]
+__all__ = ["Analysis", "analyze", "check_comparison", "score_recall", "test_rule"]
 
 Found = TypeVar("Found")
 
@@ -116,7 +117,7 @@ def analyze(
         curves += inferred[2]
     if config.pooled and len(samples) > 1:
         lines += estimate_pooled(samples, lines, _rule(config))
-    estimates = with_ranks(lines, samples, config.bootstrap.confidence)
+    estimates = with_ranks(lines, samples, config.bootstrap.confidence, comparisons)
     external_metrics = _external_metrics(planned)
     judged = None
     if past and planned.gates:
@@ -243,7 +244,7 @@ def _infer(
     if comparison is None or not pairs:
         estimates = estimate(sample, own, conventions, rule, take_changes)
     else:
-        measures, test = comparison.measures[sample.dataset], _test_of(config, comparison, workers)
+        measures, test = comparison.measures[sample.dataset], test_rule(config, comparison.rules, workers)
         taken: dict[Pair, TakenDifference] = {}
 
         def take(block: Collection[Measure]) -> None:
@@ -251,7 +252,7 @@ def _infer(
             take_changes(block)
 
         estimates = estimate(sample, own, conventions, rule, take)
-        lead = lead_among(opened.planned.lead[sample.dataset], measures) if comparison.rules.primary else None
+        lead = lead_among(opened.planned.lead[sample.dataset], measures) if comparison.rules.has_primary else None
         comparisons = compare(sample, pairs, measures, rule, test, lead, taken)
     recall = _of(sample.dataset, recall)
     judged = (point for scores in recall for point in _judged(scores, inputs))
@@ -311,12 +312,12 @@ def check_comparison(opened: Opened, inputs: Inputs, workers: Workers) -> None:
     config, comparison = opened.loaded.config, opened.planned.comparison
     if comparison is None:
         return
-    test = _test_of(config, comparison, workers)
+    test = test_rule(config, comparison.rules, workers)
     for name, dataset in inputs.datasets.items():
         n_pairs = len(_pairs(comparison, name, inputs.evaluated))
-        n_tests = most_tests(n_pairs, comparison.measures[name], dataset.groups, len(dataset.query_ids))
+        n_tests = most_tests(n_pairs, comparison.measures[name], dataset.groups, len(dataset.query_ids), test.family)
         refuse_too_few(name, n_tests, config.bootstrap.resamples, test)
-        if n_tests > (n_pairs if comparison.rules.primary else 0):  # the primary family has a test of its own
+        if n_tests:
             refuse_unlike_clusters(name, dataset.groups, test)
 
 
@@ -343,10 +344,10 @@ def _search_slices(
     return tuple(lines), [*dict.fromkeys(filter(None, searched))]
 
 
-def _test_of(config: Config, comparison: PlannedComparison, workers: Workers) -> TestRule:
+def test_rule(config: Config, rules: ComparisonRules, workers: Workers) -> TestRule:
+    """Return how differences are tested by the rules of a config."""
     alpha = 1 - config.bootstrap.confidence
-    rules = comparison.rules
-    return TestRule(rules.test, rules.permutations, rules.chosen_correction, alpha, config.seed, workers)
+    return TestRule(rules.test, rules.permutations, rules.chosen_correction, alpha, config.seed, workers, rules.family)
 
 
 def _pairs(

@@ -24,7 +24,6 @@ from rankledger.pipeline.inference.changes import (
     oriented,
     split_change,
 )
-from rankledger.pipeline.inference.paired import TestRule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
 from rankledger.pipeline.inference.ratios import contributions_of
 from rankledger.pipeline.inference.resampling import Settings
@@ -40,6 +39,7 @@ from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Record, Scores
 from rankledger.pipeline.types.tables import SliceChange
 from rankledger.pipeline.types.views import PairedScores, QueryDetail
+from rankledger.pipeline.workflow.analysis import test_rule
 from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
 from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs
 from rankledger.pipeline.workflow.references import Pair, References, Sides, open_sides
@@ -280,10 +280,8 @@ class _Comparer:
         self._settings = Settings(config.bootstrap.resamples, config.seed, workers)
         self._rule = IntervalRule(config.bootstrap.method, confidence)
         self._search = SearchRule(1 - confidence, config.seed, workers)
-        self._test = TestRule(
-            test.test, test.permutations, test.chosen_correction, 1 - confidence, config.seed, workers
-        )
-        self._has_primary = test.primary
+        self._test = test_rule(config, test, workers)
+        self._has_primary = test.has_primary
         self._top = top
         self._ranks = ranks
         self._changed_only = changed_only

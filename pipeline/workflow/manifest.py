@@ -97,7 +97,10 @@ def _settings(config: Config) -> dict[str, Any]:
         "conventions": RecordedConventions(profile=conventions.profile, **asdict(conventions.resolved.conventions)),
         "bootstrap": RecordedBootstrap(**config.bootstrap.model_dump()),
         "comparison": comparison
-        and RecordedComparison(**comparison.model_dump(mode="json") | {"correction": comparison.chosen_correction}),
+        and RecordedComparison(
+            **comparison.model_dump(mode="json")
+            | {"correction": comparison.chosen_correction, "primary": comparison.has_primary}
+        ),
         "sensitivity": list(config.sensitivity),
     }
 

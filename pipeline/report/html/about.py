@@ -250,7 +250,8 @@ def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
     yield "intervals", f"{bootstrap.confidence:.4g} by {bootstrap.method}, {bootstrap.resamples:,} resamples"
     if comparison:
         corrected = f", corrected by {comparison.correction}" if comparison.correction else ""
-        yield "comparison", short_text(f"against {comparison.baseline}, test {comparison.test}{corrected}", _PATH)
+        baseline = comparison.baseline if isinstance(comparison.baseline, str) else ", ".join(comparison.baseline)
+        yield "comparison", short_text(f"against {baseline}, test {comparison.test}{corrected}", _PATH)
     if manifest.practical_difference:
         least = (f"{measure}: {least:g}" for measure, least in manifest.practical_difference.items())
         yield "practical difference", ", ".join(least)

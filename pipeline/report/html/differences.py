@@ -89,13 +89,19 @@ def slices(figures: PageFigures) -> Section | None:
     blocks: list[Block] = [Words(short_text(line, _NOTE)) for line in slice_notes(figures.page.evaluation)]
     for dataset, measure in figures.leading_difference.items():
         own = [line for key, lines in figures.comparisons.items() if key[::2] == (dataset, measure) for line in lines]
-        if table := tuple(slice_blocks(dataset, own, figures.practical_difference, ("baseline's", "figure"))):
+        if table := tuple(
+            slice_blocks(dataset, own, figures.practical_difference, figures.alpha, ("baseline's", "figure"))
+        ):
             blocks.append(PagePart(dataset_title(dataset), table))
     return Section("slices", "Slices", tuple(blocks)) if blocks else None
 
 
 def slice_blocks(
-    dataset: str, lines: Sequence[Comparison], practical_difference: Mapping[str, float], sides: tuple[str, str]
+    dataset: str,
+    lines: Sequence[Comparison],
+    practical_difference: Mapping[str, float],
+    alpha: float,
+    sides: tuple[str, str],
 ) -> Iterator[Block]:
     """A table of the slices, those first that account for most of a change; nothing if none differs.
 
@@ -103,6 +109,7 @@ def slice_blocks(
         dataset: the dataset.
         lines: the comparisons there by one measure, in slices and on all queries.
         practical_difference: by measure, the practical difference.
+        alpha: the level of the tests, such as 0.05.
         sides: the headers of the baseline's figure and the model's.
     """
     whole = {(line.model, line.baseline): line for line in lines if line.slice == ALL and line.difference}
@@ -111,7 +118,7 @@ def slice_blocks(
         return
     share = {_id_of(line): _share(line, whole[line.model, line.baseline]) for line in own}
     own.sort(key=lambda line: (-abs(share[_id_of(line)]), _id_of(line)))
-    rows = difference_rows(own[:_SLICES], practical_difference)
+    rows = difference_rows(own[:_SLICES], practical_difference, alpha)
     bars = DifferenceBars.of((row.interval for row in rows), practical_difference.get(own[0].measure, 0.0))
     columns = (
         *(Column("slice", "name"), Column("model", "name"), Column("queries"), *map(Column, sides)),
@@ -167,7 +174,7 @@ def _difference_blocks(figures: PageFigures, dataset: str, keys: list[Key]) -> I
 
 def _group(figures: PageFigures, key: Key) -> Group:
     dataset, _, measure = key
-    rows = difference_rows(figures.comparisons[key], figures.practical_difference)
+    rows = difference_rows(figures.comparisons[key], figures.practical_difference, figures.alpha)
     bars = DifferenceBars.of((row.interval for row in rows), figures.practical_difference.get(measure, 0.0))
     is_open = measure == figures.leading_difference[dataset]
     return bars.group((_difference_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open)

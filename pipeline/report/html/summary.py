@@ -297,7 +297,7 @@ def _component_cells(line: VarianceComponents) -> Row:
 def _board_group(figures: PageFigures, columns: Mapping[str, MeasureColumn], layout: _Layout) -> Group:
     """The rows of one slice, by its first measure."""
     first = next(iter(columns.values()))
-    differences = difference_rows(figures.by_model(first).values(), figures.practical_difference)
+    differences = difference_rows(figures.by_model(first).values(), figures.practical_difference, figures.alpha)
     by_model = {row.line.model: row for row in differences}
     margin = figures.practical_difference.get(first.measure, 0.0)
     bars = DifferenceBars.of((row.interval for row in differences), margin)
@@ -369,7 +369,7 @@ def _legend(figures: PageFigures) -> Iterator[str]:
         yield f"{UNSURE} an interval that is not reliable: few queries or clusters decide it, or all score alike."
     datasets = [name for name in figures.leading if figures.baseline(name) is not None and figures.on_all(name)]
     for measure in dict.fromkeys(figures.leading_difference[name] for name in datasets):
-        yield f"{effect_rule(measure, figures.practical_difference)}."
+        yield f"{effect_rule(measure, figures.practical_difference, figures.alpha)}."
     if figures.all_pairs and any(column.comparisons for column in figures.columns.values()):
         yield "Letters: models that share one do not differ significantly by the lead measure."
     if any(line.ties_least is not None for line in estimates):

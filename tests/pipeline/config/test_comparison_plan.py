@@ -168,3 +168,55 @@ def test_practical_differences_of_measures():
 def test_wrong_practical_differences(section, finding):
     """A measure that nobody measures, one without scores of queries, and no difference at all."""
     assert finding in refusal(matters, section)
+
+
+SPLIT = """\
+name: n
+datasets: {web: {judgments: q}, shop: {judgments: q}}
+models: {a: {outputs: {web: x}}, b: {outputs: {web: y}}, c: {outputs: {shop: x}}, d: {outputs: {shop: y}}}
+suites: {s: [ap]}
+"""
+
+
+def test_a_dataset_without_the_baseline_is_warned_of():
+    """The models of a dataset without `a` are compared with nothing; a single model has nothing to compare with."""
+    found = planned("{baseline: a}", SPLIT)
+
+    assert found.comparison is not None
+    assert found.comparison.pairs == {"web": (("b", "a"),), "shop": ()}
+    assert [*found.warnings] == [
+        "a.yaml:5: comparison.baseline: a has no output on shop, so its 2 models are not compared. Set "
+        "baseline: [a, c], or another model of shop"
+    ]
+    assert planned("{baseline: a}", SPLIT.replace(", d: {outputs: {shop: y}}", "")).warnings == ()
+
+
+def test_each_dataset_has_the_first_baseline_with_an_output_there():
+    """What the warning says to write compares the models of both datasets, and is refused for unknown models."""
+    found = planned("{baseline: [a, c]}", SPLIT)
+
+    assert found.comparison is not None
+    assert found.comparison.pairs == {"web": (("b", "a"),), "shop": (("d", "c"),)}
+    assert found.warnings == ()
+    assert refusal(planned, "{baseline: [a, e]}", SPLIT) == (
+        "a.yaml:5: comparison.baseline: unknown model 'e'; known: a, b, c, d, all_pairs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "has_primary"),
+    [
+        ("{baseline: a}", True),
+        ("{baseline: a, family: measure}", True),
+        ("{baseline: a, primary: false}", False),
+        ("{baseline: a, test: t}", False),
+        ("{baseline: a, test: randomization}", False),
+        ("{baseline: a, correction: holm}", False),
+    ],
+)
+def test_a_named_test_or_correction_leaves_no_primary_family(section, has_primary):
+    """A correction and a test that are named apply to every measure."""
+    found = planned(section).comparison
+
+    assert found is not None
+    assert found.rules.has_primary is has_primary

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rankledger.pipeline.inference.intervals import Resampled, interval, tail_end, tail_p_value
+from rankledger.pipeline.inference.intervals import Resampled, interval, tail_end
 
 
 def resampled(estimate, resamples, influence, **fields):
@@ -197,7 +196,7 @@ def test_a_tail_end_by_hand():
     """Four clusters at ±0.25 have the shares ±1/2: a skewness of 0 with the standard error √(4 / 64) = 1/4.
 
     Johnson's term is 1/24 (2t² + 1) and that of its square t (10t² - 2.5) / 24², with t = 3.182 for 5% of 3 degrees;
-    the standard error is √(4/3) · √(4 · 0.25²) = 0.5774. A figure that far from 0 has the p-value 0.05.
+    the standard error is √(4/3) · √(4 · 0.25²) = 0.5774.
     """
     t, influence = 3.182446, np.array([0.25, -0.25, 0.25, -0.25])
     reach = (t + (2 * t * t + 1) / 24 + t * (10 * t * t - 2.5) / 576) * 0.577350
@@ -205,16 +204,3 @@ def test_a_tail_end_by_hand():
 
     assert tail_end(figure, 0.025, upper=False) == pytest.approx(0, abs=1e-5)
     assert tail_end(figure, 0.025, upper=True) == pytest.approx(2 * reach, rel=1e-5)
-    assert tail_p_value(figure) == pytest.approx(0.05, rel=1e-5)
-
-
-@given(st.integers(0, 2**32), st.sampled_from([0.001, 0.01, 0.05, 0.3]), st.floats(-6, 6))
-def test_a_tail_p_value_is_the_inversion_of_the_ends(seed, alpha, distance):
-    """It is below alpha just where 0 is outside the two ends of half of alpha, however skewed the sample."""
-    values = np.random.default_rng(seed).lognormal(0, 1.5, 20) * (-1) ** (seed % 2)
-    influence = (values - values.mean()) / 20
-    figure = Resampled(0.0, 0.0, np.zeros(9), influence, 20, 20)
-    figure = replace(figure, estimate=distance * figure.error)
-    low, high = (tail_end(figure, alpha / 2, upper=upper) for upper in (False, True))
-
-    assert (low > 0 or high < 0) == (tail_p_value(figure) < alpha)

@@ -279,3 +279,39 @@ def test_workers_never_change_a_line(three):
     assert compare(three, pairs, [AP, RMSE], dataclasses.replace(RANDOM, workers=Workers(2))) == compare(
         three, pairs, [AP, RMSE]
     )
+
+
+def changed_models(n_models, n_queries=60):
+    """A baseline, a model that differs from it, and others that are equal to it."""
+    rng = np.random.default_rng(5)
+    base = rng.beta(1, 2, n_queries)
+    others = [scores(f"same{i}", base) for i in range(n_models - 1)]
+    return sample(scores("n", base), scores("m", base + rng.normal(0.01, 0.05, n_queries)), *others)
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap", "t"])
+@pytest.mark.parametrize("correction", ["holm", "bh"])
+def test_pairs_without_a_changed_query_are_no_tests(test, correction):
+    """Holm and Benjamini-Hochberg leave the only test of a family as it is; four equal models have the p-value 1."""
+    pairs = [("m", "n"), *((f"same{i}", "n") for i in range(4))]
+    changed, *same = compare(changed_models(5), pairs, test=rule(test, correction))
+
+    assert changed.p_corrected == changed.p_value < 1
+    assert changed.family == "1 pair x 1 measure x 1 slice on d (1 test)"
+    assert {(line.p_value, line.p_corrected, line.test, line.family) for line in same} == {(1.0, 1.0, "", "")}
+
+
+def test_a_family_may_be_the_pairs_of_one_measure():
+    """Holm over 2 pairs of each measure on all queries: 2 p and max(2 p, p'), by the rule; slices are beside them."""
+    values = np.random.default_rng(0).beta(1, 2, (3, 2, N_QUERIES))
+    results = [scores(name, values[i], (AP, RMSE)) for i, name in enumerate("mnk")]
+    both = sample(*results, groups=Groups(slices=MARKETS))
+    test = dataclasses.replace(rule("t", "holm"), family="measure")
+    lines = compare(both, [("m", "n"), ("k", "n")], [AP, RMSE], test)
+    for measure in ("ap", "rmse"):
+        tested = [line for line in lines if (line.measure, line.slice) == (measure, "all")]
+        low, high = sorted(tested, key=lambda line: line.p_value)
+        assert low.p_corrected == min(2 * low.p_value, 1)
+        assert high.p_corrected == max(low.p_corrected, high.p_value)
+        assert low.family == "2 pairs x 1 measure x 1 slice on d (2 tests)"
+    assert paired.most_tests(2, [AP, RMSE], both.groups, N_QUERIES, "measure") == 2

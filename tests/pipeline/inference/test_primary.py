@@ -124,10 +124,12 @@ def test_p_values_by_plain_loops():
 
 @given(st.integers(0, 2**32), st.sampled_from([0.01, 0.05, 0.1, 0.5]))
 def test_a_p_value_is_below_alpha_where_0_is_outside(seed, alpha):
-    """For every model of a family, whatever alpha; and the p-value among all is no less than that of one alone."""
+    """For every unmarked pair, whatever alpha; and the p-value among all is no less than that of one alone."""
     both, pairs = family(seed)
 
-    for found in joint_differences(both, pairs, alpha):
+    for found, difference in zip(joint_differences(both, pairs, alpha), both.differences(pairs), strict=True):
+        if difference.mark:
+            continue
         outside = found.ends[0] > 0 or found.ends[1] < 0
         assert outside == (found.p_joint < alpha)
         assert found.p_value <= found.p_joint
@@ -171,19 +173,19 @@ def test_what_few_queries_decide_is_within_both_intervals(seed):
             tails = [tail_end(difference, 0.01, upper=upper) for upper in (False, True)]
             ends = [min(ends[0], tails[0]), max(ends[1], tails[1])]
         assert joint.ends == pytest.approx([max(ends[0], -1), min(ends[1], 1)], abs=1e-9)
-        assert (joint.ends[0] > 0 or joint.ends[1] < 0) == (joint.p_joint < 0.06)
 
 
 @pytest.mark.parametrize("n_models", [1, 3])
 @given(st.integers(0, 2**32))
 def test_no_word_contradicts_its_p_value_where_few_queries_decide(n_models, seed):
-    """Marked lines are called better and worse just where p is below 0.05, too."""
+    """Marked lines are called better and worse just where p is below 0.05, too, and are tested by sign flips."""
     both, pairs = long_tailed(seed, n_models=n_models)
 
     for line in paired.compare(both, [(pair.model, "n") for pair in pairs], [AP], OUTER, RULE, AP):
         if line.is_primary:
             assert (effect_label(line, {}) in ("better", "worse")) == (line.p_corrected < 0.05)
             assert line.p_value <= line.p_corrected
+            assert line.test == ("randomization" if line.mark else "bootstrap-t")
 
 
 def test_too_few_resamples_decide_nothing():
@@ -207,7 +209,7 @@ def test_no_word_contradicts_its_p_value(seed):
 
 
 def test_the_family_is_the_lead_measure_on_all_queries():
-    """Slices and other measures are exploratory, and so is a difference that a few queries decide."""
+    """Slices and other measures are exploratory; a difference that 3 queries decide alike has the p-value 2 / 2³."""
     rng = np.random.default_rng(2)
     values = rng.beta(1, 2, (3, 2, 80))
     values[2] = values[0]
@@ -215,13 +217,14 @@ def test_the_family_is_the_lead_measure_on_all_queries():
     results = [scores(name, values[i], (AP, RMSE)) for i, name in enumerate("nmk")]
     both = sample(*results, groups=Groups(slices={"market=de": np.arange(80) < 40}))
     lines = paired.compare(both, [("m", "n"), ("k", "n")], [AP, RMSE], OUTER, RULE, AP)
-    primary = [line for line in lines if line.family == "1 pair x 1 measure x 1 slice on d (1 primary test)"]
+    primary = [line for line in lines if line.family == "2 pairs x 1 measure x 1 slice on d (2 primary tests)"]
 
-    assert [(line.model, line.measure, line.slice) for line in primary] == [("m", "ap", "all")]
-    assert [line.test for line in lines if line.is_primary] == ["bootstrap-t"]
+    assert [(line.model, line.measure, line.slice) for line in primary] == [("m", "ap", "all"), ("k", "ap", "all")]
+    assert [line.test for line in lines if line.is_primary] == ["bootstrap-t", "randomization"]
+    assert (primary[1].p_value, primary[1].p_corrected) == (0.25, 0.5)  # 0.25 times 2 pairs
     assert {line.test for line in lines if not line.is_primary} == {"randomization"}
     assert {line.family for line in lines} - {primary[0].family} == {
-        "2 pairs x 2 measures x 2 slices on d (7 exploratory tests)"
+        "2 pairs x 2 measures x 2 slices on d (6 exploratory tests)"
     }
     alone = paired.compare(both, [("m", "n")], [AP], OUTER, RULE)
     assert alone[0].family == "1 pair x 1 measure x 2 slices on d (2 tests)"
@@ -238,3 +241,45 @@ def test_differences_drawn_beside_errors_keep_their_bits():
     for (found, _), alone in zip(differences_with_errors(both, pairs), both.differences(pairs), strict=True):
         assert (found.estimate, found.centre) == (alone.estimate, alone.centre)
         np.testing.assert_array_equal(found.resamples, alone.resamples)
+
+
+@pytest.mark.parametrize("n_better", range(2, 7))
+def test_few_better_queries_have_the_p_value_of_their_signs(n_better):
+    """Of the 2ᵏ patterns of k equal signs two are as extreme: p = 2 / 2ᵏ, below 0.05 from k = 6 on."""
+    theirs = np.linspace(0.1, 0.7, 60)
+    both = two_models(theirs + np.where(np.arange(60) < n_better, 0.125, 0.0), theirs)
+    (line,) = paired.compare(both, [("m", "n")], [AP], OUTER, RULE, AP)
+
+    assert (line.mark, line.role, line.test) == ("sparse", "primary", "randomization")
+    assert line.p_value == line.p_corrected == 2 / 2**n_better
+    assert effect_label(line, {}) == ("better" if n_better >= 6 else "unclear")
+
+
+def test_queries_that_are_all_better_alike_are_tested_by_their_signs():
+    """12 queries, each better by 0.125: 2 of 2¹² patterns are as extreme."""
+    theirs = np.linspace(0.1, 0.7, 12)
+    (line,) = paired.compare(two_models(theirs + 0.125, theirs), [("m", "n")], [AP], OUTER, RULE, AP)
+
+    assert (line.mark, line.role, line.p_value) == ("degenerate", "primary", 2 / 2**12)
+    assert effect_label(line, {}) == "better"
+
+
+def test_unmarked_differences_keep_their_p_values_beside_marked_ones():
+    """Theirs come from max |t*| over all pairs, as plain loops count them."""
+    rng = np.random.default_rng(6)
+    theirs = rng.beta(2, 2, 80)
+    ours = [theirs + rng.normal(0.02, 0.1, 80), theirs + np.where(np.arange(80) < 9, 0.05 * rng.random(80), 0.0)]
+    both = sample(scores("n", theirs), *(scores(f"m{i}", row) for i, row in enumerate(ours)))
+    plain, marked = paired.compare(both, [("m0", "n"), ("m1", "n")], [AP], OUTER, RULE, AP)
+    stars = []
+    for difference, errors in differences_with_errors(both, [Pair(f"m{i}", "n", AP) for i in range(2)]):
+        away = np.abs(difference.resamples - difference.centre) / errors[1:]
+        stars.append(np.where(np.isfinite(away), away, np.inf))
+        if len(stars) == 1:
+            t = abs(difference.estimate) / errors[0]
+
+    assert (plain.mark, marked.mark) == ("", "sparse")
+    joint = (1 + np.sum(np.max(stars, axis=0) >= t)) / 201
+    alone = (1 + np.sum(stars[0] >= t)) / 201
+    assert plain.p_corrected in (joint, alone)  # alone if too many resamples of the other have no spread
+    assert marked.p_corrected == 2 * marked.p_value

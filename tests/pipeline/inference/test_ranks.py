@@ -10,13 +10,14 @@ import pytest
 from scipy import stats
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.paired import TestRule, compare
 from rankledger.pipeline.inference.ranks import kendall_tau, order_agreement, rank_intervals, with_ranks
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate, estimate_pooled
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from tests.pipeline.inference.made_up_samples import CONVENTIONS, scores
+from tests.pipeline.inference.made_up_samples import AP, CONVENTIONS, ONE, sample, scores
 
 
 def resampled(scores, n_resamples=1_000, seed=0):
@@ -268,3 +269,17 @@ def test_two_models_have_no_order_to_agree_on():
 
     assert agreement(two)[1] == {}
     assert agreement([*two, scores_of("c", [np.nan] * 20)])[1] == {}
+
+
+def test_ranks_do_not_contradict_the_test_of_a_pair():
+    """5 of 60 queries are better alike: 2.2 standard errors, yet 2 of 2⁵ patterns of signs are as extreme."""
+    theirs = np.linspace(0.1, 0.7, 60)
+    results = [scores("n", theirs), scores("m", theirs + np.where(np.arange(60) < 5, 0.125, 0.0))]
+    both = sample(*results, resamples=1_000)
+    rule = IntervalRule("bca+t", 0.95)
+    tested = compare(both, [("m", "n")], [AP], rule, TestRule("randomization", 300, "maxt", 0.05, 0, ONE), AP)
+    lines = estimate(both, results, CONVENTIONS, rule)
+
+    assert tested[0].p_corrected == 2 / 2**5
+    assert [(line.rank_low, line.rank_high) for line in with_ranks(lines, [both], 0.95)] == [(2, 2), (1, 1)]
+    assert [(line.rank_low, line.rank_high) for line in with_ranks(lines, [both], 0.95, tested)] == [(1, 2), (1, 2)]

@@ -134,7 +134,7 @@ def test_models_that_did_not_move_are_named_below_and_have_no_rows():
     text = shown(movement(records=both, comparisons=(LINE, still), unchanged={"web": (("dense", "dense"),)}))
 
     assert "the same score on every query of web: dense" in text
-    assert "1 difference: 0 better, 1 worse (90% intervals)" in text
+    assert "1 difference: 0 better, 1 worse (corrected p below 0.1)" in text
     assert row(text, "rr")[0] == "bm25"
     assert not any(line.startswith("│ dense") for line in text.splitlines())
 
@@ -158,25 +158,31 @@ def test_slices_of_the_leading_measure_by_their_change():
 def test_an_end_that_is_but_rounding_is_0_and_counts_as_neither():
     """What is left of 0.1 + 0.2 - 0.3 has a sign, and is no difference."""
     lines = (
-        replace(LINE, difference=0.05, ci_low=1.2e-15, ci_high=0.08),
-        replace(LINE, measure="ap", ci_high=-1.2e-15),
+        replace(LINE, difference=0.05, ci_low=1.2e-15, ci_high=0.08, p_corrected=0.2),
+        replace(LINE, measure="ap", ci_high=-1.2e-15, p_corrected=0.2),
         replace(LINE, measure="p@1", difference=1e-16, ci_low=-1.2e-15, ci_high=1.2e-15),
     )
     text = shown(movement(comparisons=lines))
 
-    assert "3 differences: 0 better, 0 worse, 3 unclear (90% intervals)" in text
+    assert "3 differences: 0 better, 0 worse, 3 unclear (corrected p below 0.1)" in text
     assert row(text, "rr")[4] == "[0.0000, +0.0800]"
     assert row(text, "ap")[4] == "[-0.0800, 0.0000]"
     assert row(text, "p@1")[3:5] == ["0.0000", "[0.0000, 0.0000]"]
 
 
-def test_the_verdict_counts_intervals_that_may_be_trusted():
-    """Of three differences one is surely below 0, one is sparse and one straddles it."""
-    lines = (LINE, replace(LINE, measure="ap", mark="sparse"), replace(LINE, measure="p@1", ci_high=0.01))
+def test_the_verdict_counts_by_the_corrected_p_value():
+    """At 0.1 it counts 0.0123, marked or not, and whatever the interval; 0.1 itself and 0.3 are not below it."""
+    lines = (
+        LINE,
+        replace(LINE, measure="ap", mark="sparse"),
+        replace(LINE, measure="p@1", ci_high=0.01),
+        replace(LINE, measure="p@3", p_corrected=0.1),
+        replace(LINE, measure="p@5", difference=0.05, p_corrected=0.3),
+    )
 
     text = shown(movement(comparisons=lines))
 
-    assert "3 differences: 0 better, 1 worse, 2 unclear (90% intervals); too few queries decide on ap\n" in text
+    assert "5 differences: 0 better, 3 worse, 2 unclear (corrected p below 0.1)\n" in text
 
 
 def test_each_side_has_id_time_and_commit():

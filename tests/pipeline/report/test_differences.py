@@ -51,7 +51,7 @@ def test_one_baseline_is_named_once_above_the_rows():
         ["dense", "0.4000", "0.5000", "+0.1000", "[+0.0500, +0.1500]", "0.0012", "0.0034", "30 / 5 / 15"],
         ["rrf", "0.4000", "0.5000", "-0.0200", "[-0.0500, +0.0100]", "0.2000", "0.3000", "30 / 5 / 15"],
     ]
-    assert "corrected p: among 2 pairs x 2 measures x 1 slice on web (4 tests)" in text
+    assert "corrected among 2 pairs x 2 measures x 1 slice on web (4 tests)" in text
 
 
 @pytest.mark.parametrize(("test", "said"), [("randomization", 1), ("bootstrap-t", 0), ("t", 0), ("bootstrap", 0)])
@@ -62,17 +62,29 @@ def test_sign_flips_name_what_they_assume(test, said):
     assert text.count("p by sign flips assumes that differences are symmetric about 0") == said
 
 
-def test_a_primary_family_that_is_missing_is_named():
-    """Six exploratory tests and no primary one: too few queries differ. Without the word, none was asked for."""
-    family = "2 pairs x 3 measures x 1 slice on web (6 exploratory tests)"
-    primary = "2 pairs x 1 measure x 1 slice on web (2 primary tests)"
-    said = "no primary family on web: each difference by the lead measure rests on fewer than about 7 queries"
+@pytest.mark.parametrize(
+    ("test", "correction", "said"),
+    [
+        ("t", "holm", "p: t test, corrected among {} by Holm"),
+        ("bootstrap", "bh", "p: bootstrap, corrected among {} by Benjamini-Hochberg"),
+        ("randomization", "maxt", "p: sign flips, corrected among {} by max-T"),
+        ("t", "none", "p: t test, not corrected"),
+    ],
+)
+def test_the_test_the_correction_and_the_family_are_named(test, correction, said):
+    """As the config names them; without a correction there is no family."""
+    family = "" if correction == "none" else "2 pairs x 2 measures x 1 slice on web (4 tests)"
 
-    assert said in shown(replace(LINE, family=family, role="exploratory"), width=300)
-    assert "no primary" not in shown(LINE) + shown(
-        replace(LINE, family=family, role="exploratory"),
-        replace(RRF, family=primary, test="bootstrap-t", role="primary"),
-    )
+    assert said.format(family) in shown(replace(LINE, test=test, correction=correction, family=family), width=300)
+
+
+def test_families_of_one_measure_are_named_once():
+    """Two measures of two pairs each are two families of 2 tests, in one note."""
+    family = "2 pairs x 1 measure x 1 slice on web (2 tests)"
+    line = replace(LINE, test="t", correction="holm", family=family)
+    text = shown(line, replace(line, measure="ap"), width=300)
+
+    assert text.count(f"p: t test, corrected among {family} by Holm, for each measure") == 1
 
 
 def test_each_family_says_how_its_tests_are_made():
@@ -112,13 +124,14 @@ def test_families_of_replicates_say_how_they_are_tested():
 
 
 def test_sparse_differences_of_the_primary_family_say_how_they_are_made():
-    """If few queries decide one of them, the note names the second interval that it must keep to."""
-    line = replace(LINE, family="2 pairs on web (2 primary tests)", test="bootstrap-t", role="primary")
-    said = "; of sparse ones also t with corrected tails, by Bonferroni"
+    """If few queries decide one of them, the note names its test."""
+    family = "2 pairs on web (2 primary tests)"
+    line = replace(LINE, family=family, test="bootstrap-t", correction="maxt", role="primary")
+    said = "; p of 1 that few queries decide: sign flips, corrected likewise"
 
     assert said not in shown(line, width=300)
-    sparse = replace(line, model="rrf", mark="sparse", test="bootstrap-t and corrected t")
-    assert f"{line.family}{said}" in shown(line, sparse, width=300)
+    sparse = replace(line, model="rrf", mark="sparse", test="randomization")
+    assert f"bootstrap-t, simultaneous over {family} by max-T{said}" in shown(line, sparse, width=300)
 
 
 def test_a_p_value_that_draws_cannot_go_below_is_an_upper_bound():

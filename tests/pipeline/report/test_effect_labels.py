@@ -4,94 +4,106 @@ from __future__ import annotations
 
 import pytest
 
-from rankledger.pipeline.report.effects import effect_label, effect_rule, is_alike
+from rankledger.pipeline.report.effects import effect_label, effect_rule
+from rankledger.pipeline.types.tables import decide
 from tests.support.sample_page import compared
 
 MATTERS = {"ndcg@10": 0.01}
+ALPHA = 1 - 0.95  # 0.050000000000000044
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"),
+    ("difference", "p_corrected", "expected"),
     [
-        (0.011, 0.05, "better"),
-        (0.01, 0.05, "unclear"),
-        (-0.05, -0.011, "worse"),
-        (-0.05, -0.01, "unclear"),
-        (-0.01, 0.01, "no practical difference"),
-        (-0.011, 0.01, "unclear"),
-        (0.0, 0.0, "no practical difference"),
-        (None, None, "unclear"),
+        (0.1, 0.049, "better"),
+        (-0.1, 0.049, "worse"),
+        (0.1, 0.05, ""),
+        (-0.1, 0.3, ""),
+        (0.0, 0.001, ""),
+        (None, 0.001, ""),
+        (0.1, None, ""),
     ],
 )
-def test_the_whole_interval_is_held_against_what_matters(low, high, expected):
-    """An end on the edge of the band lies within it."""
-    assert effect_label(compared("dense", 0.0, ci_low=low, ci_high=high), MATTERS) == expected
+def test_the_side_and_the_corrected_p_value_decide(difference, p_corrected, expected):
+    """By definition: a p-value at the level is not below it, although 1 - 0.95 is above 0.05 in doubles."""
+    assert decide(difference, p_corrected, ALPHA) == expected
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [(0.001, 0.05, "better"), (0.0, 0.05, "unclear"), (0.0, 0.0, "no practical difference")],
+    ("p_value", "p_corrected", "expected"),
+    [(0.01, 0.06, ""), (0.01, 0.049, "better"), (0.01, None, "better"), (0.05, None, ""), (None, None, "")],
 )
-def test_a_measure_without_such_a_difference_is_held_against_0(low, high, expected):
-    """Then only a model that is the same on every query has no practical difference."""
-    assert effect_label(compared("dense", 0.0, ci_low=low, ci_high=high), {"ap": 0.01}) == expected
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "expected"),
-    [
-        (1.2e-15, 0.05, "unclear"),
-        (-0.05, -1.2e-15, "unclear"),
-        (-1.2e-15, 1.2e-15, "no practical difference"),
-        (1.2e-12, 0.05, "better"),
-    ],
-)
-def test_an_end_that_is_but_rounding_is_0(low, high, expected):
-    """Of figures of 0.5 the twelfth digit stands for 5e-13."""
-    line = compared("dense", 0.5, ci_low=low, ci_high=high, estimate=0.5, baseline_estimate=0.4)
-
-    assert effect_label(line, {}) == expected
-
-
-@pytest.mark.parametrize("change", [{"mark": "sparse"}, {"n_clusters": 29}])
-def test_too_few_queries_are_unclear(change):
-    """An interval that is not to be trusted decides nothing, however far from 0 it lies."""
-    assert effect_label(compared("dense", 0.5, **change), MATTERS) == "unclear"
-
-
-def test_the_rule_names_the_measure_and_what_matters():
-    """The sentence has the numbers that the words were found by."""
-    assert effect_rule("ndcg@10", MATTERS).startswith("ndcg@10: better if the whole interval lies above +0.01, worse")
-    assert "above 0, worse if it lies below 0" in effect_rule("ap", MATTERS)
-
-
-def test_the_rule_says_when_a_difference_is_unclear():
-    """Too few queries make a difference unclear wherever its interval lies, but in the primary family."""
-    few = (
-        "unclear otherwise; the intervals of the primary family hold together; other differences are not corrected, "
-        "and unclear if a few queries or clusters decide them or if there are fewer than 30"
-    )
-
-    assert effect_rule("ap", {}).endswith(few)
-
-
-@pytest.mark.parametrize(
-    ("p_value", "p_corrected", "alike"),
-    [(0.01, 0.06, True), (0.01, 0.049, False), (0.01, None, False), (0.05, None, True), (None, None, True)],
-)
-def test_models_are_alike_where_the_corrected_test_does_not_part_them(p_value, p_corrected, alike):
-    """The p-value as it is counts where nothing was corrected."""
-    assert is_alike(compared("dense", 0.1, p_value=p_value, p_corrected=p_corrected), 0.05) is alike
+def test_the_p_value_counts_if_there_is_no_correction(p_value, p_corrected, expected):
+    """A line without any p-value decides nothing."""
+    assert compared("dense", 0.1, p_value=p_value, p_corrected=p_corrected).decide(ALPHA) == expected
 
 
 @pytest.mark.parametrize("practical_difference", [{}, MATTERS])
-@pytest.mark.parametrize("p_value", [0.0, 0.0141, 0.049])
 @pytest.mark.parametrize(
     "change", [{"mark": "sparse"}, {"n_clusters": 29}, {"ci_low": -0.01}, {"ci_low": 0.0}, {"ci_low": None}]
 )
-def test_models_whose_difference_is_unclear_are_alike_at_any_p_value(change, p_value, practical_difference):
-    """Letters and daggers never part two models that the page calls unclear for want of queries or by the interval."""
-    line = compared("dense", 0.1, p_value=p_value, p_corrected=p_value, **change)
+@pytest.mark.parametrize(("p_corrected", "expected"), [(0.049, "better"), (0.0141, "better"), (0.06, "unclear")])
+def test_neither_marks_nor_intervals_change_the_word(change, practical_difference, p_corrected, expected):
+    """The interval of a marked line is approximate; the corrected p-value decides all the same."""
+    line = compared("dense", 0.1, p_value=0.001, p_corrected=p_corrected, **change)
 
-    assert effect_label(line, practical_difference) == "unclear"
-    assert is_alike(line, 0.05)
+    assert effect_label(line, practical_difference, ALPHA) == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "p_corrected", "expected"),
+    [
+        (0.001, 0.05, 0.01, "better"),
+        (-0.01, 0.01, 0.9, "no practical difference"),
+        (0.001, 0.01, 0.01, "no practical difference"),
+        (-0.011, 0.01, 0.9, "unclear"),
+        (0.0, 0.0, 1.0, "no practical difference"),
+        (None, None, 0.9, "unclear"),
+    ],
+)
+def test_a_whole_interval_within_what_matters_is_no_practical_difference(low, high, p_corrected, expected):
+    """An end on the edge of the band lies within it."""
+    line = compared("dense", 0.02, ci_low=low, ci_high=high, p_corrected=p_corrected)
+
+    assert effect_label(line, MATTERS, ALPHA) == expected
+
+
+@pytest.mark.parametrize("change", [{"mark": "sparse"}, {"n_clusters": 29}])
+def test_an_approximate_interval_shows_no_practical_difference(change):
+    """An interval of few queries that lies within the band does not show that the rest of the queries are in it."""
+    line = compared("dense", 0.0, ci_low=-0.001, ci_high=0.001, p_corrected=0.9, **change)
+
+    assert effect_label(line, MATTERS, ALPHA) == "unclear"
+
+
+def test_a_measure_without_such_a_difference_is_held_against_0():
+    """Then only a model that is the same on every query has no practical difference."""
+    same, near = (compared("dense", 0.0, ci_low=0.0, ci_high=high, p_corrected=1.0) for high in (0.0, 0.001))
+
+    assert effect_label(same, {"ap": 0.01}, ALPHA) == "no practical difference"
+    assert effect_label(near, {"ap": 0.01}, ALPHA) == "unclear"
+
+
+@pytest.mark.parametrize(
+    ("difference", "low", "high", "expected"),
+    [
+        (1.2e-15, -1.2e-15, 1.2e-15, "no practical difference"),
+        (1.2e-15, -0.05, 0.05, "unclear"),
+        (1e-12, 0, 1, "better"),
+    ],
+)
+def test_what_is_but_rounding_is_0(difference, low, high, expected):
+    """Of figures of 0.5 the twelfth digit stands for 5e-13."""
+    line = compared("dense", difference, ci_low=low, ci_high=high, estimate=0.5, baseline_estimate=0.4)
+
+    assert effect_label(line, {}, ALPHA) == expected
+
+
+def test_the_rule_names_the_measure_the_level_and_what_matters():
+    """The sentence has the numbers that the words were found by."""
+    assert effect_rule("ndcg@10", MATTERS, ALPHA) == (
+        "ndcg@10: no practical difference if the whole interval lies between −0.01 and +0.01, better or worse if the "
+        "corrected p is below 0.05, unclear otherwise"
+    )
+    assert "if the two score the same on every query" in effect_rule("ap", {}, 0.1)
+    assert "below 0.1" in effect_rule("ap", {}, 0.1)

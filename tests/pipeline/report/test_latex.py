@@ -140,8 +140,8 @@ def test_the_note_names_test_and_correction(asked, said):
 
 
 def test_the_note_names_the_primary_family():
-    """The first measure is judged by the bootstrap-t, the others by the test of the config; a sparse line has no mark,
-    which the note says.
+    """The first measure is judged by the bootstrap-t, the others by the test of the config; of what few queries decide
+    by the bootstrap-t the note names the test.
     """
     lines = [
         replace(
@@ -163,12 +163,18 @@ def test_the_note_names_the_primary_family():
     assert "Others: paired randomization test" in text
     assert "among 2 pairs on web (9 exploratory tests)." in text
     assert "few queries" not in text
-    sparse = [lines[0], replace(lines[1], mark="sparse")]
-    text = latex([page(estimates("web", FIGURES), sparse, comparison=COMPARED)])
-    assert "Differences that a few queries decide have no mark." in text
-    decided = replace(lines[0], mark="sparse", test="bootstrap-t and corrected t")
+    decided = replace(lines[0], mark="sparse", test="randomization")
     text = latex([page(estimates("web", FIGURES), [decided], comparison=COMPARED)])
-    assert "bootstrap-$t$, of sparse differences also $t$ with corrected tails, corrected by max-$T$" in text
+    assert "bootstrap-$t$, where few queries decide randomization test, corrected by max-$T$" in text
+
+
+def test_daggers_follow_the_corrected_p_value_of_marked_differences():
+    """0.03 is below 0.05 and 0.003 is below 0.01, whether few queries decide or not."""
+    lines = [replace(comparison("dense", 0.05, 0.03), mark="sparse"), comparison("random", 0.05, 0.003)]
+    text = latex([page(estimates("web", FIGURES), [*lines, replace(lines[1], mark="sparse")], comparison=COMPARED)])
+
+    assert text.count(r"\rlap{$^{\dagger}$}") == 1
+    assert text.count(r"\rlap{$^{\ddagger}$}") == 1
 
 
 def test_the_note_names_the_test_of_families():

@@ -112,7 +112,7 @@ def test_two_models_without_a_common_query(run_cli):
 
 
 def test_differences_that_are_all_the_same(run_cli):
-    """40 differences of 898 each: they are the same, and not those of few queries."""
+    """40 differences of 898 each: 2 of 2⁴⁰ patterns of signs are as extreme, so p is the least of the draws."""
     for model, base in {"a": 0, "b": 898}.items():
         Path(f"{model}.csv").write_text("query_id,s\n" + "".join(f"q{n},{n % 7 + base}\n" for n in range(40)))
     text = CONFIG.replace(".jsonl, format: lm_eval", ".csv").replace("acc: {range: [0, 1]}", "s: higher")
@@ -120,8 +120,8 @@ def test_differences_that_are_all_the_same(run_cli):
 
     said = " ".join(run_cli("evaluate", "c.yaml").out.split())
 
-    assert "all differences of two models by the lead measure are the same" in said
-    assert "fewer than" not in said
+    assert "≤.0001 │ 40 / 0 / 0 │ all alike" in said
+    assert "(1 primary test)" in said
 
 
 def test_scores_of_tools_keep_their_names_or_get_others(run_cli):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,15 +89,17 @@ class Recorded:
         return bool((self.manifest["comparison"] or {}).get("baseline") == "all_pairs")
 
     def conclusion(self, line: Line, margin: float | None = None) -> str:
-        """The word for an interval, compared with a margin, or by default with the practical difference."""
+        """The word by the corrected p-value, or for an interval within the practical difference."""
         if margin is None:
             margin = float(self.manifest["practical_difference"].get(line["measure"], 0.0))
-        if not line["ci_low"] or line["mark"] == "sparse" or int(line["n_clusters"]) < FEW:
+        low, high = (float(end) for end in ends(line)) if line["ci_low"] else (math.nan, math.nan)
+        is_reliable = line["mark"] != "sparse" and (line["role"] == "primary" or int(line["n_clusters"]) >= FEW)
+        if is_reliable and -margin <= low and high <= margin:
+            return "no practical difference"
+        p_value = line["p_corrected"] or line["p_value"]
+        if not p_value or float(p_value) >= 0.05:
             return "unclear"
-        low, high = (float(end) for end in ends(line))
-        if low > margin or high < -margin:
-            return "better" if low > margin else "worse"
-        return "no practical difference" if -margin <= low and high <= margin else "unclear"
+        return "better" if float(line["difference"]) > 0 else "worse"
 
 
 def _csv(path: Path) -> list[Line]:

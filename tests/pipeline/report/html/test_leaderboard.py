@@ -43,7 +43,7 @@ def test_models_by_measures():
     ]
     assert [[cell.strong for cell in (row[1], row[3])] for row in group.rows] == [[True, True], *[[False, False]] * 2]
     assert [cell.small for cell in group.rows[0][1:]] == ["[0.5300, 0.5700]", "[+0.0300, +0.0700]", "[0.2550, 0.2950]"]
-    assert [row[2].tone for row in group.rows] == ["good", "", ""]
+    assert [row[2].tone for row in group.rows] == ["good", "", "bad"]  # both have a corrected p of 0.02
 
 
 def test_a_figure_is_tinted_by_its_distance():
@@ -154,7 +154,10 @@ def test_conclusions_are_explained():
     """The colours of the differences, by the 0.01 that matter."""
     words = [block.text for block in leaderboard(page_figures(page())).blocks if isinstance(block, Words)]
 
-    assert any("better if the whole interval lies above +0.01" in text for text in words)
+    assert any(
+        "if the whole interval lies between −0.01 and +0.01, better or worse if the corrected p" in text
+        for text in words
+    )
 
 
 def test_a_figure_that_is_undefined_stands_last():
