@@ -38,16 +38,17 @@ class _Kind:
     may: tuple[str, ...] = ()
 
 
+_SLICED = ("datasets", "slices", "on_inconclusive_slice", "max_unscored")
 _KINDS = (
-    _Kind("difference", ("margin",), ("measure", "against"), ("datasets", "slices", "looks", "max_unscored")),
-    _Kind("query_drop", ("max_query_drop",), ("measure", "against"), ("datasets", "slices", "allow", "max_unscored")),
+    _Kind("difference", ("margin",), ("measure", "against"), (*_SLICED, "looks")),
+    _Kind("query_drop", ("max_query_drop",), ("measure", "against"), (*_SLICED, "allow")),
     _Kind("complete", ("max_missing",), may=("datasets",)),
     _Kind("extra", ("extra",), may=("at_least", "at_most")),
-    _Kind("limit", ("at_least", "at_most"), ("measure",), ("datasets", "slices", "max_unscored")),
+    _Kind("limit", ("at_least", "at_most"), ("measure",), _SLICED),
 )
 _JUDGED = (
     *("datasets", "measure", "against", "margin", "at_least", "at_most", "max_query_drop", "allow", "max_missing"),
-    *("extra", "slices", "looks", "max_unscored"),
+    *("extra", "slices", "on_inconclusive_slice", "looks", "max_unscored"),
 )
 
 
@@ -115,8 +116,7 @@ class Gate(Section):
 
     allow: Amount = 0
     """Queries that may be lost: a number of the judged ones, or a share of all such queries, as `5%`, which the gate
-    must be sure of: with none lost, 59 queries show `5%` if the gate has one line, 72 if it has two (models, measures,
-    slices or datasets)."""
+    must be sure of: with none lost, 59 queries show `5%`."""
 
     max_missing: Amount | None = None
     """Accepted share of queries without output or score, as 0.01 or `1%`."""
@@ -136,6 +136,9 @@ class Gate(Section):
 
     on_inconclusive: Literal["stop", "warn", "pass"] = "stop"
     """Effect if the data do not decide: `stop` blocks the release, with exit code 3."""
+
+    on_inconclusive_slice: Literal["stop", "warn", "pass"] = "pass"
+    """Effect if the data of a slice do not decide. With `pass` the slice counts as too small to judge."""
 
     fail_after: Whole = Field(1, ge=1)
     """Number of evaluations in a row that must fail before the gate fails."""

@@ -96,6 +96,7 @@ class _GatePlanner:
             extra=gate.extra,
             slices=gate.slices,
             on_inconclusive=gate.on_inconclusive,
+            on_inconclusive_slice=gate.on_inconclusive_slice,
             fail_after=gate.fail_after,
             waiver=None if gate.waive is None else Waiver(**dict(gate.waive)),
             looks=None if gate.looks is None else Looks(**dict(gate.looks)),

@@ -27,7 +27,7 @@ def bounded_interval(
 ) -> tuple[Literal["exact", "betting"], tuple[float, float]]:
     """How the interval for the mean of independent scores in a range is made, and its ends.
 
-    It is exact where every score is the least or the greatest there can be, and by betting otherwise.
+    It is exact where every score is the least or the greatest there can be, or all are alike, and by betting otherwise.
 
     Args:
         values: (Q,) the scores, in an order that does not depend on them, such as that of sorted query ids.
@@ -38,6 +38,9 @@ def bounded_interval(
     scaled = np.clip((values - least) / (greatest - least), 0.0, 1.0)
     binary = bool(((scaled == 0) | (scaled == 1)).all())
     n = len(scaled)
+    if scaled.min() == scaled.max():  # other scores, however far away, are so rare that the sample holds none
+        value, rare = float(values[0]), exact_interval(0, n, confidence)[1]
+        return "exact", (value - rare * (value - least), value + rare * (greatest - value))
     low, high = exact_interval(int(scaled.sum()), n, confidence) if binary else betting_interval(scaled, confidence)
     ends = least + low * (greatest - least), least + high * (greatest - least)
     return "exact" if binary else "betting", ends

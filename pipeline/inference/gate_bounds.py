@@ -6,7 +6,7 @@ A verdict is a sentence that a release manager understands, with the figures it 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
@@ -16,6 +16,7 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.bounded import bounded_interval, exact_interval
+from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.gate_evidence import Baseline, Subject
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
 from rankledger.pipeline.inference.power import least_count
@@ -32,6 +33,7 @@ __all__ = [
     "GateRule",
     "Limit",
     "format_amount",
+    "format_apart",
     "format_level",
     "is_enough",
     "limits_of",
@@ -88,21 +90,23 @@ Ends = tuple[float | None, float | None]
 
 @dataclass(frozen=True)
 class GateRule:
-    """How the intervals of a gate's lines are made.
+    """Rules by which the intervals of a gate's lines are made.
+
+    A model is released only if all lines pass. So the end that decides a pass needs no correction for several lines
+    (intersection-union test, Berger 1982), and the end that decides a failure does.
 
     Attributes:
-        resampled: how one is read off the resamples.
-        bounded: the confidence of an interval where few queries decide.
-        failing: the one-sided error of the end that decides a failure, for a line of each (dataset, model); None if
-            that is the other end of the same interval.
-        causes: why the level is not that of one line, such as `3 lines`.
-        rare: why that end is further out, such as `90 looks`; empty if it is not.
+        passing: rule of the end that decides a pass.
+        joint: rule of the end that decides a failure, of the lines that are read off the resamples.
+        error: one-sided error of that end on other lines.
+        errors: by (dataset, model), the one-sided error of that end on any line. None without `looks` or `per_night`.
+        rare: why that end is further out than the other, such as `3 lines`. Empty if both are of one interval.
     """
 
-    resampled: IntervalRule
-    bounded: float
-    failing: Mapping[tuple[str, str], float] | None = None
-    causes: tuple[str, ...] = ()
+    passing: IntervalRule
+    joint: IntervalRule
+    error: float
+    errors: Mapping[tuple[str, str], float] | None = None
     rare: str = ""
 
 
@@ -125,14 +129,18 @@ class Found:
     failing_error: float | None = None
     level: str = ""
 
-    def written(self, difference: float = 0.0) -> str:
-        """The interval, mirrored if the `difference` that it is of is negative; empty if there is none."""
-        low, high = self.ends
-        if low is None or high is None:
-            return ""
-        if difference < 0:
-            low, high = -high, -low
-        return f" [{format_amount(low)}, {format_amount(high)}]"
+    def written(self, estimate: float, limit: float, *, signed: bool = False) -> str:
+        """Return the estimate with its interval, such as `0.0213 [0.0107, 0.0322]`, with digits that show the limit.
+
+        Args:
+            estimate: the estimate, mirrored with its interval and the limit if it is a negative difference.
+            limit: the limit.
+            signed: True for a level, which keeps its sign.
+        """
+        side = -1.0 if estimate < 0 and not signed else 1.0
+        ends = [side * end for end in self.ends[:: int(side)] if end is not None]
+        written, *interval = format_apart([side * estimate, *ends], side * limit)
+        return f"{written} [{', '.join(interval)}]" if interval else written
 
 
 def format_level(
@@ -157,6 +165,7 @@ def format_level(
 _LEAST_ERROR = 1e-4  # percent: nobody reads a row of nines
 _SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "fail")
 _SAME = 1e-12  # an estimate this close to its limit equals it: the rest is rounding
+_MOST_DIGITS = 15
 
 
 @dataclass(frozen=True)
@@ -183,7 +192,12 @@ class Limit:
 
     def __str__(self) -> str:
         """What it asks for, in words."""
-        return f"at least {self.value:g} is asked for" if self.least else f"at most {self.value:g} is allowed"
+        return f"at least {self.value:.12g} is asked for" if self.least else f"at most {self.value:.12g} is allowed"
+
+
+def asked(limits: Sequence[Limit]) -> str:
+    """Return what one or two limits ask for, in words."""
+    return " and ".join(map(str, limits))
 
 
 def limits_of(gate: PlannedGate) -> tuple[Limit, ...]:
@@ -262,8 +276,9 @@ class GateCheck:
         values: (Q,) what `judged` is the plain mean of, by sorted query id; None if it is no plain mean of queries,
             or the resamples decide.
         baseline: what the model is compared with; None for a figure.
-        factor: the share of the baseline's figure that is taken off; 1 where the margin is not relative.
-        theirs: the baseline's figure over the same queries.
+        share: the margin as a share of the baseline's score; None where it is not relative.
+        theirs: the baseline's score over the same queries.
+        theirs_ends: its interval, if the share is taken of a score that may be negative.
         crashes: the queries that dropped by more than `CRASH`; None for a figure, and for other scales than [0, 1].
         note: what a reader should know of how it was compared; empty for nothing.
     """
@@ -276,8 +291,9 @@ class GateCheck:
     unit: str
     values: Floats | None = None
     baseline: Baseline | None = None
-    factor: float = 1.0
+    share: float | None = None
     theirs: float = math.nan
+    theirs_ends: Ends = (None, None)
     crashes: CrashCount | None = None
     note: str = ""
 
@@ -293,56 +309,78 @@ class GateCheck:
         return is_enough(self.plain) and math.isfinite(self.judged.std_error)
 
     @property
+    def few(self) -> bool:
+        """True if few queries decide a difference, which is judged by Student's t with κ - 1 degrees of freedom."""
+        enough = self.plain.n_clusters >= LEAST_CLUSTERS and 2 <= self.plain.kappa < ENOUGH
+        return enough and self.baseline is not None and math.isfinite(self.judged.estimate)
+
+    @property
     def bounded(self) -> bool:
-        """Whether an interval that holds for any scores in a range takes its place."""
+        """True if the interval holds for any scores in a range: of a level, or if t has less than one degree."""
         finite = all(math.isfinite(end) for end in self.judged.range)
-        return not (self.trusted or self.unchanged) and finite and self.values is not None and len(self.values) > 0
+        other = self.trusted or self.unchanged or self.few
+        return not other and finite and self.values is not None and len(self.values) > 0
+
+    @property
+    def zero_baseline(self) -> bool:
+        """True if the baseline's score may be 0, above or below, so that no share of it can be taken."""
+        low, high = self.theirs_ends
+        return low is not None and high is not None and low <= 0 <= high and not self.unchanged
 
     def found(self, rule: GateRule, limit: Limit) -> Found:
-        """The interval to judge by one limit, how it was made, and its confidence."""
-        ends: Ends
+        """Return the interval to judge by one limit."""
+        method, (low, high) = self._interval(rule.passing)
+        if low is None or high is None:
+            return Found((None, None), method if self.bounded else "", rule.passing.confidence)
+        tail = (1 - rule.passing.confidence) / 2
+        if self.trusted and not all(map(math.isfinite, self.judged.range)):  # a sample often lacks the long tail
+            end = tail_end(self.judged, tail, upper=not limit.least)
+            low, high = (min(low, end), high) if limit.least else (low, max(high, end))
+        causes, error = () if self.trusted else (f"few {self.unit}",), None
+        if rule.rare:
+            error, how, end = self._failing_end(rule, limit)
+            method += how
+            low, high = (low, max(high, end)) if limit.least else (min(low, end), high)
+        level = format_level(rule.passing.confidence, causes, error, rule.rare) if causes or error is not None else ""
+        return Found((low, high), method, rule.passing.confidence, error, level and f"interval of {level}")
+
+    def _interval(self, rule: IntervalRule) -> tuple[str, Ends]:
+        """Return how the line's interval is made, and its ends."""
+        judged, method = self.judged, ""
         if self.bounded:
-            confidence, causes = rule.bounded, (*rule.causes, f"few {self.unit}")
-            method, ends = self._bounded(confidence)
+            assert self.values is not None, "that is what bounded means"
+            method, ends = bounded_interval(self.values, judged.range, rule.confidence)
+        elif self.few:
+            degrees = min(self.plain.kappa, judged.kappa) - 1
+            reach = t_quantile((1 + rule.confidence) / 2, degrees) * judged.error
+            method, ends = "t", judged.outer(judged.estimate, judged.estimate, reach)
         else:
-            confidence, causes = rule.resampled.confidence, rule.causes
-            ends = rule.resampled.of(self.judged)
-            method = "" if ends[0] is None else rule.resampled.method
-        low, high = ends
-        error = None
-        if rule.failing is not None and low is not None and high is not None:
-            error = rule.failing[self.subject[:2]]
-            own, end = self._failing_end(error, limit)
-            method, ends = f"{method}/{own}", (low, max(high, end)) if limit.least else (min(low, end), high)
-        level = (
-            f"interval of {format_level(confidence, causes, error, rule.rare)}" if causes or error is not None else ""
-        )
-        return Found(ends, method, confidence, error, level if ends[0] is not None else "")
+            of_resamples = rule.of(judged)
+            return rule.method if of_resamples[0] is not None else "", of_resamples
+        return method, judged.outer(*ends, judged.total_error.reach(rule.confidence)) if judged.families else ends
 
-    def _bounded(self, confidence: float) -> tuple[str, tuple[float, float]]:
-        """The interval for any scores in a range; of families as wide as further replicates ask for."""
-        assert self.values is not None, "that is what bounded means"
-        method, (low, high) = bounded_interval(self.values, self.judged.range, confidence)
-        if self.judged.families:
-            low, high = self.judged.outer(low, high, self.judged.total_error.reach(confidence))
-        return method, (low, high)
-
-    def _failing_end(self, error: float, limit: Limit) -> tuple[str, float]:
-        """How the end that decides a failure is made, and that end; for families as far as replicates ask."""
-        if self.bounded:
-            method, ends = self._bounded(1 - 2 * error)
-            return method, ends[limit.least]
+    def _failing_end(self, rule: GateRule, limit: Limit) -> tuple[float, str, float]:
+        """Return the error of the end that decides a failure, how it is made if not as the other one, and the end."""
+        far = math.inf if limit.least else -math.inf
+        if rule.errors is None:
+            joint = rule.joint if self.trusted else IntervalRule(rule.joint.method, 1 - 2 * rule.error)
+            end = self._interval(joint)[1][limit.least]
+            return (1 - joint.confidence) / 2, "", far if end is None else end
+        error = rule.errors[self.subject[:2]]
+        if not self.trusted:
+            method, ends = self._interval(IntervalRule(rule.passing.method, 1 - 2 * error))
+            return error, f"/{method}", far if (end := ends[limit.least]) is None else end
         end = tail_end(self.judged, error, upper=limit.least)
         if self.judged.families:
             end = self.judged.outer(end, end, self.judged.total_error.reach(1 - 2 * error))[limit.least]
-        return "t", end
+        return error, "/t", end
 
     def outcome(self, ends: Ends, limit: Limit) -> Outcome:
         """What comes of one limit with this interval."""
         if self.unchanged:  # nothing is estimated here: the difference is 0, which a margin of 0 allows
-            return "pass" if self.judged.estimate >= limit.value else "fail"
+            return "pass" if (limit.value if self.share is None else -self.share) <= 0 else "fail"
         low, high = ends
-        if not (self.trusted or self.bounded) or low is None or high is None:
+        if not (self.trusted or self.few or self.bounded) or self.zero_baseline or low is None or high is None:
             return "inconclusive"
         return limit.outcome(low, high)
 
@@ -353,7 +391,7 @@ class GateCheck:
         between estimate and limit. One that may not decide needs queries enough to be trusted, too.
         """
         least = 1.0
-        if not (self.trusted or self.bounded) and self.plain.n_clusters:
+        if not (self.trusted or self.few or self.bounded) and self.plain.n_clusters:
             few = LEAST_CLUSTERS / self.plain.n_clusters
             least = max(ENOUGH / self.plain.kappa, few) if self.plain.kappa else few
         times = self._times(found.ends, limit, least)
@@ -362,7 +400,7 @@ class GateCheck:
     def _times(self, ends: Ends, limit: Limit, least: float) -> float | None:
         """By how much the queries must grow for an interval to decide, and at least; None where it never would."""
         low, high = ends
-        if self.judged.total_error.replicates:  # which more queries leave as they are
+        if self.judged.total_error.replicates or self.zero_baseline:  # which more queries may leave as they are
             return None
         alike = self.baseline is None and self.plain.mark == "degenerate" and not self.bounded
         distance = self.judged.estimate - limit.value
@@ -414,42 +452,62 @@ def subject_name(measure: Measure, model: str, slice: str) -> str:
     return f"{measure} of {model}" if slice == ALL else f"{measure} of {model} on {slice}"
 
 
-def format_amount(value: float) -> str:
+def format_amount(value: float, digits: int = 4) -> str:
     """A figure with four decimals; one too small for them has an exponent, and 0 no sign."""
-    return f"{value + 0.0:.4f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
+    return f"{value + 0.0:.{digits}f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
+
+
+def format_apart(
+    numbers: Sequence[float], limit: float, write: Callable[[float, int], str] = format_amount, digits: int = 4
+) -> list[str]:
+    """Write numbers with as many digits as tell them from a limit that they do not equal.
+
+    Args:
+        numbers: the numbers, all of which get as many digits.
+        limit: the limit.
+        write: writes a number with so many digits.
+        digits: how many digits there are at least.
+    """
+    apart = [number for number in numbers if abs(number - limit) > _SAME]
+    while digits < _MOST_DIGITS and any(write(number, digits) == write(limit, digits) for number in apart):
+        digits += 1
+    return [write(number, digits) for number in numbers]
 
 
 def _figures(line: GateCheck, found: Found, limit: Limit) -> str:
     """The figures, and what was asked for."""
     if line.baseline is None:
-        return f"is {format_amount(line.judged.estimate)}{found.written()}; {limit}"
-    if line.factor != 1:
-        return _from_share(line, found)
+        return f"is {found.written(line.judged.estimate, limit.value, signed=True)}; {asked(line.limits)}"
+    if line.share is not None:
+        return _from_share(line, line.share, found)
     _, _, measure = line.subject
-    difference, label, allowed = line.judged.estimate, line.baseline.name, f"{abs(limit.value):g}"
+    difference, label, allowed = line.judged.estimate, line.baseline.name, f"{abs(limit.value):.12g}"
     if line.plain.mark == "degenerate" and abs(difference) <= _SAME:
         same = f"is the same as of {label} on every query ({line.plain.n_queries:,})"
         return f"{same}; {_asked(measure, limit.value, allowed, 0.0)}"
-    verb = _verbs(measure)[difference < 0]
-    by = f"by {format_amount(abs(difference))}{found.written(difference)}"
-    return f"{verb} {by} against {label}; {_asked(measure, limit.value, allowed, difference)}"
+    by = f"{_verbs(measure)[difference < 0]} by {found.written(difference, limit.value)}"
+    return f"{by} against {label}; {_asked(measure, limit.value, allowed, difference)}"
 
 
-def _from_share(line: GateCheck, found: Found) -> str:
+def _from_share(line: GateCheck, share: float, found: Found) -> str:
     """How far the model is from its baseline, in percent, and how far from the share of it that is asked for."""
     _, _, measure = line.subject
     assert line.baseline is not None, "only a difference has a share"
     distance, lower = line.judged.estimate, measure.metric.direction == "lower"
     better = line.plain.estimate
     if line.theirs:
-        change = f"{_verbs(measure)[better < 0]} by {abs(better / line.theirs):.2%} against {line.baseline.name}"
+        (percent,) = format_apart([abs(better / line.theirs)], abs(share), lambda x, digits: f"{x:.{digits}%}", 2)
+        change = f"{_verbs(measure)[better < 0]} by {percent} against {line.baseline.name}"
     else:
         change = f"moved from 0 against {line.baseline.name}"
-    wanted = (1 - line.factor) if lower else (line.factor - 1)  # the change of the score that is asked for
-    asked = _asked(measure, wanted, f"{abs(wanted) * 100:g}%", better)
-    far = f"{format_amount(abs(distance))}{found.written(distance)}"
+    asked_for = _asked(measure, -share, f"{abs(share) * 100:g}%", better)
+    if line.zero_baseline:
+        baseline = f"{format_amount(line.theirs)} [{', '.join(format_amount(end or 0.0) for end in line.theirs_ends)}]"
+        return f"{change}; {asked_for}, but the score there is {baseline}, which may be 0"
     side = "above" if (distance < 0) == lower else "below"
-    return f"{change}; {asked}, and it is {far} {side} {line.factor * 100:g}% of that score"
+    kept = 1 + (share if lower == (line.theirs >= 0) else -share)
+    of = "that score" if line.theirs >= 0 else f"that score of {format_amount(line.theirs)}"
+    return f"{change}; {asked_for}, and it is {found.written(distance, 0.0)} {side} {kept * 100:.12g}% of {of}"
 
 
 def _asked(measure: Measure, wanted: float, amount: str, difference: float) -> str:
@@ -464,6 +522,8 @@ def _asked(measure: Measure, wanted: float, amount: str, difference: float) -> s
 
 def _settling(line: GateCheck, ends: Ends, needed: int | None) -> str:
     """What would decide."""
+    if line.zero_baseline:
+        return "as no share of it can be taken. Set a margin on the measure's scale"
     if ends[0] is None:
         return "for some resamples hold no query that counts"
     if line.plain.mark == "degenerate" and not line.bounded and line.baseline is None:
@@ -479,12 +539,12 @@ def _settling(line: GateCheck, ends: Ends, needed: int | None) -> str:
 def _weakness(line: GateCheck) -> str:
     """Why the interval of the resamples may not decide; empty if it may."""
     n_clusters = line.plain.n_clusters
-    if line.trusted:
+    if line.trusted or line.zero_baseline:
         return ""
     if n_clusters < LEAST_CLUSTERS:
         return f"{n_clusters} {line.unit} are too few to judge by"
     kappa = min(max(1.0, round(line.plain.kappa, 1)), ENOUGH - 0.1)  # 7.96 is below 8, and is not written as 8
-    return f"it rests on about {kappa:g} of {n_clusters:,} {line.unit}{'' if line.bounded else ', too few'}"
+    return f"it rests on about {kappa:g} of {n_clusters:,} {line.unit}{'' if line.few or line.bounded else ', too few'}"
 
 
 def _verbs(measure: Measure, *, stem: bool = False) -> tuple[str, str]:

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
 
 from rankledger.pipeline.inference.gate_evidence import Evidence, Subject
-from rankledger.pipeline.types.gates import LookCount, LookKey, PlannedGate, SpentLooks, Verdict
+from rankledger.pipeline.inference.power import POWER, least_count, standard_errors
+from rankledger.pipeline.types.gates import LEAST_CLUSTERS, LookCount, LookKey, PlannedGate, SpentLooks, Verdict
+from rankledger.pipeline.types.joined import Groups
 
-__all__ = ["GateErrors", "Look", "errors_of", "false_alarm_rate", "look_at", "looks_after"]
+__all__ = ["GateErrors", "Look", "errors_of", "false_alarm_rate", "look_at", "looks_after", "small_slices"]
 
 _DIGITS = 16  # of a digest, in hexadecimal
+_NAMED = 5  # slices that a line names
+_SPREAD = 0.1  # of differences, as a share of the range, before anything is measured
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,54 @@ def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
     independent = _percent(1 - math.prod(1 - error for error in errors))
     lower = f"gates_error_rate: per_night lowers this to {_percent(most / len(errors))}"
     return f"{said} ({independent} if gates err independently); {lower}"
+
+
+def small_slices(gates: Sequence[PlannedGate], groups: Mapping[str, Groups], confidence: float) -> Iterator[str]:
+    """Say which slices have too few queries, or clusters, to be decided by a gate, a line per gate and dataset.
+
+    A margin is taken to be decided if a model without a change passes with a power of 80%, where differences have a
+    standard deviation of a tenth of the measure's range.
+
+    Args:
+        gates: all gates.
+        groups: clusters and slices by dataset.
+        confidence: `bootstrap.confidence`.
+    """
+    for gate in gates:
+        columns = tuple(f"{column}=" for column in gate.slices)
+        for dataset in dict.fromkeys(dataset for dataset, _ in gate.tasks if columns and dataset in groups):
+            clusters = groups[dataset].clusters
+            counts = {
+                name: int(mask.sum()) if clusters is None else len(np.unique(clusters[mask]))
+                for name, mask in groups[dataset].slices.items()
+                if name.startswith(columns)
+            }
+            needed, why = _decisive_count(gate, confidence)
+            small = [f"{name} ({n:,})" for name, n in counts.items() if n < needed]
+            if small:
+                unit = "queries" if clusters is None else "clusters"
+                names = ", ".join(small[:_NAMED]) + (f" and {len(small) - _NAMED} more" if len(small) > _NAMED else "")
+                share = f"{len(small)} of {len(counts)} slices on {dataset} are too small to judge: {names}"
+                yield f"gate {gate.name}: {share}; {why} takes {needed:,} {unit}"
+
+
+def _decisive_count(gate: PlannedGate, confidence: float) -> tuple[int, str]:
+    """Return how many queries decide a slice, and for what."""
+    errors = errors_of(gate, confidence)
+    if gate.kind == "query_drop" and errors is not None:
+        n = math.ceil(math.log(errors.passing) / math.log1p(-gate.allow))
+        return max(LEAST_CLUSTERS, n), f"a share of {100 * gate.allow:g}% with no query lost"
+    spread = max(
+        (_SPREAD * (high - low) for low, high in (measure.metric.range for measure in gate.measures)), default=0
+    )
+    if gate.kind != "difference" or gate.relative or gate.margin <= 0 or not math.isfinite(spread):
+        return LEAST_CLUSTERS, "a verdict"
+
+    def decides(n: int) -> bool:
+        return spread / math.sqrt(n) * standard_errors(1 - confidence, POWER, n - 1) <= gate.margin
+
+    n = LEAST_CLUSTERS if decides(LEAST_CLUSTERS) else least_count(decides, LEAST_CLUSTERS)
+    return n, f"a margin of {gate.margin:g}, if differences have a standard deviation of {spread:g},"
 
 
 def _percent(share: float) -> str:

@@ -31,7 +31,9 @@ from rankledger.pipeline.inference.gate_bounds import (
     GateCheck,
     GateRule,
     Limit,
+    asked,
     format_amount,
+    format_apart,
     format_level,
     is_enough,
     limits_of,
@@ -63,28 +65,19 @@ def _judge_drops(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evide
         for name in slices_of(gate, evidence.samples[subject[0]], *subject[1:])[0]
     ]
     gate_errors, n = errors_of(gate, evidence.rule.confidence), max(1, len(asked))
-    errors = gate_errors and GateErrors(gate_errors.failing / n, gate_errors.passing / n)
-    return [_drops(gate, *line, evidence, errors, _lines(n)) for line in asked]
+    errors = gate_errors and GateErrors(gate_errors.failing / n, gate_errors.passing)
+    return [_drops(gate, *line, evidence, errors, _rare(gate, n)) for line in asked]
 
 
-def _lines(n: int) -> tuple[str, ...]:
-    """Why the level of an interval is not that of one line, such as `3 lines`."""
-    return (f"{n} lines",) if n > 1 else ()
-
-
-def _rare(gate: PlannedGate) -> str:
-    """Why the end that decides a failure is further out than the other, such as `90 looks and 3 gates`."""
-    looks = [f"{gate.looks.changed_outputs} looks"] if gate.looks else []
-    return " and ".join([*looks, *([f"{gate.n_sharing} gates"] if gate.n_sharing > 1 else [])])
+def _rare(gate: PlannedGate, n_lines: int) -> str:
+    """Why the end that decides a failure is further out than the other, such as `90 looks, 3 gates and 4 lines`."""
+    counts = {"looks": gate.looks.changed_outputs if gate.looks else 1, "gates": gate.n_sharing, "lines": n_lines}
+    causes = [f"{n} {name}" for name, n in counts.items() if n > 1]
+    return " and ".join(filter(None, [", ".join(causes[:-1]), *causes[-1:]]))
 
 
 def _drops(
-    gate: PlannedGate,
-    subject: Subject,
-    slice: str,
-    evidence: Evidence,
-    errors: GateErrors | None,
-    causes: Sequence[str],
+    gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, errors: GateErrors | None, rare: str
 ) -> Verdict:
     dataset, model, measure = subject
     assert gate.max_query_drop is not None, "a gate of this kind has it"
@@ -102,7 +95,7 @@ def _drops(
     what = f"dropped by more than {gate.max_query_drop:g} in {subject_name(measure, model, slice)}"
     what += f" against {baseline.name}"
     if errors is not None:
-        verdict = _share_verdict(gate, subject, slice, count, what, errors, causes)
+        verdict = _share_verdict(gate, subject, slice, count, what, errors, rare)
     else:
         queries = {0: "no query", 1: "1 query"}.get(len(crashed), f"{len(crashed):,} queries")
         outcome: Outcome = "pass" if len(crashed) <= gate.allow else "fail"
@@ -131,13 +124,7 @@ def _counted_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int6
 
 
 def _share_verdict(
-    gate: PlannedGate,
-    subject: Subject,
-    slice: str,
-    count: CrashCount,
-    what: str,
-    errors: GateErrors,
-    causes: Sequence[str],
+    gate: PlannedGate, subject: Subject, slice: str, count: CrashCount, what: str, errors: GateErrors, rare: str
 ) -> Verdict:
     """Whether the share of all such queries that crash is within what is allowed, by the interval of a probability."""
     limit = Limit(gate.allow, least=False)
@@ -146,14 +133,15 @@ def _share_verdict(
     needed = count.n_needed(gate.allow, errors.failing, errors.passing) if outcome == "inconclusive" else None
     confidence = round(1 - 2 * errors.passing, 12)  # 1 - 0.95 is not 0.05 to the last bit
     failing = errors.failing if errors.failing < errors.passing else None
-    level = format_level(confidence, causes, failing, _rare(gate))
-    share = f"{low:.1%} to {high:.1%} of all {count.unit} could drop by that much"
-    reason = f"{count} {what}, so {share}; at most {gate.allow * 100:g}% may"
+    level = format_level(confidence, (), failing, rare)
+    shares = " to ".join(format_apart([low, high], gate.allow, lambda share, digits: f"{share:.{digits}%}", 1))
+    reason = f"{count} {what}, so {shares} of all {count.unit} could drop by that much; "
+    reason += f"at most {gate.allow * 100:.12g}% may"
     if outcome == "inconclusive":
         settle = "and no number of them" if needed is None else f"about {needed:,} {count.unit}"
         reason += f": undecided, {settle} would settle it"
     return replace(
-        _verdict(gate, subject, outcome, reason, slice),
+        _verdict(gate, subject, _outcome_of_slice(gate, slice, outcome), reason, slice),
         details=f"interval of {level}",
         estimate=count.crashed / count.n if count.n else None,
         ci_low=low,
@@ -182,11 +170,12 @@ def _complete(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -
     fails = share is None or share > gate.max_missing + _ROUNDING
     if reason is None:
         absent, gone = evidence.absent.get((dataset, model)), evidence.gone.get(dataset)
-        lack = f"{share:.2%} of the judged queries are without output"
+        (percent,) = format_apart([share or 0.0], gate.max_missing, lambda number, digits: f"{number:.{digits}%}", 2)
+        lack = f"{percent} of the judged queries are without output"
         lack += " or score" if (dataset, model) in evidence.unscored else ""
         reason = f"{absent}: {lack}, counted over all replicates" if absent else f"{lack} of {model}"
         reason += f", and {len(gone):,} queries of earlier evaluations are gone" if gone else ""
-        reason += f"; at most {gate.max_missing * 100:.6g}% are allowed"
+        reason += f"; at most {gate.max_missing * 100:.12g}% are allowed"
     verdict = _verdict(gate, (dataset, model, ""), "fail" if fails else "pass", reason)
     return replace(verdict, estimate=share, limit=gate.max_missing)
 
@@ -208,7 +197,8 @@ def _external(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -
     else:
         number = numbers[names[0]]
         outcome, limit = worst([("pass" if bound.holds(number) else "fail", bound) for bound in limits])
-        reason = f"{name} of {model} is {number:,.6g}; {limit}"
+        (written,) = format_apart([number], limit.value, lambda value, digits: f"{value:,.{digits}g}", 6)
+        reason = f"{name} of {model} is {written}; {asked(limits)}"
     return replace(_verdict(gate, (dataset, model, name), outcome, reason), estimate=number, limit=limit.value)
 
 
@@ -264,25 +254,23 @@ def _differences(
 ) -> Iterator[GateCheck]:
     """The lines of one dataset. Their differences are asked for together: those of fewer queries are drawn anew."""
     asked = [(subject, name) for subject in subjects for name in slices_of(gate, sample, *subject[1:])[0]]
-    pairs = [pair for subject, name in asked for pair in _pairs(gate, subject, name, evidence)]
-    found = iter(sample.differences(pairs))
-    for subject, name in asked:
+    pairs = [_pairs(gate, subject, name, sample, evidence) for subject, name in asked]
+    found = iter(sample.differences([*chain.from_iterable(pairs)]))
+    for (subject, name), own in zip(asked, pairs, strict=True):
         baseline = evidence.baselines[gate.name, *subject[:2]]
-        plain = next(found)
-        judged, factor, theirs, limit = plain, 1.0, math.nan, Limit(0.0 - gate.margin)
+        plain, pair = next(found), own[0]
+        line = GateCheck(subject, name, plain, plain, (Limit(0.0 - gate.margin),), _unit(sample), baseline=baseline)
         if gate.relative:
-            judged, own = next(found), next(found)
-            factor, limit = _factor(gate, subject), Limit(0.0)
-            theirs = _sign(subject) * (own.estimate - plain.estimate)
-        pair = Pair(subject[1], baseline.key, subject[2], name, factor)
+            judged, theirs, pair = next(found), sample.sides(pair)[1].estimate, own[1]
+            may_be_negative = subject[2].metric.range[0] < 0
+            ends = evidence.rule.of(sample.figure(baseline.key, subject[2], name)) if may_be_negative else (None, None)
+            limits = (Limit(0.0),)
+            line = replace(line, judged=judged, limits=limits, share=gate.margin, theirs=theirs, theirs_ends=ends)
         values = None if is_enough(plain) else sample.differences_of(pair)
         drops = _query_drops(sample, pair)
         count = _counted_crashes(sample, drops, np.flatnonzero(drops > CRASH + _ROUNDING))
         crashes = count if subject[2].metric.range == (0, 1) else None
-        yield GateCheck(
-            *(subject, name, judged, plain, (limit,), _unit(sample), values, baseline, factor, theirs, crashes),
-            note=_unpaired(sample, pair),
-        )
+        yield replace(line, values=values, crashes=crashes, note=_unpaired(sample, pair))
 
 
 def _unpaired(sample: Sample, pair: Pair) -> str:
@@ -294,21 +282,18 @@ def _unpaired(sample: Sample, pair: Pair) -> str:
     return f"not paired by seed: {missing} on one side only"
 
 
-def _pairs(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> list[Pair]:
-    """The difference; where the margin is relative, that to a share of the baseline too, and the model's own figure."""
+def _pairs(gate: PlannedGate, subject: Subject, slice: str, sample: Sample, evidence: Evidence) -> list[Pair]:
+    """Return the difference and, if the margin is relative, also that from the share of the baseline to be kept.
+
+    The margin is a share of the absolute value of the baseline's mean, so that a score below 0 may drop, too.
+    """
     dataset, model, measure = subject
-    key = evidence.baselines[gate.name, dataset, model].key
-    factors = (1.0, _factor(gate, subject), 0.0) if gate.relative else (1.0,)
-    return [Pair(model, key, measure, slice, factor) for factor in factors]
-
-
-def _factor(gate: PlannedGate, subject: Subject) -> float:
-    """The share of the baseline's figure that must be kept, or of its error that may be made."""
-    return 1.0 - _sign(subject) * gate.margin
-
-
-def _sign(subject: Subject) -> float:
-    return -1.0 if subject[2].metric.direction == "lower" else 1.0
+    plain = Pair(model, evidence.baselines[gate.name, dataset, model].key, measure, slice)
+    if not gate.relative:
+        return [plain]
+    sign = -1.0 if measure.metric.direction == "lower" else 1.0
+    allowed = math.copysign(gate.margin, sample.sides(plain)[1].estimate * gate.margin)
+    return [plain, replace(plain, factor=1.0 - sign * allowed)]
 
 
 def _unit(sample: Sample) -> str:
@@ -316,13 +301,14 @@ def _unit(sample: Sample) -> str:
 
 
 def _interval_verdicts(gate: PlannedGate, lines: Sequence[GateCheck], rule: IntervalRule) -> list[Verdict]:
-    """All intervals hold at once: those where few queries decide and all others jointly share the error allowed."""
-    trusted, n_bounded = [line.judged for line in lines if line.trusted], sum(line.bounded for line in lines)
-    error = (1 - rule.confidence) / max(1, len(trusted) + n_bounded)
-    shared = replace(rule, confidence=1 - error * len(trusted)) if trusted and n_bounded else rule
-    failing, causes = _failing_errors(gate, lines, rule.confidence), _lines(len(trusted) + n_bounded)
-    joint = GateRule(simultaneous(trusted, shared), 1 - error, failing, causes, _rare(gate))
-    return [_interval_verdict(gate, line, joint) for line in lines]
+    """Judge lines so that all ends which decide a failure hold at once, as often as one would alone."""
+    trusted, n_others = [line.judged for line in lines if line.trusted], sum(line.few or line.bounded for line in lines)
+    error = (1 - rule.confidence) / max(1, len(trusted) + n_others)
+    shared = replace(rule, confidence=1 - error * len(trusted)) if trusted and n_others else rule
+    errors, rare = _failing_errors(gate, lines, rule.confidence), _rare(gate, len(trusted) + n_others)
+    joint = rule if errors else simultaneous(trusted, shared)
+    ends = GateRule(rule, joint, error / 2, errors, rare)
+    return [_interval_verdict(gate, line, ends) for line in lines]
 
 
 def _failing_errors(
@@ -345,11 +331,14 @@ def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Ver
     found_by = {limit: line.found(rule, limit) for limit in line.limits}
     outcome, limit = worst([(line.outcome(found.ends, limit), limit) for limit, found in found_by.items()])
     found = found_by[limit]
+    if outcome == "pass" and len(line.limits) > 1:  # each end decided it
+        lows, highs = zip(*(each.ends for each in found_by.values()), strict=True)
+        found = replace(found, ends=(lows[0], highs[1]), failing_error=None, level="")
     ends = found.ends
     needed = line.n_needed(found, limit) if outcome == "inconclusive" else None
     reason, details = reason_of(line, found, outcome, limit, needed)
     return replace(
-        _verdict(gate, line.subject, outcome, reason, line.slice),
+        _verdict(gate, line.subject, _outcome_of_slice(gate, line.slice, outcome), reason, line.slice),
         details="; ".join(details),
         reference=line.baseline.label if line.baseline else None,
         estimate=known(line.judged.estimate),
@@ -364,6 +353,12 @@ def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Ver
     )
 
 
+def _outcome_of_slice(gate: PlannedGate, slice: str, outcome: Outcome) -> Outcome:
+    """Return the outcome, or `not judged` for an undecided slice that the gate lets pass."""
+    is_small = outcome == "inconclusive" and slice != ALL and gate.on_inconclusive_slice == "pass"
+    return "not judged" if is_small else outcome
+
+
 _Judge: TypeAlias = Callable[[PlannedGate, Sequence[Subject], Evidence], list[Verdict]]
 _Incomplete: TypeAlias = Mapping[tuple[str, str], Verdict]  # the verdict that an output is incomplete, by its task
 
@@ -375,7 +370,7 @@ _JUDGES: Mapping[GateKind, _Judge] = MappingProxyType(
 def judge(gates: Sequence[PlannedGate], evidence: Evidence) -> tuple[Verdict, ...]:
     """A verdict per gate, dataset, model, measure and slice, in the order of the gates and their tasks.
 
-    Slices of fewer than 30 clusters are `not judged`, and pass.
+    Slices of fewer than 30 clusters are `not judged`, and pass. By default so are slices that are undecided.
 
     Args:
         gates: with the models and datasets that they are for.
@@ -503,7 +498,8 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
         until = f"waived until {waiver.until}" if waived else f"its waiver ended on {waiver.until}"
         notes.append(f"{until} ({waiver.owner}: {waiver.reason})")
     if effect == "stop" and verdict.outcome == "inconclusive" and verdict.estimate is not None:  # nothing is missing
-        advice = "undecided stops the release; set on_inconclusive: warn to get a warning instead"
+        key = "on_inconclusive" if verdict.slice == ALL else "on_inconclusive_slice"
+        advice = f"undecided stops the release; set {key}: warn to get a warning instead"
         verdict = verdict.with_details(advice)
     return replace(verdict, effect=effect, reason="; ".join(notes))
 
@@ -533,4 +529,5 @@ def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete:
     if verdict.outcome == "not comparable" and gate.against is not None and gate.against.record == "last_passed":
         first = evidence.baselines[gate.name, *task].first  # no earlier evaluation yet must not block the first one
         return "warn" if first else gate.on_inconclusive
-    return gate.on_inconclusive
+    asks = verdict.slice != ALL and gate.on_inconclusive_slice != "pass"
+    return gate.on_inconclusive_slice if asks else gate.on_inconclusive

@@ -10,8 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import NormalDist
 
+import numpy as np
+
+from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS
@@ -23,7 +27,8 @@ POWER = 0.8
 
 _NORMAL = NormalDist()
 _MOST_DEGREES = 1e6  # of freedom, from which on Student's t is the normal distribution
-_TRUSTED = 1.5 * ENOUGH  # the expected kappa of a planned sample: with just ENOUGH, half of the samples would be marked
+_TRUSTED = 1.5 * ENOUGH  # expected kappa from which samples are rarely marked
+_NUMBERS = 1 << 24  # that are drawn at once
 
 
 def _reach(alpha: float, degrees: float, acceleration: float) -> float:
@@ -84,56 +89,76 @@ def least_count(decides: Callable[[int], bool], few: int) -> int:
     return enough
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Variation:
-    """How a difference varies from cluster to cluster, as one sample shows it.
+    """Variation of a difference from cluster to cluster, as one sample shows it.
+
+    The power of a sample that a few clusters may decide comes from samples that are drawn from these clusters and
+    judged by the rule of gates. That of other samples comes from the moments.
 
     Attributes:
-        variance: of the clusters' differences.
-        skewness: of these, 0 if they are symmetric.
-        kappa: as how many clusters the variance rests on.
-        n_clusters: C, how many clusters showed it.
+        values: (C,) the differences of the clusters from their mean.
+        factor: what the variance is multiplied by.
     """
 
-    variance: float
-    skewness: float
-    kappa: float
-    n_clusters: int
+    values: Floats
+    factor: float = 1.0
 
     @classmethod
     def of(cls, difference: Resampled) -> Variation:
-        """That of a difference whose clusters are not all alike."""
-        n = difference.n_clusters
-        return cls(difference.error**2 * n, 6 * math.sqrt(n) * difference.acceleration, difference.kappa, n)
+        """Return the variation of a difference whose clusters are not all alike."""
+        moved = difference.influence[difference.influence != 0] * difference.n_clusters
+        return cls(np.concatenate([moved, np.zeros(difference.n_clusters - len(moved))]))  # others are not in the slice
 
     @property
-    def least(self) -> int:
-        """The clusters below which a sample would often be too small for its interval to be trusted."""
-        return max(LEAST_CLUSTERS, math.ceil(self.n_clusters * _TRUSTED / self.kappa))
+    def n_clusters(self) -> int:
+        """C, how many clusters showed it."""
+        return len(self.values)
 
-    def detectable(self, n: float, alpha: float, power: float) -> float:
+    @cached_property
+    def variance(self) -> float:
+        """Variance of the clusters' differences."""
+        return self.factor * float(np.square(self.values).sum()) / (self.n_clusters - 1)
+
+    @cached_property
+    def skewness(self) -> float:
+        """Skewness of the clusters' differences, 0 if they are symmetric."""
+        shares = self.values / math.sqrt(float(np.square(self.values).mean()))
+        return float((shares**3).mean())
+
+    @cached_property
+    def kappa(self) -> float:
+        """Number of clusters that the variance rests on."""
+        squares = np.square(self.values / np.abs(self.values).max())
+        return float(squares.sum() ** 2 / np.square(squares).sum())
+
+    def detectable(self, n: int, alpha: float, power: float) -> float:
         """The least distance from the margin at which n clusters pass with this power."""
+        if self._is_drawn(n):
+            return math.sqrt(self.factor) * float(np.quantile(self._distances(n, alpha), power, method="higher"))
         degrees = min(n - 1, _MOST_DEGREES)
         return math.sqrt(self.variance / n) * standard_errors(alpha, power, degrees, *self._shape(n))
 
     def power(self, n: int, distance: float, alpha: float) -> float:
         """How often n clusters pass at this distance from the margin."""
+        if self._is_drawn(n):
+            return float((self._distances(n, alpha) < distance / math.sqrt(self.factor)).mean())
         (acceleration, excess), degrees = self._shape(n), min(n - 1, _MOST_DEGREES)
         reach = _reach(alpha, degrees, acceleration)
         apart, spread = distance / math.sqrt(self.variance / n) - reach, _spread(reach, acceleration, excess)
         return t_tail(-apart / spread, degrees) if spread else float(apart > 0)
 
     def needed(self, distance: float, alpha: float, power: float) -> int:
-        """The least number of clusters that pass with this power at this distance from the margin, `least` or more.
+        """The least number of clusters that pass with this power at this distance from the margin, 30 or more.
 
         Args:
             distance: from the margin to the true difference, above 0.
             alpha: the level of the gate's two-sided interval.
             power: how often the gate should pass.
         """
-        if self.detectable(self.least, alpha, power) <= distance:
-            return self.least
-        return least_count(lambda n: self.detectable(n, alpha, power) <= distance, self.least)
+        if self.detectable(LEAST_CLUSTERS, alpha, power) <= distance:
+            return LEAST_CLUSTERS
+        return least_count(lambda n: self.detectable(n, alpha, power) <= distance, LEAST_CLUSTERS)
 
     def ends(self, confidence: float) -> tuple[Variation, Variation]:
         """With the least and the greatest variance that the sample allows.
@@ -146,8 +171,38 @@ class Variation:
         """
         error = math.sqrt(max(0.0, 1 / self.kappa - 1 / self.n_clusters))
         factor = math.exp(t_quantile((1 + confidence) / 2, self.kappa - 1) * error)
-        return replace(self, variance=self.variance / factor), replace(self, variance=self.variance * factor)
+        return replace(self, factor=self.factor / factor), replace(self, factor=self.factor * factor)
 
     def _shape(self, n: float) -> tuple[float, float]:
         """The acceleration and the excess kurtosis of n clusters, over n."""
         return self.skewness / (6 * math.sqrt(n)), (self.n_clusters / self.kappa - 3) / n
+
+    def _is_drawn(self, n: int) -> bool:
+        """Return whether so few clusters are often marked: with an expected kappa of ENOUGH half of the samples are."""
+        return n * self.kappa < _TRUSTED * self.n_clusters
+
+    def _distances(self, n: int, alpha: float) -> Floats:
+        """Return for each of many samples of n clusters how far the true difference must be from the margin to pass."""
+        if (n, alpha) not in self._known:
+            rng = np.random.default_rng(n)
+            drawn = self.values[rng.integers(0, self.n_clusters, (max(100, min(1_000, _NUMBERS // n)), n))]
+            means, alike = drawn.mean(axis=1), drawn.min(axis=1) == drawn.max(axis=1)
+            drawn -= means[:, np.newaxis]
+            squares, cubes, fourths = ((drawn**power).sum(axis=1) for power in (2, 3, 4))
+            with np.errstate(divide="ignore", invalid="ignore"):  # of those that are alike
+                kappas, accelerations = squares**2 / fourths, cubes / (6 * squares**1.5)
+                reaches = [_reach_of(alpha, n, *shape) for shape in zip(kappas.round(2), accelerations, strict=True)]
+                distances = np.array(reaches) * np.sqrt(squares / (n * (n - 1))) - means
+            self._known[n, alpha] = np.where(alike, 0.0, distances)
+        return self._known[n, alpha]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, float], Floats]:
+        return {}
+
+
+def _reach_of(alpha: float, n: int, kappa: float, acceleration: float) -> float:
+    """Return how many standard errors the lower end of one sample of a gate is below its estimate."""
+    if kappa >= ENOUGH:
+        return _reach(alpha, n - 1, acceleration)
+    return t_quantile(1 - alpha / 2, kappa - 1) if kappa >= 2 else math.inf  # what decides then is wide

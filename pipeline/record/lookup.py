@@ -72,6 +72,7 @@ class RecordHistory:
     Attributes:
         records: where records are kept.
         name: the evaluation's name in configs.
+        date: the date of the night that looks back, if it has one.
     """
 
     def __init__(self, records: Records, name: str, before: datetime | None = None, date: str | None = None) -> None:
@@ -86,7 +87,7 @@ class RecordHistory:
         self.records = records
         self.name = name
         self._before = before or datetime.now(UTC)
-        self._date = date
+        self.date = date
         self._lost: dict[str, str] = {}
         self._found: list[Record] = []
         self._unread = self._most_recent_first()
@@ -119,7 +120,7 @@ class RecordHistory:
 
     def is_of_earlier_night(self, record: Record) -> bool:
         """Whether its date is before that of the evaluation that looks back; each record is if either has no date."""
-        return None in (self._date, record.manifest.date) or str(record.manifest.date) < str(self._date)
+        return None in (self.date, record.manifest.date) or str(record.manifest.date) < str(self.date)
 
     @property
     def lost(self) -> tuple[str, ...]:
@@ -225,10 +226,17 @@ def failures_of(record: Record, model: str) -> tuple[str, ...]:
 
 
 def failures_in_a_row(history: RecordHistory) -> dict[VerdictKey, int]:
-    """How many of the directly preceding evaluations failed each line of the gates, for the lines that the last did."""
+    """Count the directly preceding nights that failed each line of the gates, for the lines that the last one did.
+
+    An evaluation of a date is repeated by a later one of that date, and both are one night.
+    """
     counts: dict[VerdictKey, int] = {}
     alive: set[VerdictKey] | None = None
-    for record in history:
+    date = history.date
+    for record in history.nights_before(date):
+        if record.manifest.date == date is not None:
+            continue
+        date = record.manifest.date
         failed = {verdict.key for verdict in record.verdicts if verdict.outcome == "fail"}
         alive = failed if alive is None else alive & failed
         if not alive:

@@ -129,38 +129,16 @@ def _curves(title: str, points: Sequence[PowerPoint]) -> TextTable:
 
 
 def notes(plan: PowerPlan) -> Iterator[str]:
-    """What could not be planned and why, the levels, and the records."""
+    """What could not be planned and why, the level, and the records."""
     yield from (line.reason for line in plan.lines if line.slice == ALL and line.reason)
     if marks := dict.fromkeys(line.mark for line in plan.lines if line.mark and line.slice != ALL):
         yield f"no plan for these slices: {'; '.join(f'{mark}, {_MARKS[mark]}' for mark in marks)}"
     planned = [line for line in plan.lines if not line.mark]
-    yield from _levels(planned)
-    if any(line.clusters_needed == line.clusters_least for line in planned):
+    yield f"level: {100 * plan.confidence:.4g}%, bootstrap.confidence, at which a gate passes however many lines it has"
+    if any(line.clusters_needed == LEAST_CLUSTERS for line in planned):
         yield "equal ends of an interval: the fewest queries that are planned, whatever the margin"
     yield f"planned by {', '.join(_sources(plan))}; intervals are due to the variance being an estimate"
     yield from plan.remarks
-
-
-def _levels(lines: Sequence[PowerLine]) -> Iterator[str]:
-    """The levels at which lines are planned, and where each comes from; with the models, if levels differ."""
-    for slices, what in ((False, "all queries"), (True, "slices")):
-        own = [line for line in lines if (line.slice != ALL) == slices]
-        by_source: dict[str, list[PowerLine]] = {}
-        for line in own:
-            by_source.setdefault(_source(line), []).append(line)
-        for source, sharing in by_source.items():
-            names = ", ".join(dict.fromkeys(f"{line.model} on {line.dataset}" for line in sharing))
-            yield f"level of {what}{f' ({names})' if len(by_source) > 1 else ''}: {source}"
-
-
-def _source(line: PowerLine) -> str:
-    level = f"{100 * line.confidence:.4g}%"
-    if line.gate:
-        return f"{level}, that of gate {line.gate}"
-    if line.slice == ALL:
-        return f"{level}, bootstrap.confidence, for no gate has this measure and margin"
-    some = "1 line" if line.n_lines == 1 else f"{line.n_lines} lines"
-    return f"{level}, that of a gate with the {some} planned here, all queries among them, for no gate has these slices"
 
 
 def _sources(plan: PowerPlan) -> Iterator[str]:

@@ -78,7 +78,9 @@ def signed(value: float | None) -> str:
 
 
 def p_value(value: float | None, least: float | None = None) -> str:
-    """A p-value with four decimals, or with an exponent if it is too small; empty if there is none.
+    """Write a p-value with four decimals, or with an exponent if it is too small. Empty if there is none.
+
+    One that four decimals would round up to a level, such as 0.04996, has more of them.
 
     Args:
         value: the p-value.
@@ -88,7 +90,12 @@ def p_value(value: float | None, least: float | None = None) -> str:
     if value is None:
         return ""
     text = f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}"
-    return f"≤{text.removeprefix('0')}" if value == least else text
+    if value == least:
+        return f"≤{text.removeprefix('0')}"
+    digits = 5
+    while text.endswith("0") and float(text) > value:  # no level has more than three decimals
+        text, digits = f"{value:.{digits}f}", digits + 1
+    return text
 
 
 def models(model: str, baseline: str) -> str:

@@ -150,8 +150,7 @@ def matrix(validation: Validation, *, width: int) -> str:
         found = f"{counted(len(names), 'replicate')} ({', '.join(names)}), " if names else ""
         text.add(f"{model} on {dataset}: {found}{dataset_counts(quality, validation.n_queries[dataset])}")
     text.add(*failures(validation.failures, verb=""))
-    if validation.false_alarms:
-        text.add(validation.false_alarms)
+    text.add(*validation.gate_notes)
     return str(text)
 
 

@@ -99,17 +99,17 @@ def passed(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def not_judged(verdicts: Sequence[Verdict]) -> str:
-    """The slices that are too small to be judged; empty if there are none.
+    """Name the slices that are too small to be judged, such as `2 slices are too small to judge: market=de, market=fr`.
 
-    Such as `not judged: market=de (15 queries, fewer than 30)`.
+    Returns:
+        The line; empty if there are none.
     """
     lines = [line for line in verdicts if line.outcome == _NOT_JUDGED]
     several = len({line.dataset for line in lines}) > 1
-    names = list(
-        dict.fromkeys(f"{line.slice}{f' on {line.dataset}' if several else ''} ({line.reason})" for line in lines)
-    )
+    names = list(dict.fromkeys(f"{line.slice}{f' on {line.dataset}' if several else ''}" for line in lines))
     more = f" and {len(names) - _NAMED} more in gates.json" if len(names) > _NAMED else ""
-    return f"not judged: {', '.join(map(short_text, names[:_NAMED]))}{more}" if names else ""
+    which = "1 slice is" if len(names) == 1 else f"{len(names)} slices are"
+    return f"{which} too small to judge: {', '.join(map(short_text, names[:_NAMED]))}{more}" if names else ""
 
 
 def failing(verdicts: Sequence[Verdict]) -> Iterator[str]:

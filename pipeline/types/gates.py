@@ -208,6 +208,7 @@ class PlannedGate:
         extra: the name of the external metric.
         slices: columns of the queries table; every slice of each is judged, as `all` is.
         on_inconclusive: what an inconclusive verdict comes to.
+        on_inconclusive_slice: the same of a slice. By default an undecided slice is not judged.
         fail_after: how many evaluations in a row must fail before the gate does.
         waiver: until when it may fail; None where it may not.
         looks: over how many nights its error is spread; None if each night has its own.
@@ -231,6 +232,7 @@ class PlannedGate:
     extra: str | None = None
     slices: tuple[str, ...] = ()
     on_inconclusive: Literal["stop", "warn", "pass"] = "stop"
+    on_inconclusive_slice: Literal["stop", "warn", "pass"] = "pass"
     fail_after: int = 1
     waiver: Waiver | None = None
     looks: Looks | None = None
@@ -252,24 +254,25 @@ class Verdict:
         model: the model.
         measure: the measure, or the name of the number; empty where queries are counted.
         slice: `all`, or `column=value`.
-        outcome: what was found; `not judged` for a slice of too few queries, whose effect is `pass`.
+        outcome: what was found; `not judged` for a slice that is too small to decide, whose effect is `pass`.
         effect: what that comes to: `pass`, `warn`, `fail`, or `stop` for one that did not fail and blocks the release;
             after `on_inconclusive`, `fail_after` and a waiver.
         reason: one sentence that says why.
         reference: what it was compared with, with the record's id if it is of one; None for a limit.
         estimate: the figure that was judged: an oriented difference, a figure, a count or a share.
-        ci_low: lower end of its interval, at the level that the number of verdicts of the gate asks for.
+        ci_low: lower end of its interval.
         ci_high: upper end.
         limit: what it was held to, in the same unit.
         confidence: the level of the interval, by the error of the end that decides a pass at both ends.
-        interval: how it was made: a `bootstrap.method`; `betting` or `exact` where few queries decide; or empty. With
-            `looks` or `per_night` the end that decides a failure is made apart: `bca+t/t` names how, after the slash.
+        interval: how it was made: a `bootstrap.method`; `t`, `betting` or `exact` where few queries decide; or empty.
+            With `looks` or `per_night` the end that decides a failure is made apart: `bca+t/t` names how, after the
+            slash.
         n_needed: queries that would settle an inconclusive verdict if the estimate stays and this interval shrinks with
             the root of their number; None where none would.
         nights: how many evaluations in a row failed, this one included.
         mark: `sparse`, `degenerate`, or empty.
-        failing_error: how often, at most, the true figure lies beyond the end that decides a failure, if looks or
-            other gates make that rarer than beyond the other end.
+        failing_error: how often, at most, the true figure lies beyond the end that decides a failure, if several
+            lines, looks or other gates make that rarer than beyond the other end.
         looks: how many looks are spent; None without `looks`, and if that is not known.
         details: what the reason rests on: the level of the interval if it is not that of the tables, how far it can be
             trusted, where it changed, looks, advice; empty if there is nothing to say.

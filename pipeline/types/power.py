@@ -31,14 +31,9 @@ class PowerLine:
         n_clusters: clusters that they are in; the queries themselves if there are none.
         std_dev: the standard deviation of the clusters' differences.
         kappa: as how many clusters that rests on.
-        confidence: the level of the two-sided interval by whose lower end the gate judges.
-        gate: the gate that judged at this level; empty if none did.
-        n_lines: without a gate, how many lines share the error of `bootstrap.confidence`: for a slice all that are
-            planned, of 30 clusters or more; else 1.
         power: how often as many queries as the record has pass.
         detectable: the least sum of margin and change at which they pass with the power wanted.
         clusters_needed: clusters that pass with the power wanted.
-        clusters_least: the fewest that are planned, whatever the margin: the interval of fewer would often be marked.
         queries_needed: the queries that they have, if clusters are as large as in the record.
         queries_low: lower end of the interval of `queries_needed`, for the standard deviation is an estimate.
         queries_high: upper end.
@@ -57,13 +52,9 @@ class PowerLine:
     n_clusters: int
     std_dev: float | None
     kappa: float
-    confidence: float
-    gate: str
-    n_lines: int
     power: float | None
     detectable: float | None
     clusters_needed: int | None
-    clusters_least: int | None
     queries_needed: int | None
     queries_low: int | None
     queries_high: int | None
@@ -83,7 +74,7 @@ class PowerPoint:
         baseline: the model that it is compared with.
         n_queries: how many queries.
         n_clusters: the clusters that they are in.
-        power: how often they pass; None if their interval would often be marked, so that a gate does not decide by it.
+        power: how often they pass; None if there are fewer than 30 clusters.
         power_low: lower end of its interval.
         power_high: upper end.
         detectable: the least sum of margin and change at which they pass with the power wanted; None likewise.
@@ -111,7 +102,7 @@ class PowerPlan:
         margin: the drop that the gate accepts.
         change: the true change that is assumed.
         wanted: the power wanted.
-        confidence: the level of the intervals of the plan itself.
+        confidence: the level of the intervals of gates, and of those of the plan itself.
         lines: a line per dataset, pair of models and slice.
         points: the power curves of the lines that have one.
         remarks: what was left out, and why.

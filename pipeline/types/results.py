@@ -530,7 +530,7 @@ class Validation:
         quality: what the join found, by (dataset, model).
         failures: the model outputs that are missing or refused.
         warnings: settings that are valid but probably not intended, a line each.
-        false_alarms: how often gates fail by mistake, a line; empty if no gate is judged by an interval.
+        gate_notes: how often gates fail by mistake, and which slices are too small for them, a line each.
         replicates: the replicates that were found, by (dataset, model), of models that are families.
     """
 
@@ -540,5 +540,5 @@ class Validation:
     quality: Mapping[tuple[str, str], Quality]
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...] = ()
-    false_alarms: str = ""
+    gate_notes: tuple[str, ...] = ()
     replicates: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)

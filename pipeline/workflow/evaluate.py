@@ -439,11 +439,13 @@ def validate(
     check_comparison(opened, inputs, workers)
     unlisted = unlisted_replicates(loaded) if ("nightly",) in loaded.document.origins else []
     hints = (loaded.document.finding(*found) for found in (*unlisted, *unpaired_gates(loaded, planned)))
-    false_alarms = ""
+    gate_notes: tuple[str, ...] = ()
     if planned.gates:
-        from rankledger.pipeline.inference.gate_errors import false_alarm_rate
+        from rankledger.pipeline.inference.gate_errors import false_alarm_rate, small_slices
 
-        false_alarms = false_alarm_rate(planned.gates, loaded.config.bootstrap.confidence)
+        groups = {name: dataset.groups for name, dataset in inputs.datasets.items()}
+        confidence = loaded.config.bootstrap.confidence
+        gate_notes = (false_alarm_rate(planned.gates, confidence), *small_slices(planned.gates, groups, confidence))
     return Validation(
         n_queries={name: len(dataset.query_ids) for name, dataset in inputs.datasets.items()},
         n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},
@@ -452,7 +454,7 @@ def validate(
         replicates=inputs.replicates,
         failures=inputs.failures,
         warnings=(*planned.warnings, *inputs.remarks, *map(str, hints), *map(str, inputs.warnings)),
-        false_alarms=false_alarms,
+        gate_notes=tuple(filter(None, gate_notes)),
     )
 
 

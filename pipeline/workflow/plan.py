@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import parse_reference
-from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.intervals import Resampled, known
 from rankledger.pipeline.inference.power import POWER, Variation
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
@@ -70,11 +70,10 @@ def plan(
     runs_dir: str | Path = "runs",
     records: str | None = None,
 ) -> PowerPlan:
-    """How many queries a gate needs to pass a model that changed by as much as you assume.
+    """Return how many queries a gate needs to pass a model that changed by as much as you assume.
 
-    It is planned by the paired differences of a record, each model against the baseline of its `comparison`. The level
-    is that at which a gate of the record with this measure and margin judged. If none did, all queries are planned at
-    `bootstrap.confidence`, and slices at the level of a gate with all lines of the plan, by Bonferroni.
+    It is planned by the paired differences of a record, each model against the baseline of its `comparison`, and by the
+    rule of gates. A gate passes a line at `bootstrap.confidence`, however many lines it has.
 
     Args:
         record: the record, as `show` takes it, with or without `#model`.
@@ -110,8 +109,7 @@ def plan(
     _refuse_idle(goal, [match.measures[0] for match in chosen])
     confidence = references.sides[0].candidate.loaded.config.bootstrap.confidence
     asked = [each for match in chosen for each in _asked(match, slices=slices)]
-    n_judged = sum(each.difference.n_clusters >= LEAST_CLUSTERS for each in asked)  # smaller slices are not judged
-    planned = [_planned(each, goal, confidence, max(1, n_judged)) for each in asked]
+    planned = [_planned(each, goal, confidence) for each in asked]
     lines = tuple(line for line, _ in planned)
     if all(line.reason for line in lines):
         raise InputError(*dict.fromkeys(line.reason for line in lines if line.slice == ALL))
@@ -231,17 +229,9 @@ def _asked(match: Match, *, slices: bool) -> Iterator[_Asked]:
         yield _Asked(match, pair.slice, pairs[pair.model, str(pair.baseline)], difference)
 
 
-def _planned(asked: _Asked, goal: _Goal, confidence: float, n_lines: int) -> Planned:
-    """The line of a difference, and the variation that it is planned by.
-
-    Args:
-        asked: what is planned.
-        goal: what it is planned for.
-        confidence: `bootstrap.confidence`.
-        n_lines: how many lines a gate would judge that has all of the plan.
-    """
-    difference, level = asked.difference, _level(asked, goal.margin)
-    sharing = n_lines if level is None and asked.slice != ALL else 1
+def _planned(asked: _Asked, goal: _Goal, confidence: float) -> Planned:
+    """Return the line of a difference, and the variation that it is planned by."""
+    difference = asked.difference
     line = PowerLine(
         asked.match.name,
         asked.slice,
@@ -251,13 +241,9 @@ def _planned(asked: _Asked, goal: _Goal, confidence: float, n_lines: int) -> Pla
         n_clusters=difference.n_clusters,
         std_dev=None,
         kappa=difference.kappa,
-        confidence=level[0] if level else 1 - (1 - confidence) / sharing,
-        gate=level[1] if level else "",
-        n_lines=sharing,
         power=None,
         detectable=None,
         clusters_needed=None,
-        clusters_least=None,
         queries_needed=None,
         queries_low=None,
         queries_high=None,
@@ -267,24 +253,6 @@ def _planned(asked: _Asked, goal: _Goal, confidence: float, n_lines: int) -> Pla
         return replace(line, reason=f"{asked.what}: {_reason(asked, line.mark)}"), None
     variation = Variation.of(difference)
     return _with_figures(line, variation, goal, confidence), variation
-
-
-def _level(asked: _Asked, margin: float) -> tuple[float, str] | None:
-    """The confidence at which a gate with this margin judged the line, and the gate; the highest if several did."""
-    match = asked.match
-    gates = {
-        gate.name
-        for gate in match.after.opened.planned.gates
-        if gate.kind == "difference" and not gate.relative and math.isclose(gate.margin, margin)
-    }
-    line = match.name, asked.models[0], str(match.measures[0]), asked.slice
-    judged = [
-        (verdict.confidence, verdict.gate)
-        for verdict in match.after.record.verdicts
-        if verdict.gate in gates and verdict.confidence is not None
-        if (verdict.dataset, verdict.model, verdict.measure, verdict.slice) == line
-    ]
-    return max(judged, default=None)
 
 
 def _mark(difference: Resampled) -> str:
@@ -310,7 +278,7 @@ def _reason(asked: _Asked, mark: str) -> str:
 
 
 def _with_figures(line: PowerLine, variation: Variation, goal: _Goal, confidence: float) -> PowerLine:
-    alpha = 1 - line.confidence
+    alpha = 1 - confidence
     needed, low, high = (
         each.needed(goal.distance, alpha, goal.power) for each in (variation, *variation.ends(confidence))
     )
@@ -318,9 +286,8 @@ def _with_figures(line: PowerLine, variation: Variation, goal: _Goal, confidence
         line,
         std_dev=math.sqrt(variation.variance),
         power=variation.power(line.n_clusters, goal.distance, alpha),
-        detectable=variation.detectable(line.n_clusters, alpha, goal.power),
+        detectable=known(variation.detectable(line.n_clusters, alpha, goal.power)),
         clusters_needed=needed,
-        clusters_least=variation.least,
         queries_needed=_queries(line, needed),
         queries_low=_queries(line, low),
         queries_high=_queries(line, high),
@@ -356,9 +323,9 @@ def _sizes(lines: Sequence[PowerLine]) -> list[int]:
 def _point(line: PowerLine, variation: Variation, n_queries: int, goal: _Goal, confidence: float) -> PowerPoint:
     n_clusters = max(2, round(n_queries * line.n_clusters / line.n_queries))
     names = line.dataset, line.slice, line.measure, line.model, line.baseline
-    if n_clusters < variation.least:
+    if n_clusters < LEAST_CLUSTERS:
         return PowerPoint(*names, n_queries, n_clusters, None, None, None, None)
-    alpha, (less, more) = 1 - line.confidence, variation.ends(confidence)
+    alpha, (less, more) = 1 - confidence, variation.ends(confidence)
     power, low, high = (each.power(n_clusters, goal.distance, alpha) for each in (variation, more, less))
-    detectable = variation.detectable(n_clusters, alpha, goal.power)
+    detectable = known(variation.detectable(n_clusters, alpha, goal.power))
     return PowerPoint(*names, n_queries, n_clusters, power, low, high, detectable)

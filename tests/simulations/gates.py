@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import numpy as np
 
@@ -17,11 +19,11 @@ from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.gates import Outcome, PlannedGate, Reference
+from rankledger.pipeline.types.gates import Outcome, PlannedGate, Reference, Verdict
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
 
-__all__ = ["crashes", "outcomes", "skewed", "table"]
+__all__ = ["crashes", "margin_gate", "outcomes", "skewed", "table", "verdicts_of"]
 
 AT_A_TIME = 100  # samples that share their resamples: each stands as a model of its own
 MEASURE = Measure.parse("ap")
@@ -46,15 +48,28 @@ def crashes(rng: np.random.Generator, n_queries: int, truth: float) -> Floats:
     return rng.normal(0.0, 0.02, shape) - 0.5 * (rng.random(shape) < -truth / 0.5)
 
 
-def outcomes(
-    draw: Draw, *, truth: float, margin: float, n_queries: int, draws: int, resamples: int, n_slices: int = 0
-) -> Iterator[tuple[Outcome, ...]]:
-    """What a gate finds of each of so many samples, line by line.
+def outcomes(draw: Draw, *, margin: float, **settings: Any) -> Iterator[tuple[Outcome, ...]]:
+    """Yield what a gate with a margin finds of each sample, line by line, as `verdicts_of` does."""
+    for verdicts in verdicts_of(draw, margin_gate(margin), **settings):
+        yield tuple(verdict.outcome for verdict in verdicts)
+
+
+def margin_gate(margin: float, measure: Measure = MEASURE) -> PlannedGate:
+    """Return a gate that holds a difference to a margin, on all queries and in each slice."""
+    against = Reference("baseline", None, "baseline")
+    gate = PlannedGate("", "difference", (), (measure,), against, margin, slices=("part",))
+    return replace(gate, on_inconclusive_slice="stop")
+
+
+def verdicts_of(
+    draw: Draw, gate: PlannedGate, *, truth: float, n_queries: int, draws: int, resamples: int, n_slices: int = 0
+) -> Iterator[tuple[Verdict, ...]]:
+    """Yield the verdicts of a gate on each of so many samples, line by line.
 
     Args:
-        draw: draws the differences.
-        truth: the mean difference over endlessly many queries, in all slices.
-        margin: the drop that the gate accepts.
+        draw: draws the scores, of which those of the baseline are taken that are all 0.
+        gate: the gate, without its model.
+        truth: the mean over endlessly many queries, in all slices.
         n_queries: of each sample.
         draws: how many samples.
         resamples: how often each is resampled.
@@ -63,14 +78,12 @@ def outcomes(
     query_ids = np.arange(n_queries).astype(str).astype(object)
     slices = {f"part={i}": np.arange(n_queries) % n_slices == i for i in range(n_slices)}
     models = [f"model {i}" for i in range(AT_A_TIME)]
-    against = Reference("baseline", None, "baseline")
-    gates = [
-        PlannedGate(model, "difference", (("d", model),), (MEASURE,), against, margin, slices=("part",))
-        for model in models
-    ]
+    gates = [replace(gate, name=model, tasks=(("d", model),)) for model in models]
     for part in range(draws // AT_A_TIME):
         drawn = [np.zeros(n_queries), *draw(np.random.default_rng(part), n_queries, truth)]
-        results = [_scores(name, row, query_ids) for name, row in zip(["baseline", *models], drawn, strict=True)]
+        results = [
+            _scores(name, row, query_ids, gate.measures) for name, row in zip(["baseline", *models], drawn, strict=True)
+        ]
         settings = Settings(resamples, part, Workers(jobs=1))
         sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(slices=slices), settings)
         baselines = {(model, "d", model): Baseline("baseline", "baseline") for model in models}
@@ -79,12 +92,12 @@ def outcomes(
         )
         verdicts = judge(gates, evidence)
         for model in models:
-            yield tuple(verdict.outcome for verdict in verdicts if verdict.model == model)
+            yield tuple(verdict for verdict in verdicts if verdict.model == model)
 
 
-def _scores(model: str, values: Floats, query_ids: np.ndarray) -> Scores:
+def _scores(model: str, values: Floats, query_ids: np.ndarray, measures: tuple[Measure, ...]) -> Scores:
     row = values[np.newaxis]
-    return Scores("d", model, query_ids, (MEASURE,), row, np.ones_like(row), {}, np.zeros(len(query_ids), dtype=bool))
+    return Scores("d", model, query_ids, measures, row, np.ones_like(row), {}, np.zeros(len(query_ids), dtype=bool))
 
 
 _POPULATIONS: dict[str, Draw] = {"all differ": skewed(1.0), "30% differ": skewed(0.3), "jitter, rare crashes": crashes}

@@ -39,6 +39,16 @@ def test_two_values_are_exact_and_others_are_bet_on():
     assert bounded_interval(np.array([1.0, 0.5]), (0.0, 1.0), 0.95)[0] == "betting"
 
 
+@pytest.mark.parametrize(("value", "n"), [(-0.2, 40), (0.0, 30), (1.0, 100)])
+def test_scores_that_are_all_alike_leave_room_for_rare_others(value, n):
+    """At most a share p of others can be missed with (1 - p)^n = 0.025, and they are at -1 or at 1 at worst."""
+    share = 1 - 0.025 ** (1 / n)
+    method, ends = bounded_interval(np.full(n, value), (-1.0, 1.0), 0.95)
+
+    assert method == "exact"
+    assert ends == pytest.approx((value - share * (value + 1), value + share * (1 - value)))
+
+
 def test_betting_by_hand():
     """Scores that are all 0: bets shrink from their limit as the variance does, and no order matters.
 

@@ -85,14 +85,14 @@ def test_a_level_beyond_all_resamples_takes_the_outermost():
 
 
 def test_a_gate_of_twelve_slices_errs_no_more_often_than_one_line():
-    """Where every slice is just at the margin, any decision is an error: one in 20 gates makes some, not one in 3.
-
-    Of 200 samples, 0.05 and three standard errors are 0.096.
+    """Where every slice is just at the margin, any failure is a false alarm, and only a pass of all lines is a wrong
+    release (Berger 1982): each in at most one of 40 gates. Of 200 samples, 0.025 and three standard errors are 0.058.
     """
     found = list(
         outcomes(skewed(1.0), truth=-0.01, margin=0.01, n_queries=1200, n_slices=12, draws=200, resamples=2000)
     )
 
     assert {len(lines) for lines in found} == {13}
-    assert 0 < np.mean([set(lines) != {"inconclusive"} for lines in found]) <= 0.096
-    assert np.mean(["fail" in lines for lines in found]) <= 0.05
+    assert np.mean(["fail" in lines for lines in found]) <= 0.058
+    assert np.mean([set(lines) == {"pass"} for lines in found]) <= 0.058
+    assert any("pass" in lines for lines in found)

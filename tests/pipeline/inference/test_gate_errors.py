@@ -172,9 +172,9 @@ def test_the_lines_of_a_gate_share_the_error_of_a_look():
 
 
 def test_of_few_queries_the_failing_end_is_that_of_scores_in_a_range():
-    """40 queries of which 3 changed are sparse: the betting interval, wider on the side that fails."""
+    """40 queries of which 1 changed are sparse: the betting interval, wider on the side that fails."""
     before = random_scores(40)
-    after = np.where(np.arange(40) < 3, 0.0, before)
+    after = np.where(np.arange(40) < 1, 0.0, before)
     with_looks, without = (
         of_slice(judge([gate], evidence(*before_and_after(before, after))))
         for gate in (no_drop(looks=LOOKS), no_drop())

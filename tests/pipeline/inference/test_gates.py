@@ -186,7 +186,8 @@ def test_the_joint_level_is_that_of_the_gates_own_lines():
     assert beside[: len(alone)] == alone
     pairs = [Pair("dense", OLD, NDCG, name) for name in ("all", "part=0", "part=1")]
     joint = simultaneous(given.samples["web"].differences(pairs), given.rule)
-    assert {verdict.confidence for verdict in alone} == {joint.confidence}
+    assert {verdict.confidence for verdict in alone} == {0.95}
+    assert {verdict.failing_error for verdict in alone} == {(1 - joint.confidence) / 2}
 
 
 def test_all_verdicts_come_to_one():

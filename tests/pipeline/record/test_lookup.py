@@ -501,6 +501,18 @@ def test_a_damaged_night_does_not_end_a_row_of_failures(tmp_path):
     assert list(failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", NOW)).values()) == [2]
 
 
+@pytest.mark.parametrize(("tonight", "nights"), [("2026-11-04", 2), ("2026-11-03", 1), ("2026-11-02", 0), (None, 2)])
+def test_a_repeated_evaluation_of_one_night_counts_once(tmp_path, tonight, nights):
+    """The 2nd failed twice and the 3rd three times: two nights for the 4th, one for another evaluation of the 3rd, none
+    for the 2nd again, as the later 3rd does not precede it.
+    """
+    for place, day in enumerate([2, 2, 3, 3, 3]):
+        night(tmp_path, place, verdict("fail"), date=f"2026-11-0{day}")
+    history = RecordHistory(Records(tmp_path), "nightly", NOW, tonight)
+
+    assert list(failures_in_a_row(history).values()) == [nights] * bool(nights)
+
+
 # ---- looks
 
 

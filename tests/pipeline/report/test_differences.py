@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rankledger.pipeline.report.tables import signed
+from rankledger.pipeline.report.tables import p_value, signed
 from rankledger.pipeline.report.terminal import differences
 from rankledger.pipeline.types.results import Comparison
 from tests.support.sample_page import compared
@@ -132,6 +132,18 @@ def test_sparse_differences_of_the_primary_family_say_how_they_are_made():
     assert said not in shown(line, width=300)
     sparse = replace(line, model="rrf", mark="sparse", test="randomization")
     assert f"bootstrap-t, simultaneous over {family} by max-T{said}" in shown(line, sparse, width=300)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((0.04996, "0.04996"), (0.0499996, "0.0499996"), (0.00999, "0.00999"), (0.0499, "0.0499"), (0.05, "0.0500")),
+        *((0.05001, "0.0500"), (0.12344, "0.1234"), (0.00004, "4e-05"), (None, "")),
+    ],
+)
+def test_a_p_value_is_not_rounded_up_to_a_level(value, text):
+    """0.04996 is below 0.05, and so is what is written; other values have the four decimals of before."""
+    assert p_value(value) == text
 
 
 def test_a_p_value_that_draws_cannot_go_below_is_an_upper_bound():

@@ -564,7 +564,7 @@ def test_the_matrix_tells_ready_failed_and_not_asked_for():
     assert "1,200 queries, 13 measures" in text
     assert "bm25 on news: 5,000 rows, 3 of 7 judged queries without output, 12.5% of the top 10 judged" in text
     assert f"{HOSTILE} on web: x.tsv: no rows; write the file again" in text.splitlines()
-    assert "how often gates err" in matrix(validation(false_alarms="how often gates err"), width=200).splitlines()
+    assert "how often gates err" in matrix(validation(gate_notes=("how often gates err",)), width=200).splitlines()
 
 
 @pytest.mark.parametrize(("width", "n_datasets"), [(80, 1), (80, 6), (120, 6), (200, 12)])
