@@ -329,20 +329,20 @@ class GateCheck:
 
     def found(self, rule: GateRule, limit: Limit) -> Found:
         """Return the interval to judge by one limit."""
+        confidence = rule.passing.confidence
         method, (low, high) = self._interval(rule.passing)
-        if low is None or high is None:
-            return Found((None, None), method if self.bounded else "", rule.passing.confidence)
-        tail = (1 - rule.passing.confidence) / 2
-        if self.trusted and not all(map(math.isfinite, self.judged.range)):  # a sample often lacks the long tail
-            end = tail_end(self.judged, tail, upper=not limit.least)
+        error, how, far = self._failing_end(rule, limit) if rule.rare else (None, "", low)
+        if low is None or high is None or far is None:
+            return Found((None, None), "", confidence)
+        if not all(map(math.isfinite, self.judged.range)):  # a sample often lacks the long tail
+            end = tail_end(self.judged, (1 - confidence) / 2, upper=not limit.least)
             low, high = (min(low, end), high) if limit.least else (low, max(high, end))
-        causes, error = () if self.trusted else (f"few {self.unit}",), None
-        if rule.rare:
-            error, how, end = self._failing_end(rule, limit)
-            method += how
-            low, high = (low, max(high, end)) if limit.least else (min(low, end), high)
-        level = format_level(rule.passing.confidence, causes, error, rule.rare) if causes or error is not None else ""
-        return Found((low, high), method, rule.passing.confidence, error, level and f"interval of {level}")
+        if error is not None:
+            method += f"/{how}" if rule.errors else ""
+            low, high = (low, max(high, far)) if limit.least else (min(low, far), high)
+        causes = (f"few {self.unit}",) if self.few or self.bounded else ()
+        level = format_level(confidence, causes, error, rule.rare) if causes or error is not None else ""
+        return Found((low, high), method, confidence, error, level and f"interval of {level}")
 
     def _interval(self, rule: IntervalRule) -> tuple[str, Ends]:
         """Return how the line's interval is made, and its ends."""
@@ -359,21 +359,19 @@ class GateCheck:
             return rule.method if of_resamples[0] is not None else "", of_resamples
         return method, judged.outer(*ends, judged.total_error.reach(rule.confidence)) if judged.families else ends
 
-    def _failing_end(self, rule: GateRule, limit: Limit) -> tuple[float, str, float]:
-        """Return the error of the end that decides a failure, how it is made if not as the other one, and the end."""
-        far = math.inf if limit.least else -math.inf
-        if rule.errors is None:
-            joint = rule.joint if self.trusted else IntervalRule(rule.joint.method, 1 - 2 * rule.error)
-            end = self._interval(joint)[1][limit.least]
-            return (1 - joint.confidence) / 2, "", far if end is None else end
-        error = rule.errors[self.subject[:2]]
-        if not self.trusted:
-            method, ends = self._interval(IntervalRule(rule.passing.method, 1 - 2 * error))
-            return error, f"/{method}", far if (end := ends[limit.least]) is None else end
+    def _failing_end(self, rule: GateRule, limit: Limit) -> tuple[float, str, float | None]:
+        """Return the error of the end that decides a failure, how it is made, and the end."""
+        error = (1 - rule.joint.confidence) / 2 if self.trusted else rule.error
+        if rule.errors:
+            error = rule.errors[self.subject[:2]]
+        if not (rule.errors and self.trusted):
+            joint = rule.joint if self.trusted else IntervalRule(rule.joint.method, 1 - 2 * error)
+            method, ends = self._interval(joint)
+            return error, method, ends[limit.least]
         end = tail_end(self.judged, error, upper=limit.least)
         if self.judged.families:
             end = self.judged.outer(end, end, self.judged.total_error.reach(1 - 2 * error))[limit.least]
-        return error, "/t", end
+        return error, "t", end
 
     def outcome(self, ends: Ends, limit: Limit) -> Outcome:
         """What comes of one limit with this interval."""
