@@ -425,7 +425,8 @@ def _limit_unscored(gate: PlannedGate, subject: Subject, verdict: Verdict, evide
         return verdict.with_details(f"judged {scored}")
     reason = f"{subject_name(measure, subject[1], verdict.slice)} has scores {scored}"
     reason += f", and {gate.max_unscored * 100:.6g}% may lack one: undecided"
-    return replace(verdict, outcome="inconclusive", reason=reason, n_needed=None).with_details(verdict.reason)
+    outcome = _outcome_of_slice(gate, verdict.slice, "inconclusive")
+    return replace(verdict, outcome=outcome, reason=reason, n_needed=None).with_details(verdict.reason)
 
 
 def _count_unscored(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> tuple[int, int]:
