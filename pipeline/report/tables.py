@@ -92,8 +92,8 @@ def p_value(value: float | None, least: float | None = None) -> str:
     text = f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}"
     if value == least:
         return f"≤{text.removeprefix('0')}"
-    digits = 5
-    while text.endswith("0") and float(text) > value:  # no level has more than three decimals
+    level, digits = float(text), 5
+    while value < float(text) == level and text.endswith("0") and level in (float(f"{value:.1g}"), 0.025):
         text, digits = f"{value:.{digits}f}", digits + 1
     return text
 

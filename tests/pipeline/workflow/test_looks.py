@@ -79,7 +79,7 @@ def test_looks_are_renewed_by_the_dates_of_nights(config):
 
 def test_validate_says_how_often_gates_err(config):
     """Of one gate with two looks: the smaller of 2.5% and of 5% / 2."""
-    assert rankledger.validate(config).false_alarms == (
+    assert rankledger.validate(config).gate_notes == (
         "false alarms: the gate uses an interval; with every model exactly at its limits, a gate fails by chance in at "
-        "most 2.5% of nights"
+        "most 2.5% of nights",
     )

@@ -187,7 +187,7 @@ def test_slices_that_no_gate_judges_are_named():
     small = sample_page.verdict(slice="market=de", outcome="not judged", effect="pass", reason="15 queries, below 30")
     blocks = verdict(page_figures(page(verdicts=(small,)))).blocks
 
-    assert "not judged: market=de (15 queries, below 30)." in said(blocks)
+    assert "1 slice is too small to judge: market=de." in said(blocks)
     assert table(blocks, "gates") == [["no-drop", "1"]]
 
 
