@@ -25,8 +25,9 @@ from rankledger.pipeline.data.join import Catalogue
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, match
 from rankledger.pipeline.support.arrow import concatenate, strings
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.gates import MOST_UNSCORED
 from rankledger.pipeline.types.inputs import Rows
-from rankledger.pipeline.types.joined import Quality, Unmatched
+from rankledger.pipeline.types.joined import Hits, Quality, Unmatched, count_short
 
 __all__ = [
     "ALLOW_NO_OVERLAP",
@@ -40,6 +41,7 @@ __all__ = [
     "refuse_other_pairs",
     "refuse_other_queries",
     "rename_by_content",
+    "short_lists",
     "small_overlap",
 ]
 
@@ -216,6 +218,43 @@ def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments, score: 
             f"{quality.n_self_first:,} of {n_own:,} queries find the document of their own id first; if queries are "
             "documents, leave these out with exclude_self: true on the dataset"
         )
+
+
+def short_lists(
+    hits: Hits,
+    judgments: Judgments,
+    cutoffs: Mapping[int, str],
+    others: Mapping[str, npt.NDArray[np.int64]],
+    n_documents: float,
+) -> str | None:
+    """Return what to know of lists that end before a cutoff; None if hardly any do.
+
+    They are short if other models have enough documents. If none has, they were cut if most are as long as the longest
+    one, or were before documents were left out; a list that has all judged documents of its query lost nothing.
+
+    Args:
+        hits: what the output retrieved.
+        judgments: the dataset's.
+        cutoffs: a measure by its cutoff.
+        others: (Q,) documents of each list, by model: of the baseline, or of all other models.
+        n_documents: documents in the catalogue, NaN if unknown.
+    """
+    lengths, n_out, found = hits.n_retrieved, hits.quality.n_excluded_queries, []
+    n_lists, longest = int((lengths > 0).sum()), int(lengths.max(initial=0))
+    loses = (lengths > 0) & (hits.n_hits < judgments.n_judged)
+    for k, measure in sorted(cutoffs.items()):
+        short = {count_short(lengths, own, k): f" where {model} has enough" for model, own in others.items()}
+        (n, of), where = max(short.items(), key=lambda item: item[0], default=((0, 0), ""))
+        if not of and hits.ranks.size and not n_documents <= k:
+            of, where = n_lists, ""
+            at_limit = lengths == longest if longest < k else lengths >= k
+            if int(at_limit.sum()) + n_out > n_lists / 2:
+                n = int((loses & (lengths < k) & (at_limit | (n_out > 0))).sum())
+                n = n if longest < k else min(n, n_out)
+        if n > MOST_UNSCORED * of:
+            found.append(f"{n:,} of {of:,} lists{where} have fewer than {k:,} documents, which {measure} asks for")
+    advice = "Write more documents, or compare at a smaller cutoff"
+    return f"{', and '.join(found)}. {advice}" if found else None
 
 
 def mismatch(

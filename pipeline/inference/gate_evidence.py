@@ -61,7 +61,7 @@ class Evidence:
         unscored: the (dataset, model) that lack scores of queries with output.
         gone: the queries of earlier evaluations that a dataset without a queries table no longer has, by dataset.
         lengths: (Q,) the documents of each list, by (dataset, model); of replicates those of the shortest.
-        baseline: the model that all others are compared with; empty if there is none.
+        compared: the models that others are compared with, beside gates.
         failures: why an output is missing or was refused, by (dataset, model).
         external_metrics: those of each model, by model and name; or the reason why a model's cannot be read.
         baselines: by (gate, dataset, model).
@@ -88,7 +88,7 @@ class Evidence:
     unscored: Collection[tuple[str, str]] = ()
     gone: Mapping[str, Collection[str]] = field(default_factory=dict)
     lengths: Mapping[tuple[str, str], npt.NDArray[np.int64]] = field(default_factory=dict)
-    baseline: str = ""
+    compared: Collection[str] = ()
 
     def has(self, dataset: str, measure: Measure) -> bool:
         """Whether the dataset measures it: one of several measures of a gate may be another dataset's."""

@@ -49,6 +49,7 @@ from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.types.gates import BLOCKING, LEAST_CLUSTERS, Effect, GateKind, Outcome, PlannedGate, Verdict
+from rankledger.pipeline.types.joined import count_short
 from rankledger.pipeline.types.results import ALL
 
 __all__ = ["judge"]
@@ -415,25 +416,43 @@ def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) ->
 
 def _limit_unscored(gate: PlannedGate, subject: Subject, verdict: Verdict, evidence: Evidence) -> Verdict:
     """Return the verdict, inconclusive if it rests on too few queries; a failure that no score could mend stays one."""
-    measure = subject[2]
-    n_lacking, n_expected = _count_unscored(gate, subject, verdict.slice, evidence)
-    if not n_lacking or verdict.estimate is None:
+    measure, judged = subject[2], verdict
+    if verdict.estimate is None or measure.metric.input == "logs":  # two logs are of different queries
         return verdict
-    share, scored = n_lacking / n_expected, f"on {n_expected - n_lacking:,} of {n_expected:,} queries"
-    is_failure = verdict.outcome == "fail" and _fails_anyway(gate, verdict, measure, share)
-    if is_failure or share <= gate.max_unscored + _ROUNDING:
-        return verdict.with_details(f"judged {scored}")
-    reason = f"{subject_name(measure, subject[1], verdict.slice)} has scores {scored}"
-    reason += f", and {gate.max_unscored * 100:.6g}% may lack one: undecided"
-    outcome = _outcome_of_slice(gate, verdict.slice, "inconclusive")
-    return replace(verdict, outcome=outcome, reason=reason, n_needed=None).with_details(verdict.reason)
+    for n_lacking, n_expected, found in _shortfalls(gate, subject, verdict.slice, evidence):
+        share = n_lacking / max(1, n_expected)
+        is_failure = verdict.outcome == "fail" and _fails_anyway(gate, verdict, measure, share)
+        if share > gate.max_unscored + _ROUNDING and not is_failure:
+            reason = f"{subject_name(measure, subject[1], verdict.slice)} {found}"
+            reason += f": undecided, max_unscored allows {gate.max_unscored * 100:.6g}%"
+            outcome = _outcome_of_slice(gate, verdict.slice, "inconclusive")
+            return replace(verdict, outcome=outcome, reason=reason, n_needed=None).with_details(verdict.reason)
+        judged = judged.with_details(found) if n_lacking else judged
+    return judged
+
+
+def _shortfalls(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> Iterator[tuple[int, int, str]]:
+    """Count queries without a score, then lists that end before the cutoff, of how many each, and say so."""
+    n, of = _count_unscored(gate, subject, slice, evidence)
+    yield n, of, f"has scores on {of - n:,} of {of:,} queries"
+    dataset, model, measure = subject
+    lists = {name: lengths for (where, name), lengths in evidence.lengths.items() if where == dataset}
+    own, k, mask = lists.pop(model, None), measure.k, evidence.samples[dataset].slices[slice]
+    if own is None or k is None:
+        return
+    against = gate.against.model if gate.against and gate.against.record is None else None
+    others = (against,) if against else evidence.compared
+    few = f"has fewer than {k:,} documents on"
+    for name, theirs in ({name: lists[name] for name in others if name in lists} or lists).items():
+        n, of = count_short(own, theirs, k, mask)
+        yield n, of, f"{few} {n:,} of {of:,} queries on which {name} has enough"
+        n, of = count_short(theirs, own, k, mask) if against else (0, 0)
+        yield n, of, f"is compared with {name}, which {few} {n:,} of {of:,} queries on which {model} has enough"
 
 
 def _count_unscored(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> tuple[int, int]:
     """Count the queries without a score of the model, and all that should have one: those with one of the reference."""
     dataset, model, measure = subject
-    if measure.metric.input == "logs":  # two logs are of different queries
-        return 0, 0
     sample, n_gone = evidence.samples[dataset], len(evidence.gone.get(dataset, ()))
     counted, expected = sample.contributions[model, measure].counted, sample.expected(model, measure)
     if gate.against is not None:

@@ -31,6 +31,7 @@ __all__ = [
     "RecordedModel",
     "Replicate",
     "Unmatched",
+    "count_short",
     "hit_columns",
     "model_of",
 ]
@@ -182,6 +183,21 @@ class Hits:
     def ends(self) -> npt.NDArray[np.int64]:
         """(Q,) where the hits of each query end."""
         return np.cumsum(self.n_hits)
+
+
+def count_short(
+    lengths: npt.NDArray[np.int64], others: npt.NDArray[np.int64], k: float, mask: Bools | None = None
+) -> tuple[int, int]:
+    """Count the lists with fewer than k documents where other lists have as many, and these.
+
+    Args:
+        lengths: (Q,) documents of each list; a query without any has no list.
+        others: (Q,) the same of other lists.
+        k: the cutoff.
+        mask: (Q,) the queries to look at; None for all.
+    """
+    enough = (others >= k) & (True if mask is None else mask)
+    return int((enough & (lengths > 0) & (lengths < k)).sum()), int(enough.sum())
 
 
 class OnDemand(Sequence[T_co]):

@@ -403,6 +403,8 @@ def _judge(
             if (by_name[result.dataset].lacking(result) & ~result.missing).any()
         ],
         gone=gone,
+        lengths=inputs.lengths,
+        compared=opened.planned.comparison.rules.baselines if opened.planned.comparison else (),
         failures=inputs.reasons,
         external_metrics={
             name: extra if isinstance(extra, str) else extra.numbers for name, extra in external_metrics.items()

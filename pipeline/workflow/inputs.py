@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rankledger.metrics.block import Bools
@@ -24,7 +25,7 @@ from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, is_missing, read_dataset, returns_any
 from rankledger.pipeline.data.judgments import rating_like_relevance
-from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, small_overlap
+from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, short_lists, small_overlap
 from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed
@@ -200,16 +201,32 @@ def _data_warnings(
         known = {
             key: output for key, output in read.items() if key[0] == dataset.name and not isinstance(output, Failure)
         }
+        lengths = _lengths({key: output.joined for key, output in known.items() if isinstance(output, ReadOutput)})
+        baselines = planned.comparison.rules.baselines if planned.comparison else ()
+        cutoffs = {measure.k: str(measure) for measure in reversed(dataset.measures) if measure.k}
         for key, output in known.items():
             others = [other.quality for name, other in known.items() if name != key]
             found = [small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output))]
             if isinstance(own, DatasetInput):
                 found += odd_rankings(len(own.query_ids), output.quality, own.judgments, scores.get(key, ""))
+            if isinstance(own, DatasetInput) and isinstance(output, ReadOutput) and output.joined.hits:
+                lists = {model: own_lists for (_, model), own_lists in lengths.items() if model != model_of(key)[1]}
+                lists = {name: lists[name] for name in baselines if name in lists} or lists
+                found.append(short_lists(output.joined.hits, own.judgments, cutoffs, lists, own.n_documents))
             if isinstance(output, _ExternalScores):
                 found += [*output.warnings, _unscored(output.scores)]
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
             yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in found if warning)
         yield from replicate_warnings(planned, known)
+
+
+def _lengths(joined: Mapping[OutputKey, Joined]) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
+    lengths: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
+    for key, output in joined.items():
+        if output.hits is not None:
+            own = output.hits.n_retrieved
+            lengths[model_of(key)] = np.minimum(lengths.get(model_of(key), own), own)
+    return lengths
 
 
 def _unscored(scores: Scores) -> str | None:
@@ -264,6 +281,11 @@ class Inputs:
     def replicates(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """The names of the replicates that were read, by dataset and model; of models that are families."""
         return replicates_by_model(self.quality)
+
+    @property
+    def lengths(self) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
+        """(Q,) documents of each list, by dataset and model; of replicates those of the shortest."""
+        return _lengths(self.joined)
 
     @property
     def reasons(self) -> dict[tuple[str, str], str]:
