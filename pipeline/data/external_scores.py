@@ -161,6 +161,7 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
         if source.select:
             found = f"`select` has no effect on {part.format.name}"
             raise InputError(f"{part.path}: {found}; remove it, or set `format` to the tool that wrote the file")
+        part = part.format.unfold(part) if part.format.unfold else part
         columns = part.format.columns(part)
         long = {part.name("measure"), part.name("value")} <= {*columns}
         if long and not (wanted and all(_holder(part.name(name), columns) for name in wanted)):

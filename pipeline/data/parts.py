@@ -99,7 +99,7 @@ def file_parts(
     else:
         stored = contents.read()
         part = recognised(replace(part, stored=stored), memoryview(stored)[:PAGE], ended=len(stored) <= PAGE)
-        yield replace(part, stored=_tabbed(part, stored))
+        yield replace(part, stored=_tabbed(part, part.stored))
 
 
 def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
@@ -115,6 +115,7 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
     """
     if not {"query_id", "doc_id", "subtopic"}.issuperset(part.kind.ids):
         return part
+    part = part.format.unfold(part) if part.format.unfold else part
     if part.format.header is not None:
         found = part.format.header(part)
         pairs = layouts.recognise(part.kind.columns, part.names, found)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date as calendar_date
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -413,6 +414,10 @@ def _check(outputs: object) -> None:
     for model in outputs:
         if not isinstance(model, str):
             raise InputError(f"outputs: found the key {shorten(repr(model))}; give the models' names as keys")
+    for output in outputs.values():
+        items = output.values() if isinstance(output, Mapping) else output if isinstance(output, list | Set) else ()
+        if isinstance(next(iter(items), None), str | Real):
+            raise InputError("outputs: found the queries of one output. Use outputs by name, such as {'bm25': run}")
 
 
 def _is_of_ratings(line: str) -> bool:

@@ -125,6 +125,7 @@ class Format:
         end_size: how many bytes at a file's end say where its rows are, by some of the last; None if none do.
         cut: cuts a whole file, whose end must be there, into parts of about so many rows; None likewise.
         lists: how it holds lists of documents; None if it has none.
+        unfold: gives a part whose content is loaded, or a row a line if the file holds a table; None if not needed.
         samples: gives the results of another tool; None for tables.
         is_recognised: whether a file that begins with these bytes is of that tool.
         repeats: the label that numbers the answers of one model to the same sample.
@@ -144,6 +145,7 @@ class Format:
     end_size: Callable[[memoryview], int] | None = None
     cut: Callable[[FilePart, int], Sequence[Cut]] | None = None
     lists: ListReader | None = None
+    unfold: Callable[[FilePart], FilePart] | None = None
     samples: Callable[[FilePart], list[Sample]] | None = None
     is_recognised: Callable[[bytes], bool] | None = None
     repeats: str = ""
@@ -284,6 +286,7 @@ class FilePart:
         whole: whether it is all of the file.
         spans: of a part of Parquet, the bytes of the file that are there.
         held: the input itself, if it was given in memory; there are no bytes then.
+        content: of JSON, the object that the file holds.
         remark: what the file's layout was taken for, if it had to be recognised.
         separator: what stands between two fields of the file, if it is no single character.
         lists: where the lists are, if a row holds all documents of its query.
@@ -301,6 +304,7 @@ class FilePart:
     whole: bool = True
     spans: Spans | None = None
     held: InMemory | None = None
+    content: Any = None
     remark: str = ""
     separator: str = ""
     lists: Lists | None = None
@@ -334,7 +338,8 @@ class FilePart:
 
     def at(self, number: int) -> str:
         """A line of the part as a message names it, such as `qrels.txt:3`."""
-        return f"{self.path}:{self.before() + number}"
+        is_json = self.format.name == "json"  # whose rows are numbered, not its lines
+        return f"{self.path}: row {number}" if is_json else f"{self.path}:{self.before() + number}"
 
     def name(self, column: str) -> str:
         """Our column as the file calls it."""

@@ -39,6 +39,9 @@ __all__ = ["CSV", "TSV", "delimited"]
 _FIRST = 100  # rows by which lists are known
 _ITEM = re.compile(r"""'([^'\\]*)'|"([^"\\]*)"|([\w.+-]+)""")
 _ANY = r"""(?:'[^'\\]*'|"[^"\\]*"|[\w.+-]+)"""
+_NULLS = ("nan", "NaN", "None", "null", "NaT", "<NA>")
+_SIGNS = (",", ";", "|")  # that may stand between ids, or within one
+_ODD = r"^[,;|]|[,;|]$"  # what is no id between blanks, but of another way to write lists
 _LITERAL = re.compile(rf"\[\s*(?:{_ANY}(?:\s*,\s*{_ANY})*)?\s*\]")
 
 
@@ -68,12 +71,16 @@ def delimited(name: str, delimiter: str, *, quotes: bool = False, suffixes: Sequ
     )
 
 
+def _holds_sign(cell: str) -> bool:
+    return any(sign in cell for sign in _SIGNS)
+
+
 def _is_literal(cell: str) -> bool:
     return cell[:1] == "[" and cell[-1:] == "]"
 
 
-def _split(part: FilePart, cells: pa.Array) -> pa.Array:
-    """The texts between blanks in each cell, or in lists as pandas writes them."""
+def _split(part: FilePart, name: str, cells: pa.Array) -> pa.Array:
+    """The texts between blanks in each cell, or in lists as pandas writes them; null where no id is meant."""
     if any(map(_is_literal, cells.slice(0, _FIRST).to_pylist())):
         return pa.array([_literal(part, cell) for cell in cells.to_pylist()], pa.large_list(pa.string()))
     split = pc.ascii_split_whitespace(cells)
@@ -81,17 +88,26 @@ def _split(part: FilePart, cells: pa.Array) -> pa.Array:
     rows = np.repeat(np.arange(len(cells)), numpy_of(pc.list_value_length(split), np.int32))
     full = numpy_of(pc.binary_length(texts), np.int32) > 0  # an empty cell is split into an empty text
     sizes = np.bincount(rows[full], minlength=len(cells))
-    return pa.LargeListArray.from_arrays(integers(np.cumsum([0, *sizes])), texts.filter(bools(full)))
+    texts = texts.filter(bools(full))
+    signed = pc.match_substring_regex(texts, "[,;|]")
+    is_id = pc.any(pc.and_(signed, bools(sizes[rows[full]] > 1))).as_py()  # of several between blanks
+    odd = pc.match_substring_regex(texts, _ODD) if is_id else signed
+    if pc.any(odd).as_py():
+        found = shorten(cells[int(rows[full][pc.index(odd, True).as_py()])].as_py())
+        advice = "Use blanks, or ['d1', 'd2'], between ids, and ['d,1'] for an id with such a sign"
+        raise InputError(f"{part.path}: '{found}' in {name} may be one id or several. {advice}")
+    texts = pc.if_else(pc.is_in(texts, pa.array(_NULLS)), None, texts)
+    return pa.LargeListArray.from_arrays(integers(np.cumsum([0, *sizes])), texts)
 
 
-def _literal(part: FilePart, cell: str) -> list[str]:
+def _literal(part: FilePart, cell: str) -> list[str | None]:
     """The ids of `['d1', 'd2']` or `[1, 2]`, as they are spelled."""
     if not cell.strip():
         return []
     if not _LITERAL.fullmatch(cell):
         advice = "write ids with blanks between, or as ['d1', 'd2']"
         raise InputError(f"{part.path}: the list {shorten(cell)} cannot be read; {advice}")
-    return [quoted or double or plain for quoted, double, plain in _ITEM.findall(cell)]
+    return [quoted or double or (None if plain in _NULLS else plain) for quoted, double, plain in _ITEM.findall(cell)]
 
 
 def _is_numbered(part: FilePart, first: Sequence[str]) -> bool:
@@ -172,7 +188,8 @@ class _Layout:
         named = part.names.get("doc_id") if len({*queries}) == len(queries) > 0 else None
         found: dict[str, KeyChain] = {}
         for place, name in enumerate(header):
-            has_several = any(len(row[place].split()) > 1 or _is_literal(row[place]) for row in rows)
+            cells = [row[place] for row in rows]
+            has_several = any(len(cell.split()) > 1 or _is_literal(cell) or _holds_sign(cell) for cell in cells)
             found[name] = (name, EACH) if name == named or has_several else (name,)
         return found
 
@@ -184,7 +201,7 @@ class _Layout:
         texts = self.parse(replace(part, kind=Kind(columns, None), names=names))
         found = [texts.column(0).cast(pa.string())]
         for column in columns[1:]:
-            lists = [_split(part, chunk) for chunk in texts.column(column).chunks]
+            lists = [_split(part, names[column], chunk) for chunk in texts.column(column).chunks]
             found.append(pa.chunked_array(lists, pa.large_list(pa.string())))
         return pa.Table.from_arrays(found, [*columns])
 

@@ -9,8 +9,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice, product
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +31,16 @@ from rankledger.pipeline.data.formats.common import (
     schema_of,
     table_of,
 )
+from rankledger.pipeline.data.formats.lists import find_columns
 from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.inputs import row_number
 
 __all__ = ["JSON", "JSONL", "JsonObject", "decoded", "double", "json_object", "load_json", "written"]
 
 _LINE_FEED, _RETURN = b"\n\r"
 _IDS = ("query_id", "doc_id")
 _FIRST = 100  # objects by which lists are known
+_AS_JSON = "Set `format: json`, or use a name that ends in .json"
 
 
 def double(number: float) -> float:
@@ -251,6 +255,8 @@ def _lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
 def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects, each with the number of its line; one of these keys that occurs twice in it is refused."""
     for number, line in _lines(part):
+        if number == 1 and part.head is None and line.lstrip().startswith(b"["):
+            raise InputError(f"{part.path}: found a JSON list in place of one object a line. {_AS_JSON}")
         found = load_json(part.at(number), line, "fix the line", json_object)
         if not isinstance(found, JsonObject):
             raise InputError(f"{part.at(number)}: expected one object a line; fix the line")
@@ -309,10 +315,35 @@ def _parse_object(part: FilePart) -> pa.Table:
     return pa.table([query_ids, doc_ids, pa.array(values, pa.float64())], names=[*_IDS, value])
 
 
+def _unfolded(part: FilePart) -> FilePart:
+    """Return the part with its content, or with a line for each row if the file holds a table or JSON lines."""
+    try:
+        found = load_json(part.path, part.data, "fix it", json_object)
+    except InputError:
+        first = next(_lines(part), (1, b""))[1]
+        with suppress(ValueError, RecursionError):
+            if len(first) < part.size and isinstance(json.loads(first), dict):
+                return replace(part, format=JSONL)
+        raise
+    columns = find_columns(found, (*part.kind.ids, *filter(None, [part.kind.value])), part.names)
+    if columns is None:
+        return replace(part, content=found)
+    for doubled in (key for holder in _objects_in(found) for key in holder.doubled):
+        raise InputError(f"{part.path}: '{shorten(doubled)}' occurs twice; keep one")
+    rows = (json.dumps(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+    return replace(part, format=_ROWS, stored=pa.py_buffer("\n".join(rows).encode()))
+
+
+def _objects_in(found: Any) -> Iterator[JsonObject]:
+    """Return the objects of a list or an object, and the object itself."""
+    holders = [found, *(found.values() if isinstance(found, dict) else found)]
+    return (holder for holder in holders if isinstance(holder, JsonObject))
+
+
 def _queries(part: FilePart) -> dict[str, JsonObject]:
     """The object of each query, no key twice."""
     inner = "document" if part.kind.ids == _IDS else part.kind.ids[-1]
-    found = load_json(part.path, part.data, "fix it", json_object)
+    found = part.content
     if not isinstance(found, JsonObject):
         expected = f"{{query: {{{inner}: {part.kind.value}}}}}"
         raise InputError(f"{part.path}: expected {expected}; write one object of objects")
@@ -321,7 +352,7 @@ def _queries(part: FilePart) -> dict[str, JsonObject]:
     for query, documents in found.items():
         if not isinstance(documents, JsonObject):
             expected = f"{{{inner}: {part.kind.value}}}"
-            raise InputError(f"{part.path}: query '{shorten(query)}' holds {written(documents)}; write {expected}")
+            _refuse_value(part, f"query '{shorten(query)}' holds {written(documents)}; write {expected}")
         for key in documents.doubled:
             raise InputError(f"{part.path}: query '{shorten(query)}': {inner} '{shorten(key)}' occurs twice; keep one")
     return found
@@ -330,10 +361,27 @@ def _queries(part: FilePart) -> dict[str, JsonObject]:
 def _number(part: FilePart, query: str, document: str, number: Any) -> float:
     """The number; what is not finite is refused by the reader, which does so for every format."""
     if type(number) not in (int, float):
-        at = f"{part.path}: query '{shorten(query)}', document '{shorten(document)}'"
-        found = "an object" if isinstance(number, dict) else written(number)
-        raise InputError(f"{at}: {part.kind.value} {found} is not a number; fix it")
+        at = f"query '{shorten(query)}', document '{shorten(document)}'"
+        _refuse_value(part, f"{at}: {part.kind.value} {written(number)} is not a number; fix it")
     return double(number)
+
+
+def _refuse_value(part: FilePart, problem: str) -> NoReturn:
+    """Refuse the object for numbers that are nested too deep, or else for this problem."""
+    keys = next(_deep_keys(part.content), ())
+    if keys:
+        found = f"numbers are nested too deep, such as {shorten('.'.join(keys))}"
+        problem = f"{found}. Use a file of one object, {{query: {{document: {part.kind.value}}}}}"
+    raise InputError(f"{part.path}: {problem}")
+
+
+def _deep_keys(found: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Return the keys that lead to each number below more than two objects."""
+    if isinstance(found, dict):
+        for key, inner in found.items():
+            yield from _deep_keys(inner, (*keys, key))
+    elif len(keys) > len(_IDS) and type(found) in (int, float):
+        yield keys
 
 
 def _object_columns(part: FilePart) -> list[str]:
@@ -369,4 +417,7 @@ JSONL = Format(
     count_lines=lambda data: data.count(b"\n"),
     lists=ListReader(_chains, _lists_of_lines),
 )
-JSON = Format("json", (".json",), _parse_object, _object_position, _object_columns, _object_cells, typed=True)
+_ROWS = replace(JSONL, name="json", position=lambda _, row: row_number(row), count_lines=None)
+JSON = Format(
+    *("json", (".json",), _parse_object, _object_position, _object_columns, _object_cells), typed=True, unfold=_unfolded
+)

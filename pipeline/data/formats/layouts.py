@@ -16,6 +16,7 @@ from typing import NamedTuple
 from rankledger.pipeline.support.errors import InputError
 
 __all__ = [
+    "MISTAKABLE",
     "RANK",
     "Fields",
     "Recognised",
@@ -115,7 +116,7 @@ _MEANINGS = {
 
 
 # Names that are proposed, and by which no file is read: they may mean another column, or the less the better.
-_MISTAKABLE = {"d", "id", "q", "qrel", "score", "rating", "stars", "time", "title", "text"}
+MISTAKABLE = {"d", "id", "q", "qrel", "score", "rating", "stars", "time", "title", "text"}
 
 
 class Recognised(NamedTuple):
@@ -180,7 +181,7 @@ def _unmistakable(absent: Sequence[str], found: Collection[str]) -> dict[str, st
     """The names of all absent columns, if for each of them one column of the file can be meant and no other."""
     meant: dict[str, str] = {}
     for column in absent:
-        likely = [name for name in found if means(name, column) and plain_name(name) not in _MISTAKABLE]
+        likely = [name for name in found if means(name, column) and plain_name(name) not in MISTAKABLE]
         if len(likely) != 1 or likely[0] in meant.values():
             return {}
         meant[column] = likely[0]

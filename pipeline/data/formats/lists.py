@@ -8,8 +8,10 @@ config names as `doc_id` is one if it holds lists. What may mean two things is r
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import replace
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +21,20 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.data.formats.arrow import is_id, is_number
 from rankledger.pipeline.data.formats.common import EACH, FilePart, KeyChain, Lists, schema_of
-from rankledger.pipeline.data.formats.layouts import RANK, Recognised, columns_line, is_distance, means, plain_name
+from rankledger.pipeline.data.formats.layouts import (
+    MISTAKABLE,
+    RANK,
+    Recognised,
+    columns_line,
+    is_distance,
+    means,
+    plain_name,
+)
 from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["ListedQueries", "recognise_lists", "rows_of_lists"]
+__all__ = ["ListedQueries", "find_columns", "recognise_lists", "rows_of_lists"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -52,6 +62,92 @@ _EITHER = {
 }
 _LISTS = {"score": _RANKED | _EITHER, RANK: _RANKED | _EITHER, "relevance": _JUDGED | _EITHER, None: _JUDGED | _EITHER}
 _QUERIES = {"session", "sessionid", "sessiontype", "questionid", "ncodpers", "displayid", "orderid"}
+
+
+def find_columns(found: Any, columns: Sequence[str], names: Mapping[str, str]) -> dict[Any, Sequence[Any]] | None:
+    """Return the columns of a table that is written as one object, None if the object is no table.
+
+    Tables are rows, columns of lists, the forms of pandas (`orient`), and lists or objects below each query.
+
+    Args:
+        found: lists and mappings, as JSON has them.
+        columns: the wanted columns, by our names.
+        names: our names to the names in the object, where they differ.
+    """
+    if isinstance(found, Mapping) and isinstance(found.get("data"), list):
+        found = found["data"] if "schema" in found else _rows_of_split(found) or found
+    if isinstance(found, list) and all(isinstance(row, Mapping) for row in found):
+        return {key: [row.get(key) for row in found] for key in dict.fromkeys(chain.from_iterable(found))}
+    if not isinstance(found, Mapping) or not found:
+        return None
+    is_of_objects = all(isinstance(cell, Mapping) for cell in found.values())
+    return (_columns_of_objects if is_of_objects else _columns_of_lists)(found, columns, names)
+
+
+def _rows_of_split(found: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    keys, rows = found.get("columns"), found["data"]
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        return []
+    is_table = all(isinstance(row, list) and len(row) == len(keys) for row in rows)
+    return [dict(zip(keys, row, strict=True)) for row in rows] if is_table else []
+
+
+def _columns_of_objects(
+    found: Mapping[Any, Mapping[Any, Any]], columns: Sequence[str], names: Mapping[str, str]
+) -> dict[Any, Sequence[Any]] | None:
+    """Return the columns of objects by column, by row, or by query with lists in them."""
+    cells = [*found.values()]
+    keys = [*cells[0]]
+    if all([*cell] == keys for cell in cells):
+        if _names_columns(found, columns, names):
+            return {name: [*cell.values()] for name, cell in found.items()}
+        if _names_columns(keys, columns, names):
+            return find_columns(cells, columns, names)
+    if _is_pair(columns) and any(isinstance(value, list) for value in cells[0].values()):
+        return find_columns([{_IDS[0]: query, **cell} for query, cell in found.items()], columns, names)
+    return None
+
+
+def _columns_of_lists(
+    found: Mapping[Any, Any], columns: Sequence[str], names: Mapping[str, str]
+) -> dict[Any, Sequence[Any]] | None:
+    """Return the columns of lists by column or by query, whose documents are ids, objects or (id, value)."""
+    cells = [*found.values()]
+    value = next(iter(columns[len(_IDS) :]), None)
+    kinds = list | tuple | Set | np.ndarray if value else Collection
+    if any(isinstance(cell, str | bytes | Mapping) or not isinstance(cell, kinds) for cell in cells):
+        return None
+    if len({*map(len, cells)}) == 1 and _names_columns(found, columns, names):
+        return dict(found)
+    if not _is_pair(columns):
+        return None
+    items = [item for cell in cells for item in cell]
+    if value and items and all(isinstance(item, list | tuple) and len(item) == _PAIR for item in items):
+        queries = [query for query, cell in found.items() for _ in cell]
+        return {_IDS[0]: queries, _IDS[1]: [item[0] for item in items], value: [item[1] for item in items]}
+    name = "items" if items and all(isinstance(item, Mapping) for item in items) else _IDS[1]
+    return {_IDS[0]: [*found], name: [cell if isinstance(cell, Set) else [*cell] for cell in cells]}
+
+
+def _is_pair(columns: Sequence[str]) -> bool:
+    return tuple(columns[: len(_IDS)]) == _IDS
+
+
+def _names_columns(keys: Collection[Any], columns: Sequence[str], names: Mapping[str, str]) -> bool:
+    """Return True if the keys name a table's ids and another column, so that they are no ids themselves."""
+    texts = {*map(str, keys)}
+    is_pair = _is_pair(columns)
+    ids = {text for text in texts if means(text, columns[0]) and plain_name(text) not in MISTAKABLE}
+    ids = {text for text in ids if is_pair or plain_name(text).endswith("id")} | {names.get(columns[0], columns[0])}
+    others = {names.get(column, column) for column in columns[1:]}
+    meant = ("doc_id", "relevance", "score", "rating", RANK)
+    return not texts.isdisjoint(ids) and any(
+        not is_pair
+        or text in others
+        or plain_name(text) in _RANKED | _JUDGED | _EITHER
+        or any(means(text, column) for column in meant)
+        for text in texts - ids
+    )
 
 
 def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePart | None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import chain
 from numbers import Integral, Real
 from typing import Any
@@ -23,6 +22,8 @@ import pyarrow as pa
 from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of, values_of, wanted_names
 from rankledger.pipeline.data.formats.common import FilePart, Format, KeyChain, ListReader
+from rankledger.pipeline.data.formats.json import double
+from rankledger.pipeline.data.formats.lists import find_columns
 from rankledger.pipeline.support.arrow import integers
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InMemory, InputFile, row_number
@@ -33,9 +34,10 @@ _PAIR = ("query_id", "doc_id")
 _CHUNK = 1 << 17  # rows of a chunk, which a thread works on, however few chunks were given
 _TEXTS = ("str", "string")  # types of pandas that hold no lists, though their kind is that of objects
 _FIRST = 100  # rows of a data frame by which its lists are known
+_CONVERSIONS = ("reset_index", "to_arrow", "to_pandas", "toPandas", "to_df", "collect", "compute")
 
 
-def hold(name: str, data: object, columns: Sequence[str], *, recorded: bool = False) -> InMemory:
+def hold(name: str, data: Any, columns: Sequence[str], *, recorded: bool = False) -> InMemory:
     """An input that was given in memory, once it is known to be of a type that can be read.
 
     Args:
@@ -48,17 +50,51 @@ def hold(name: str, data: object, columns: Sequence[str], *, recorded: bool = Fa
         InputError: it is of another type.
     """
     if _is_frame(data):
-        return InMemory(name, data, recorded)
+        levels = [level for level in data.index.names if level is not None and level not in data.columns]
+        return InMemory(name, data.reset_index(level=levels) if levels else data, recorded)
     if hasattr(data, "__arrow_c_stream__"):
-        return InMemory(name, _refusing(name, lambda: pa.table(data)), recorded)
-    if not isinstance(data, Mapping) and callable(getattr(data, "to_dict", None)):
-        data = data.to_dict()  # type: ignore[attr-defined]  # Qrels and Run of ranx
-    if columns[: len(_PAIR)] == _PAIR:
-        if isinstance(data, Mapping):
+        with suppress(pa.ArrowException, TypeError, ValueError):  # of a column by itself
+            return InMemory(name, pa.table(data), recorded)
+    elif not isinstance(data, Mapping) and callable(getattr(data, "to_dict", None)):
+        data = data.to_dict()  # Qrels and Run of ranx, datasets of HuggingFace
+    elif isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
+        data = [*data]
+    if isinstance(data, Mapping | list) and (data or columns[: len(_PAIR)] == _PAIR):
+        found = find_columns(data, columns, {}) if data else None
+        if found is not None:
+            return InMemory(name, _table_of(name, found, columns), recorded)
+        if columns[: len(_PAIR)] == _PAIR:
             return InMemory(name, data, recorded)
-        if isinstance(data, Iterable) and not isinstance(data, str | bytes):
-            return InMemory(name, [*data], recorded)
-    raise InputError(f"{name}: found {_kind(data)}; give {_takes(columns)}")
+    results = [f", or the result of its {method}()" for method in _CONVERSIONS if hasattr(data, method)]
+    raise InputError(f"{name}: found {_kind(data)}; give {_takes(columns)}{''.join(results[:1])}")
+
+
+def _table_of(name: str, found: Mapping[Any, Sequence[Any]], columns: Sequence[str]) -> pa.Table:
+    """Return the columns as a table. A set, which has no order, may hold what has grade 1."""
+    is_ranked = columns[len(_PAIR) :] not in ((), ("relevance",))
+    cells = {str(column): [_ordered(name, cell, is_ranked) for cell in own] for column, own in found.items()}
+    return pa.table({column: _array(name, column, own) for column, own in cells.items()})
+
+
+def _ordered(path: str, cell: Any, is_ranked: bool) -> Any:
+    if isinstance(cell, Set) and is_ranked:
+        raise InputError(f"{path}: a set has no order. Use a list")
+    return sorted(cell, key=str) if isinstance(cell, Set) else cell
+
+
+def _array(path: str, name: str, cells: Sequence[Any]) -> pa.Array:
+    """Return a column as Arrow has it.
+
+    Raises:
+        InputError: its values are of several types, or of one that Arrow does not know.
+    """
+    try:
+        return pa.array(cells, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        values = chain.from_iterable(cell if isinstance(cell, list | tuple | np.ndarray) else [cell] for cell in cells)
+        kinds = sorted({_kind(value) for value in values if value is not None})
+        found = f"holds {' and '.join(kinds[:3])}" if len(kinds) > 1 else f"cannot be read ({first_line(error)})"
+        raise InputError(f"{path}: {name} {found}; write ids as strings, values as numbers") from None
 
 
 def _takes(columns: Sequence[str]) -> str:
@@ -143,16 +179,6 @@ def _kind(data: object) -> str:
     return f"{'an' if name[:1] in 'aeio' else 'a'} {name}"
 
 
-def _refusing(path: str, convert: Callable[[], Any]) -> Any:
-    """What Arrow makes of something, or what it says against that."""
-    try:
-        return convert()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"{path}: cannot be read ({first_line(error)}); write ids as strings, values as numbers"
-        ) from None
-
-
 def _held(part: FilePart) -> InMemory:
     assert part.held is not None, "of files this is not asked"
     return part.held
@@ -191,11 +217,12 @@ def _checked_table(part: FilePart, names: Sequence[str]) -> pa.Table:
     frame = data.iloc[:, at].set_axis([*names], axis=1)
     is_plain = isinstance(frame.dtypes.iloc[0], np.dtype)  # the texts of pandas itself are ready for Arrow
     cells = frame[names[0]].to_numpy() if is_plain and len(names) > 1 else np.empty(0, dtype=object)
-    coded = _refusing(part.path, partial(_runs_of, cells))
+    coded = None
+    with suppress(pa.ArrowException, TypeError, ValueError):  # which the column says below
+        coded = _runs_of(cells)
     if coded is None:
-        return _refusing(part.path, partial(_arrow_of, frame))
-    others = _refusing(part.path, partial(_arrow_of, frame.iloc[:, 1:]))
-    return others.add_column(0, names[0], coded)
+        return _arrow_of(part, frame)
+    return _arrow_of(part, frame.iloc[:, 1:]).add_column(0, names[0], coded)
 
 
 def _runs_of(cells: npt.NDArray[np.object_]) -> pa.DictionaryArray | None:
@@ -231,12 +258,25 @@ def _chains(part: FilePart, _sample: bytes) -> dict[str, KeyChain]:
             found[name] = (name,)
             continue
         with suppress(InputError):
-            found |= chains_of(_refusing(part.path, partial(_arrow_of, first)).schema)
+            found |= chains_of(_arrow_of(part, _without_sets(part.path, first, is_ranked=False)).schema)
     return found
 
 
-def _arrow_of(frame: Any) -> pa.Table:
-    return pa.Table.from_pandas(frame, preserve_index=False)
+def _without_sets(path: str, frame: Any, *, is_ranked: bool) -> Any:
+    names = [name for name in frame if frame[name].dtype.kind == "O"]
+    return frame.assign(**{name: [_ordered(path, cell, is_ranked) for cell in frame[name]] for name in names})
+
+
+def _arrow_of(part: FilePart, frame: Any) -> pa.Table:
+    if part.lists is not None:
+        is_ranked = part.kind.value not in (None, "relevance") or part.lists.value is not None
+        frame = _without_sets(part.path, frame, is_ranked=is_ranked)
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        for name in frame:
+            _array(part.path, name, [*frame[name]])
+        raise
 
 
 def _lists(part: FilePart) -> pa.Table:
@@ -246,15 +286,13 @@ def _lists(part: FilePart) -> pa.Table:
 
 
 def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
-    """The columns of `{query: {document: value}}` or `{query: [document, …]}`; an empty query has no row."""
+    """The columns of `{query: {document: value}}`; an empty query has no row."""
     value = part.kind.value
     for query, documents in data.items():
-        if not isinstance(documents, Mapping if value else Mapping | Collection) or isinstance(documents, str | bytes):
+        if not isinstance(documents, Mapping):
             found = f"query {_short(query)} holds {_kind(documents)}"
             raise InputError(f"{part.path}: {found}; give {_documents(value)}")
-    queries: list[tuple[Any, Any]] = [(query, found) for query, found in data.items() if len(found)]
-    # A set has no order: its documents are given one that is always the same.
-    queries = [(query, sorted(own, key=str) if isinstance(own, Set) else own) for query, own in queries]
+    queries = [(query, documents) for query, documents in data.items() if documents]
     codes = np.repeat(np.arange(len(queries)), [len(documents) for _, documents in queries])
     ids = _ids(part, _PAIR[0], [query for query, _ in queries])
     doc_ids = [document for _, documents in queries for document in documents]
@@ -287,7 +325,7 @@ def _ids(part: FilePart, column: str, ids: Sequence[Any]) -> pa.Array:
         where = row_number(row) if isinstance(_held(part).data, list) else f"at {_short(ids[0])}"
         advice = "write ids as strings or whole numbers, all of one kind"
         raise InputError(f"{part.path}: {column} {_short(ids[row])} ({where}) is {_kind(ids[row])}; {advice}")
-    return _refusing(part.path, lambda: pa.array(ids, pa.string() if kinds <= {str} else None))
+    return _array(part.path, column, ids) if ids else pa.array([], pa.string())
 
 
 def _numbers(part: FilePart, values: Sequence[Any]) -> pa.Array:
@@ -297,7 +335,7 @@ def _numbers(part: FilePart, values: Sequence[Any]) -> pa.Array:
         row = next(row for row, found in enumerate(values) if isinstance(found, bool) or not isinstance(found, Real))
         where = _position(part, row)
         raise InputError(f"{part.path}: {part.kind.value} {_short(values[row])} ({where}) is not a number; fix it")
-    return _refusing(part.path, lambda: pa.array([*map(float, values)], pa.float64()))
+    return pa.array([*map(double, values)], pa.float64())
 
 
 def _short(value: object) -> str:

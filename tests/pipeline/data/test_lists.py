@@ -478,3 +478,42 @@ def test_a_list_within_a_list_is_refused_by_name():
         "guess.jsonl: no list 'output.provenance.wikipedia_id' among output.answer, and a list within a list is not "
         "read. Write one list of ids per query."
     )
+
+
+@pytest.mark.parametrize("sign", [",", ";", "|", ", ", " ,", " ; ", " | "])
+@pytest.mark.parametrize("names", [{}, {"doc_id": "predictions"}])
+@pytest.mark.parametrize("name", ["r.csv", "r.tsv"])
+def test_ids_between_other_signs_than_blanks_are_refused(sign, names, name):
+    """Either `d2,d1` is one id or two: no value may come of a guess. The message says how to write both."""
+    tab = "," if name == "r.csv" else "\t"
+    path = write(
+        Path(name), f'query_id{tab}predictions\nq0{tab}d0\nq1{tab}"d2{sign}d1"\n'.replace('"', '"' * (tab == ","))
+    )
+    message = refusal(read_ranking, Source(path, columns=names))
+
+    assert message.startswith(f"{name}: 'd2{sign}d1' in predictions may be one id or several. Use blanks")
+
+
+def test_an_id_with_a_sign_stands_between_blanks_or_in_quotation_marks():
+    """What the message advises is read, and ids between blanks may hold such signs."""
+    quoted = "query_id,predictions\nq1,\"['d,2', 'd1']\"\nq2,\"['d,3']\"\n"
+    plain = "query_id,predictions\nq1,en|2 en|1\nq2,en|3\n"
+
+    assert contents(read_ranking(write(Path("r.csv"), quoted))) == ranked(q1="d,2 d1", q2="d,3")
+    assert contents(read_ranking(write(Path("p.csv"), plain))) == ranked(q1="en|2 en|1", q2="en|3")
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "None", "null", "NaT"])
+@pytest.mark.parametrize("cells", ["['d0']\nq1,\"['d2', {}, 'd1']\"", "d0 d9\nq1,d2 {} d1"])
+def test_a_missing_id_in_a_cell_is_refused(word, cells):
+    """These are the words that Python, NumPy and pandas write for what is missing. It takes no rank."""
+    path = write(Path("r.csv"), f"query_id,predictions\nq0,{cells.format(word)}\n")
+
+    assert refusal(read_ranking, path) == "r.csv: a doc_id is null (line 3); fill it or remove it"
+
+
+def test_the_text_nan_in_quotation_marks_is_an_id():
+    """Whoever writes it so means it."""
+    path = write(Path("r.csv"), "query_id,predictions\nq1,\"['nan', 'd1']\"\n")
+
+    assert contents(read_ranking(path)) == ranked(q1="nan d1")

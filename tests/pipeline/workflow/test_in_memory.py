@@ -277,14 +277,14 @@ def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
         "no rows; give some": {"q1": {}},
         "no column 'doc_id' among query_id, score; needed are query_id, doc_id, score": table[["query_id", "score"]],
         "no column 'query_id' among q, d, hits; needed are query_id, doc_id, score: rename 'q' to 'query_id', 'd' to "
-        "'doc_id', 'hits' to 'score'": table.set_axis(["q", "d", "hits"], axis=1),
+        "'doc_id'": table.set_axis(["q", "d", "hits"], axis=1),
         "no column 'query_id' among 0, 1, 2; its columns have no names; name them, such as query_id, doc_id, score": (
             table.set_axis([0, 1, 2], axis=1)
         ),
         "none of its queries is judged, such as 'Q1'; the judgments have 'q1': write the letters of both in the same "
         "case, or accept it with overrides=['models.new.outputs.allow_no_overlap=true']": {"Q1": {"d1": 1.0}},
         "found ('q1', 'd1') (row 1); give tuples (query, document, score)": [("q1", "d1")],
-        "query 'q1' holds a list; give {document: score}": {"q1": ["d1"]},
+        "query 'q1' holds a tuple; give {document: score}": {"q0": {"d1": 1.0}, "q1": ("d1",)},
         "doc_id 3 (row 2) is an int; write ids as strings or whole numbers, all of one kind": [
             ("q1", "d1", 1.0),
             ("q1", 3, 1.0),
