@@ -386,6 +386,8 @@ def _judge(
     from rankledger.pipeline.inference.gates import judge
     from rankledger.pipeline.record.lookup import failures_in_a_row, spent_looks
 
+    gates = opened.planned.gates
+    counted = results if any(gate.kind == "complete" for gate in gates) else ()
     by_name, gone = {sample.dataset: sample for sample in samples}, past.gone
     evidence = Evidence(
         samples=by_name,
@@ -395,11 +397,11 @@ def _judge(
             (result.dataset, result.model): inputs.missing_share(
                 result, by_name[result.dataset].lacking, len(gone.get(result.dataset, ()))
             )
-            for result in results
+            for result in counted
         },
         unscored=[
             (result.dataset, result.model)
-            for result in results
+            for result in counted
             if (by_name[result.dataset].lacking(result) & ~result.missing).any()
         ],
         gone=gone,
@@ -416,7 +418,6 @@ def _judge(
         looks=_known(spent_looks, past.history),
         absent=absent_replicates(inputs.failures, inputs.replicates),
     )
-    gates = opened.planned.gates
     verdicts = judge(gates, evidence)
     return Judged(verdicts, past.references(), looks_after(gates, verdicts, evidence.looks, night))
 

@@ -505,7 +505,7 @@ def number_in(text: str) -> float:
 
 
 _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0} | dict.fromkeys(
-    ("", "none", "null", "na", "n/a", "<na>", "#n/a", "#na", "nat"), math.nan
+    ("", "none", "null", "na", "n/a", "<na>", "#n/a", "#na", "nat", "unscored"), math.nan
 )
 
 
