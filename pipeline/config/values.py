@@ -64,6 +64,7 @@ __all__ = [
     "checked_jobs",
     "format_duration",
     "is_printable",
+    "is_score_name",
     "is_share",
     "number_of",
 ]
@@ -351,6 +352,13 @@ DatasetName: TypeAlias = Annotated[
 ]
 _SCORE = r"(?! )[^\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]{1,200}(?<! )"
 _SCORE_RULE = "up to 200 characters on one line, without blanks at the ends"
+
+
+def is_score_name(name: str) -> bool:
+    """Return whether a score can be called so."""
+    return name not in _TAKEN and re.fullmatch(_SCORE, name) is not None
+
+
 ScoreName: TypeAlias = Annotated[str, _named(_SCORE, "score", _SCORE_RULE)]
 OwnMetricName: TypeAlias = Annotated[str, _named(r"[A-Za-z_][A-Za-z0-9_]{0,98}", "metric", "letters, digits and _")]
 QueryColumns: TypeAlias = Annotated[

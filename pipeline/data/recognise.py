@@ -22,7 +22,8 @@ from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.external_scores import read_external_scores, read_samples, score_names
 from rankledger.pipeline.data.files import StoredFile, files_there, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, tool_of
-from rankledger.pipeline.data.formats.common import Format, Sample
+from rankledger.pipeline.data.formats.common import Format, Sample, score_in
+from rankledger.pipeline.data.formats.tools import PLACE
 from rankledger.pipeline.data.judgments import hash_pairs
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Ids, Rows, Source
@@ -49,7 +50,7 @@ _ROWS = 10_000  # of a ranking: enough to know it by
 _MOST_GRADES = 20  # distinct whole numbers, beyond which they are scores
 _TEXT = 1 << 13  # bytes at the beginning of a file that must hold no NUL if it is text
 _ROW = re.compile(r"\((line|row) \d+")
-_MODELS = ("model", "provider", "prompt")  # labels that tell models apart; others tell datasets apart
+_MODELS = ("model", "provider", "prompt", PLACE)  # labels that tell models apart; others tell datasets apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +144,10 @@ def _outputs(path: str, tool: Format) -> Iterator[Recognised]:
 
 
 def _output(path: str, tool: Format, select: Mapping[str, str], samples: Sequence[Sample]) -> Recognised:
-    names = tuple(dict.fromkeys(name for sample in samples for name in sample.scores if _is_score(name, samples)))
+    known = dict.fromkeys(name for sample in samples for name in sample.scores)
+    names = tuple(name for name in known if _are_scores([sample.scores.get(name) for sample in samples]))
+    if not names:
+        raise InputError(f"{path}: no score is a number among {', '.join(known) or 'nothing'}")
     repeats = dict.fromkeys(str(sample.labels[tool.repeats]) for sample in samples if tool.repeats in sample.labels)
     replicates = tuple(repeats) if len(repeats) > 1 else ()
     chosen = dict(select) | ({tool.repeats: REPLICATE} if replicates else {})
@@ -166,16 +170,18 @@ def _output(path: str, tool: Format, select: Mapping[str, str], samples: Sequenc
         select=chosen,
         replicates=replicates,
         model="-".join(
-            labels[label] for label in _MODELS if label in labels and (label != "prompt" or label in select)
+            text
+            for label in _MODELS
+            if (text := labels.get(label)) and (label in ("model", "provider") or label in select)
         ),
         dataset=", ".join(text for label, text in labels.items() if label not in (*_MODELS, tool.repeats)),
     )
 
 
-def _is_score(name: str, samples: Sequence[Sample]) -> bool:
-    """Whether all that stands under the name is numbers."""
-    values = [sample.scores.get(name) for sample in samples]
-    return any(value is not None for value in values) and all(isinstance(value, int | float | None) for value in values)
+def _are_scores(values: Sequence[object]) -> bool:
+    with suppress(ValueError):
+        return [score_in(value) for value in values if value is not None] != []
+    return False
 
 
 def _recognised(file: StoredFile, begin: bytes) -> Recognised:
@@ -268,7 +274,9 @@ def _scores_or_queries(source: Source, is_table: bool) -> Recognised:
     if is_table:
         with suppress(InputError):
             table = readers.read_queries(source, others=True)
-    if table is not None and not (table.texts and all(map(_are_numbers, table.texts.values()))):
+    answers = [{str(text).lower() for text in texts} for texts in table.texts.values()] if table else []
+    are_scores = table is not None and answers and all(map(_are_scores, table.texts.values()))
+    if table is not None and not (are_scores and not any(own <= {"yes", "no", "none"} for own in answers)):
         columns = f" and {', '.join(table.texts)}" if table.texts else ""
         return Recognised(source.path, "queries", f"query_id{columns}; {len(table.ids):,} queries", ids=table)
     names = score_names(source)
@@ -280,12 +288,6 @@ def _scores_or_queries(source: Source, is_table: bool) -> Recognised:
 def _is_measure(name: str) -> bool:
     with suppress(ValueError):
         return Measure.expand(name) != ()
-    return False
-
-
-def _are_numbers(texts: Sequence[str | None]) -> bool:
-    with suppress(ValueError):
-        return [float(text) for text in texts if text is not None] != []
     return False
 
 

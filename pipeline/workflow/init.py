@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.values import is_score_name
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
 from rankledger.pipeline.data.recognise import ANSWERS, REPLICATE, Recognised, Role, recognise, shared_pairs
@@ -32,7 +33,7 @@ _DEEP = 100  # documents of a ranking, from which recall at that depth says some
 _PREDICTED = 0.5  # of the rows of an output, above which they predict ratings
 _RELEVANT = 0.8  # of the greatest rating: 4 of 5 stars
 _COLUMNS = re.compile(r"columns: \{[^{}\n]*\}")
-_DATE = re.compile(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)")
+_DATE = re.compile(r"(?<!\d)(\d{4}-\d{2}-\d{2})(T\d\d[\d:.-]*\d)?(?!\d)")
 _PLAIN = re.compile(r"[A-Za-z_][\w./@-]*", re.ASCII)
 _WORDS = {"true", "false", "null", "yes", "no", "on", "off"}  # that YAML 1.1 takes for something else
 _LOWER = ("cost", "latency_ms")  # scores that tools write and that are better if lower
@@ -83,6 +84,7 @@ class _Draft:
         outputs: the models' outputs, by model.
         measures: the lines of the suite, each with a comment; none for external scores.
         night: the last date of the outputs, which their templates have `{date}` for; None if they are of no nights.
+        templates: The path with `{date}` of each output of a night.
         used: of each file that has a place, which.
         unused: why a file that was recognised has no place.
     """
@@ -93,6 +95,7 @@ class _Draft:
     outputs: dict[str, Recognised] = field(default_factory=dict)
     measures: list[tuple[str, str]] = field(default_factory=list)
     night: str | None = None
+    templates: dict[str, str] = field(default_factory=dict)
     used: dict[str, str] = field(default_factory=dict)
     unused: dict[str, str] = field(default_factory=dict)
 
@@ -258,7 +261,7 @@ def _of_scores(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft
             draft.unused[file.name] = f"scores of {file.dataset or 'no task'}; {measured}"
     sets = [frozenset(file.scores) for file in files]
     common = max(sets, key=lambda names: (sum(names <= other for other in sets), len(names)))
-    fitting = [file for file in files if common <= set(file.scores)]
+    fitting = _of_last_night(draft, [file for file in files if common <= set(file.scores)])
     names = [name for name in fitting[0].scores if name in common]
     is_judged = fitting[0].tool in ANSWERS
     comment = fitting[0].reason if is_judged else "write lower where less is better, neither where neither is"
@@ -275,7 +278,13 @@ def _of_scores(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft
 def _scores(tool: str, names: Sequence[str]) -> str:
     """Scores and their directions in YAML, or their range if it is known."""
     meaning = "{range: [0, 1]}" if tool in ANSWERS else "higher"
-    return ", ".join(f"{_text(name)}: {'lower' if name in _LOWER else meaning}" for name in names)
+    directions = {name: "lower" if name in _LOWER else meaning for name in names}
+    return ", ".join(
+        f"{_key(name)}: {direction}"
+        if is_score_name(name)
+        else f"{_key(f'score of {name}'[:200].strip())}: {{column: {_text(name)}, direction: {direction}}}"
+        for name, direction in directions.items()
+    )
 
 
 def _choose(draft: _Draft, candidates: Sequence[Recognised], outputs: Sequence[Recognised]) -> Recognised:
@@ -351,16 +360,30 @@ def _named(outputs: Sequence[Recognised]) -> dict[str, Recognised]:
 
 
 def _of_last_night(draft: _Draft, outputs: Sequence[Recognised]) -> Sequence[Recognised]:
-    """The outputs of the last date, if any differs from one of another date by the date in its path alone."""
-    dates = {output.name: found[0] for output in outputs if (found := _DATE.search(output.path))}
-    models = Counter(output.path.replace(dates[output.name], "{date}") for output in outputs if output.name in dates)
-    if max(models.values(), default=0) < 2:
-        return outputs
-    draft.night = max(dates.values())
-    for name, date in dates.items():
-        if date != draft.night:
-            draft.unused[name] = f"of the night {date}: --date {date} evaluates it"
-    return [output for output in outputs if dates.get(output.name, draft.night) == draft.night]
+    """Return the outputs of the last date, if any differs from one of another date by the date in its path alone.
+
+    Of several runs of a model on one date, the last is taken.
+    """
+    runs: dict[tuple[str, str], dict[str, list[Recognised]]] = {}  # by all but the date, and by date
+    for output in outputs:
+        date, _ = next(iter(_DATE.findall(output.path)), ("", ""))
+        path = _DATE.sub(lambda found: "{date}*" if found[2] else "{date}", output.path)
+        runs.setdefault((path, output.name.removeprefix(output.path)), {}).setdefault(date, []).append(output)
+    if any(len(dated) > 1 for dated in runs.values()):
+        draft.night = max(date for dated in runs.values() for date in dated)
+    last = []
+    for (path, _), dated in runs.items():
+        taken = draft.night if draft.night and "" not in dated else max(dated)
+        for date, own in dated.items():
+            if date != taken:
+                night = f"of the night {date}: --date {date} evaluates it"
+                draft.unused |= {output.name: night for output in own}
+                continue
+            draft.unused |= {output.name: "an earlier run of its model" for output in own[:-1]}
+            last.append(own[-1])
+            if date == draft.night and len(own) == 1:
+                draft.templates[own[0].name] = path
+    return last
 
 
 def _stem(name: str) -> str:
@@ -433,21 +456,22 @@ def _model_lines(draft: _Draft) -> Iterator[str]:
     for model, output in draft.outputs.items():
         listed = ", ".join(text if text.isdecimal() else _text(text) for text in output.replicates)
         replicates = f", replicates: [{listed}]" if listed else ""
-        yield f"  {_text(model)}: {{outputs: {_outputs(output, draft.night)}{replicates}}}"
+        yield f"  {_key(model)}: {{outputs: {_outputs(output, draft.templates.get(output.name))}{replicates}}}"
 
 
-def _outputs(output: Recognised, night: str | None = None) -> str:
-    """A model's `outputs` in YAML; `{date}` stands for the night in its path."""
-    if night and night in output.path:
-        escaped = output.path.replace("{", "{{").replace("}", "}}").replace(night, "{date}")
-        return _text(escaped)
+def _outputs(output: Recognised, template: str | None = None) -> str:
+    """Return a model's `outputs` in YAML, with `{date}` in its path if there is a template."""
+    path = _path(output.path)
+    if template:
+        before, mark, after = template.partition("{date}")
+        path = _text(mark.join(text.replace("{", "{{").replace("}", "}}") for text in (before, after)))
     if not output.tool:
-        return _path(output.path)
+        return path
     select = ", ".join(
         f"{label}: {json.dumps(text) if text == REPLICATE else _path(text)}" for label, text in output.select.items()
     )
     selected = f", select: {{{select}}}" if select else ""
-    return f"{{path: {_path(output.path)}, format: {output.tool}{selected}}}"
+    return f"{{path: {path}, format: {output.tool}{selected}}}"
 
 
 def _suite_lines(draft: _Draft) -> Iterator[str]:
@@ -532,5 +556,9 @@ def _path(path: str) -> str:
 
 def _text(text: str) -> str:
     """A text in YAML, as it is or in quotes: its dollar signs are no variables."""
+    return _key(text.replace("$", "$$"))
+
+
+def _key(text: str) -> str:
     is_plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
-    return text if is_plain else json.dumps(text.replace("$", "$$"), ensure_ascii=False)
+    return text if is_plain else json.dumps(text, ensure_ascii=False)

@@ -504,6 +504,64 @@ def test_outputs_of_several_nights_are_a_template_and_those_of_the_last_are_eval
     assert "dense against dense: 6 queries are too few to plan by" in capsys.readouterr().err
 
 
+def lm_eval(path: Path, values: list[object], metric: str = "acc") -> None:
+    """A log of lm_eval; `path` is `FOLDER/samples_TASK_DATE.jsonl`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [{"doc_id": n, "doc": {}, "metrics": [metric], metric: value} for n, value in enumerate(values)]
+    path.write_text("\n".join(map(json.dumps, lines)))
+
+
+def test_logs_of_several_nights_are_one_model(tmp_path):
+    """lm_eval writes date and time into the name: the night is a template, and the format is kept."""
+    for time in ("2026-06-12T01-02-03.45", "2026-06-13T06-07-08.9"):
+        lm_eval(tmp_path / "tuned" / f"samples_x_{time}.jsonl", [1.0, 0.0])
+    found = init(tmp_path)
+
+    outputs = {"path": "tuned/samples_x_{date}*.jsonl", "format": "lm_eval"}
+    assert (found.night, config_of(found)["models"]) == ("2026-06-13", {"tuned": {"outputs": outputs}})
+
+    lm_eval(tmp_path / "tuned" / "samples_x_2026-06-13T23-00-00.1.jsonl", [1.0, 1.0])
+    found = init(tmp_path, force=True)
+    newest = "tuned/samples_x_2026-06-13T23-00-00.1.jsonl"
+    assert config_of(found)["models"] == {"tuned": {"outputs": {"path": newest, "format": "lm_eval"}}}
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [([[-10.2, 7], [-3.1, 2]], "no score is a number among acc"), (["good", "bad"], "no score is a number among acc")],
+)
+def test_a_log_without_numbers_has_no_place(tmp_path, values, said):
+    """Pairs of perplexities and words are no scores: a line says so, alone or beside a log that has some."""
+    lm_eval(tmp_path / "odd" / "samples_x.jsonl", values)
+    with pytest.raises(InputError, match=said):
+        init(tmp_path)
+
+    lm_eval(tmp_path / "base" / "samples_x.jsonl", ["True", "False", None])
+    found = init(tmp_path)
+    assert [*config_of(found)["models"]] == ["base"]
+    assert said in found.path.read_text()
+    assert config_of(found)["datasets"][tmp_path.name.replace("_", "-")]["scores"] == {"acc": "higher"}
+
+
+def test_names_of_scores_that_no_score_can_have_are_mapped(tmp_path):
+    """`value` is a column of long tables, and a name may have any sign: the config is valid and reads both."""
+    names = ["value", "factual_correctness(mode=f1)", "$HOME {x} #"]
+    for model in ("base", "tuned"):
+        rows = [(f"q{n}", n / 10, "True", n) for n in range(10)]
+        write(tmp_path / f"{model}.csv", ["query_id", *names], rows)
+    found = init(tmp_path)
+
+    scores = next(iter(config_of(found)["datasets"].values()))["scores"]
+    assert scores == {
+        "score of value": {"column": "value", "direction": "higher"},
+        names[1]: "higher",
+        names[2]: "higher",
+    }
+    evaluation = rankledger.evaluate(found.path, tracking=False, record=False, overrides=["bootstrap.resamples=100"])
+    means = {estimate.measure: estimate.estimate for estimate in evaluation.estimates if estimate.model == "base"}
+    assert means == pytest.approx({"score of value": 0.45, names[1]: 1.0, names[2]: 4.5})
+
+
 def test_one_output_with_a_date_is_no_night(tmp_path):
     """Nothing differs from it by the date alone, so its path stays as it is."""
     write(tmp_path / "judgments.csv", TABLE, JUDGED)
