@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from rankledger.pipeline.record.scores import REPLICATES, SCORES, scores_in, write_scores
+from rankledger.pipeline.record.scores import CONTENTS, REPLICATES, SCORES, scores_in, write_contents, write_scores
 from rankledger.pipeline.record.store import digest_of, remember_own
 from rankledger.pipeline.record.tables import (
     gates_in,
@@ -144,6 +144,7 @@ def write_record(
     page: str | None = None,
     compared: Callable[[Record], str | None] | None = None,
     own: bool = False,
+    contents: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Record:
     """Write a complete record, or nothing.
 
@@ -160,6 +161,7 @@ def write_record(
         compared: the text of `changes.html`, which is made from the record's files as they will be read; None where
             there is to be none.
         own: whether it is put on the list of the user's own records; `sync` asks for the store of any other.
+        contents: What the queries of each dataset asked, by query.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
@@ -173,6 +175,7 @@ def write_record(
         write_scores(partial / SCORES, results)
         if own_scores := [each for scores in results for each in scores.replicates]:
             write_scores(partial / REPLICATES, own_scores)
+        write_contents(partial / CONTENTS, contents)
         _write_tables(partial, tables)
         if query_changes:
             write_query_changes(partial / "movers.csv", query_changes)

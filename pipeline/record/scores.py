@@ -5,7 +5,7 @@ Whatever reads scores raises an InputError if they are not what was written.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -27,19 +27,25 @@ from rankledger.pipeline.types.recorded import File
 from rankledger.pipeline.types.results import Record, Scores
 
 __all__ = [
+    "CONTENTS",
     "REPLICATES",
     "SCORES",
     "read_column",
+    "read_contents",
     "read_query_ids",
     "read_score",
     "read_scores",
     "scores_in",
+    "write_contents",
     "write_scores",
 ]
 
 SCORES = "scores.parquet"
 REPLICATES = "replicates.parquet"
 """The scores of each replicate; a model's own scores are their means. Written only if a model has replicates."""
+
+CONTENTS = "contents.parquet"
+"""What each query asked, as a digest. Written only if logs of tools tell."""
 
 _IDS = (("dataset", pa.string()), ("model", pa.string()), ("query_id", pa.string()), ("missing", pa.bool_()))
 _GROUP_ROWS = 1 << 20  # of a file, whose row groups are written one by one
@@ -55,6 +61,24 @@ def write_scores(path: Path, results: Sequence[Scores]) -> None:
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
         for group in _row_groups(_table(result, schema) for result in results):
             writer.write_table(group, _GROUP_ROWS)
+
+
+def write_contents(path: Path, contents: Mapping[str, Mapping[str, str]]) -> None:
+    """Write what the queries of each dataset asked. Write nothing if no dataset tells."""
+    if rows := [(dataset, *row) for dataset, own in contents.items() for row in sorted(own.items())]:
+        columns = dict(zip(("dataset", "query_id", "content"), map(list, zip(*rows, strict=True)), strict=True))
+        parquet.write_table(pa.table(columns), path)
+
+
+def read_contents(record: Record, dataset: str) -> dict[str, str]:
+    """Return what the queries of a dataset asked, by query. Empty if the record does not tell."""
+    path = record.path / CONTENTS
+    if CONTENTS not in record.manifest.files:
+        return {}
+    read_unchanged(path, record.manifest.files[CONTENTS])
+    with _naming_file(path):
+        rows = parquet.read_table(path, columns=["dataset", "query_id", "content"]).to_pylist()
+    return {str(row["query_id"]): str(row["content"]) for row in rows if row["dataset"] == dataset}
 
 
 def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:

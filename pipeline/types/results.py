@@ -108,6 +108,11 @@ class Scores:
     unscored: Bools = field(default_factory=lambda: np.array(False))
     n_gone: Mapping[Measure, int] = field(default_factory=dict)
 
+    def renamed(self, ids: Mapping[str, str]) -> Scores:
+        """Return the same scores with other ids of some queries."""
+        query_ids = np.array([ids.get(query_id, query_id) for query_id in self.query_ids.tolist()], dtype=object)
+        return replace(self, query_ids=query_ids, replicates=tuple(own.renamed(ids) for own in self.replicates))
+
     @property
     def key(self) -> ModelKey:
         """What they are found by among the scores of a dataset."""

@@ -154,7 +154,7 @@ def analyze(
             else RecordedExternalMetrics(**extra.file.recorded, numbers=dict(extra.numbers))
             for model, extra in external_metrics.items()
         },
-        warnings=(*searched, *(past.warnings if past else ())),
+        warnings=(*searched, *((*past.warnings, *past.current.remarks) if past else ())),
         gone=tuple(_gone_warnings(past.gone)) if past else (),
     )
 

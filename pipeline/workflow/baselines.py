@@ -24,11 +24,12 @@ from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset, read_dataset
 from rankledger.pipeline.data.join import assemble
+from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.inference.gate_evidence import Baseline
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, read_accepted, resolve
-from rankledger.pipeline.record.scores import read_query_ids, read_scores
+from rankledger.pipeline.record.scores import read_contents, read_query_ids, read_scores
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.scoring import families, score
 from rankledger.pipeline.support.errors import InputError
@@ -84,12 +85,23 @@ class CurrentEvaluation:
         inputs: everything that was read.
         workers: run the scoring.
         workspace: where records and the output cache are.
+        remarks: What is likely wrong with the comparison.
     """
 
     profile: Profile
     inputs: Inputs
     workers: Workers
     workspace: Workspace
+    remarks: dict[str, None] = field(default_factory=dict)
+
+    def match_queries(self, record: Record, dataset: str) -> dict[str, str]:
+        """Return the current ids of a record's queries that have another id now, and note how many ids differ."""
+        then, now = read_contents(record, dataset), self.inputs.contents[dataset]
+        ids, n_differing = rename_by_content(then, now)
+        if n_differing:
+            warning = content_warning(now, n_differing, record.manifest.where, paired=bool(ids))
+            self.remarks[f"{dataset}: {warning}"] = None
+        return ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +153,7 @@ def recorded_scores(
     query_ids = current.inputs.datasets[dataset.name].query_ids
     if dataset.kind == "scores":
         n_scored = np.isfinite(scores.values).sum(axis=1)
-        scores = _on_queries(scores, query_ids)
+        scores = _on_queries(scores.renamed(current.match_queries(record, dataset.name)), query_ids)
         if names_no_queries(dataset):
             n_gone = n_scored - np.isfinite(scores.values).sum(axis=1)
             scores = replace(scores, n_gone=dict(zip(scores.measures, n_gone.tolist(), strict=True)))
@@ -326,7 +338,8 @@ class BaselineResolver:
             records = {record.path: record for each in asked if (record := self.resolve(*each).record) is not None}
             for record in sorted(records.values(), key=lambda record: record.manifest.created):
                 with contextlib.suppress(InputError):
-                    then = dict.fromkeys(read_query_ids(record, name), record)
+                    ids = self.current.match_queries(record, name)
+                    then = {ids.get(each, each): record for each in read_query_ids(record, name)}
                     gone.setdefault(name, {}).update({each: then[each] for each in then.keys() - {*now}})
         return {name: dict(sorted(found.items())) for name, found in gone.items() if found}
 

@@ -244,7 +244,7 @@ def compare_sides(
         splits=splits,
         confidence=references.sides[0].candidate.loaded.config.bootstrap.confidence,
         remarks=tuple(dict.fromkeys((*references.remarks, *_remarks(comparers)))),
-        warnings=references.warnings,
+        warnings=(*references.warnings, *dict.fromkeys(match.contents for match in matches if match.contents)),
         unchanged=unchanged,
         scores=scores,
         details=tuple(detail for comparer in comparers for detail in comparer.details(scores)) if details else (),

@@ -188,6 +188,7 @@ def _write(
         page=rendered.page,
         compared=compared,
         own=computed.opened.is_own,  # else its config is still somebody else's
+        contents=computed.inputs.contents,
     )
 
 

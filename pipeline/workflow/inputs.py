@@ -263,6 +263,12 @@ class Inputs:
     warnings: tuple[DataWarning, ...] = ()
 
     @property
+    def contents(self) -> dict[str, Mapping[str, str]]:
+        """What the queries of each dataset of external scores asked, by query, as far as logs of tools tell."""
+        read = self.datasets.items()
+        return {name: {} if isinstance(own, DatasetInput) else own.contents for name, own in read}
+
+    @property
     def evaluated(self) -> dict[tuple[str, str], tuple[OutputKey, ...]]:
         """By dataset and model, the outputs that were read: one, or one for each replicate."""
         found: dict[tuple[str, str], tuple[OutputKey, ...]] = {}

@@ -12,9 +12,10 @@ import numpy.typing as npt
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import describe, group_queries
+from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.inference.changes import definition_differences, redefined_measures
 from rankledger.pipeline.record.folder import refuse_changed
-from rankledger.pipeline.record.scores import SCORES, read_scores
+from rankledger.pipeline.record.scores import SCORES, read_contents, read_scores
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.changes import RecordPair, Side
 from rankledger.pipeline.types.inputs import short_digest
@@ -31,12 +32,17 @@ __all__ = ["Match", "leading_measures", "match_datasets", "record_pairs"]
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """A dataset on both sides: the scores of the base and the candidate, and the measures that both have of a query."""
+    """A dataset on both sides: the scores of the base and the candidate, and the measures that both have of a query.
+
+    Attributes:
+        contents: Warning on query ids with other contents. Empty if there are none.
+    """
 
     before: RecordedDataset
     after: RecordedDataset
     scores: Mapping[Pair, tuple[Scores, Scores]]
     measures: tuple[Measure, ...]
+    contents: str = ""
 
     @property
     def name(self) -> str:
@@ -179,17 +185,22 @@ def match_datasets(sides: Sides) -> tuple[Match, ...]:
 def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair]) -> Match:
     asked = [measure for measure in after.planned.measures if measure.metric.per == "query"]
     scores: dict[Pair, tuple[Scores, Scores]] = {}
+    then, now = (read_contents(side.record, after.planned.name) for side in (before, after))
+    ids, n_differing = rename_by_content(then, now)
     for model, baseline in pairs:
         ours = read_scores(after.record, after.planned.name, model, asked)
         theirs = read_scores(before.record, before.planned.name, baseline, asked)
         if ours is not None and theirs is not None:
-            scores[model, baseline] = (theirs, ours)
+            scores[model, baseline] = (theirs.renamed(ids), ours)
     for side, own in zip((before, after), zip(*scores.values(), strict=True), strict=False):
         if any(not np.array_equal(one.query_ids, own[0].query_ids) for one in own):
             different = f"models have scores of different queries of '{shorten(side.planned.name)}'"
             raise InputError(f"{side.record.path / SCORES}: {different}; restore it")
     measured = [set(side.measures) for both in scores.values() for side in both]
-    return Match(before, after, scores, tuple(m for m in asked if all(m in own for own in measured)))
+    name, warning = after.planned.name, ""
+    if n_differing:
+        warning = f"{name}: {content_warning(now, n_differing, 'in the base', paired=bool(ids))}"
+    return Match(before, after, scores, tuple(m for m in asked if all(m in own for own in measured)), warning)
 
 
 def _are_equal(one: Scores, other: Scores) -> bool:

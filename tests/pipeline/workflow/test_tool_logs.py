@@ -38,6 +38,11 @@ def comparison(record: Path) -> dict[str, str]:
     return row
 
 
+def records() -> list[Path]:
+    """The records, the oldest first."""
+    return sorted(filter(Path.is_dir, Path("runs/records").glob("*Z-*")), key=lambda path: path.stat().st_mtime)
+
+
 HASHES = [f"h{number}" for number in range(40)]
 
 
@@ -63,6 +68,34 @@ def test_queries_are_paired_by_what_they_ask(run_cli, contents, n_differing, cou
     assert f"b on d: {said}. Queries are paired by doc_hash" in " ".join(ended.out.split())
 
 
+def test_nights_are_compared_by_what_was_asked(run_cli):
+    """On the second night the questions have other ids, and `b` loses h10 to h14: 5 of 40, and 35 are the same."""
+    text = CONFIG.replace("path: ", "path: '{date}/").replace(".jsonl", ".jsonl'")
+    gate = "gates: [{name: g, models: '*', measure: acc, against: self@accepted, margin: 0.5}]\n"
+    Path("c.yaml").write_text(text + gate)
+    for date, contents, begin in (("2026-11-20", HASHES, 10), ("2026-11-21", HASHES[::-1], 15)):
+        write_log(f"{date}/a.jsonl", contents, HASHES[20:])
+        write_log(f"{date}/b.jsonl", contents, HASHES[begin:])
+    run_cli("nightly", "c.yaml", "-q", "--date", "2026-11-20")
+    run_cli("accept", "last", "--config", "c.yaml", "--reason", "x")
+
+    ended = run_cli("nightly", "c.yaml", "-q", "--date", "2026-11-21")
+
+    first, second = records()
+    changes = {(row["model"], row["since"]): row for row in csv.DictReader((second / "changes.csv").open())}
+    assert {key: float(row["difference"]) for key, row in changes.items()} == {
+        ("a", "previous"): 0,
+        ("a", "accepted"): 0,
+        ("b", "previous"): -0.125,
+        ("b", "accepted"): -0.125,
+    }
+    assert "d: 40 of 40 query ids have another doc_hash than" in ended.err
+    assert "Queries are paired by doc_hash" in ended.err
+    compared = run_cli("compare", f"{first}#b", f"{second}#b")
+    assert "d: 40 of 40 query ids have another doc_hash than in the base" in compared.err
+    assert "0 / 35 / 5" in compared.out
+
+
 def test_a_content_that_each_run_makes_anew_moves_no_query(run_cli):
     """Options that are shuffled give new hashes: queries are paired by id, and a warning says so."""
     write_log("a.jsonl", HASHES, HASHES[20:])
@@ -71,7 +104,7 @@ def test_a_content_that_each_run_makes_anew_moves_no_query(run_cli):
 
     ended = run_cli("evaluate", "c.yaml", "-q")
 
-    row = comparison(next(Path("runs/records").glob("*Z-*")))
+    row = comparison(records()[-1])
     assert (row["wins"], row["ties"], row["losses"]) == ("10", "30", "0")
     assert "another doc_hash than in a.jsonl. Check that doc_hash is the same in both" in ended.err
 
@@ -101,7 +134,7 @@ def test_two_models_without_a_common_query(run_cli):
 
     ended = run_cli("evaluate", "c.yaml")
 
-    record = next(Path("runs/records").glob("*Z-*"))
+    record = records()[-1]
     (verdict,) = json.loads((record / "gates.json").read_text())["verdicts"]
     page = (record / "report.html").read_text()
     assert comparison(record)["mark"] == "empty"
@@ -136,7 +169,7 @@ def test_scores_of_tools_keep_their_names_or_get_others(run_cli):
 
     ended = run_cli("evaluate", "c.yaml", "-q")
 
-    record = next(Path("runs/records").glob("*Z-*"))
+    record = records()[-1]
     estimates = {row["measure"]: row["estimate"] for row in csv.DictReader((record / "summary.csv").open())}
     assert estimates == dict.fromkeys(scores, "0.5")
     assert (ended.code, ended.err) == (0, "")
@@ -159,7 +192,7 @@ def test_a_gate_finds_its_number_among_other_things(run_cli):
 
     run_cli("evaluate", "c.yaml", "-q")
 
-    record = next(Path("runs/records").glob("*Z-*"))
+    record = records()[-1]
     found = {own["gate"]: own for own in json.loads((record / "gates.json").read_text())["verdicts"]}
     assert {name: own["outcome"] for name, own in found.items()} == {
         "p95": "pass",
