@@ -143,14 +143,15 @@ class _ScoreFile(NamedTuple):
     n_places: int = 0
 
     def in_task(self) -> _ScoreFile:
-        """Return the same with the task before each id."""
+        """Return the same with the task in each id instead of the labels."""
         task = f"{self.labels[0]['task']}/"
         cells = [cell._replace(query_id=task + cell.query_id) for cell in self.cells]
-        return self._replace(cells=cells, samples=[(task + query_id, sample) for query_id, sample in self.samples])
+        samples = [(task + query_id, sample) for query_id, sample in self.samples]
+        labels = [{name: text for name, text in own.items() if name != "task"} for own in self.labels]
+        return self._replace(cells=cells, samples=samples, labels=labels)
 
 
 def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile:
-    """One file's cells of these scores, and the names of all if none is wanted; a query without an id is refused."""
     with refusing_unreadable(file.path), file.contents() as contents:
         (part,) = file_parts(file, contents, _SCORES, source)
         description = contents.describe()
@@ -183,7 +184,6 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
 def _of_tool(
     part: FilePart, samples: Sequence[Sample], select: Mapping[str, str], wanted: Sequence[str], description: InputFile
 ) -> _ScoreFile:
-    """The samples with these labels; each that did not fail has a cell of every score, which may be undefined."""
     for label in select:
         known = dict.fromkeys(name for sample in samples for name in sample.labels)
         if samples and label not in known:
@@ -200,21 +200,17 @@ def _of_tool(
     chosen = [(row, sample) for row, sample in chosen if not places or sample.labels.get(PLACE, 1) == 1]
     names = {name for _, sample in chosen for name in (*sample.scores, *(OF_AN_ANSWER if sample.is_cached else ()))}
     ours = {name: part.name(name) for name in wanted if part.name(name) in names}
-    ids = [_sample_id(part, row, sample) for row, sample in chosen]
+    rows = [(row, _sample_id(part, row, sample), sample) for row, sample in chosen]
     cells = [
         _Cell(part, row, query_id, name, sample.scores.get(theirs, _ABSENT))
-        for query_id, (row, sample) in zip(ids, chosen, strict=True)
+        for row, query_id, sample in rows
         if not sample.failed
         for name, theirs in ours.items()
     ]
-    labels = [
-        {label: text for label, text in sample.labels.items() if label != PLACE}
-        for sample in [sample for _, sample in chosen] or samples
-    ]
-    of_ids = [*zip(ids, (sample for _, sample in chosen), strict=True)]
-    return _ScoreFile(
-        description, cells, names - {*ours.values()} | {*ours}, len(chosen), part, of_ids, labels, len(places)
-    )
+    names = names - {*ours.values()} | {*ours}
+    labels = [sample.labels for sample in [sample for _, sample in chosen] or samples]
+    of_ids = [(query_id, sample) for _, query_id, sample in rows]
+    return _ScoreFile(description, cells, names, len(chosen), part, of_ids, labels, len(places))
 
 
 def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
@@ -229,34 +225,34 @@ def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
 
 def _wide(part: FilePart, columns: Sequence[str], wanted: Sequence[str]) -> tuple[list[_Cell], Set[str], int]:
     """Return the cells, the names of the scores, and the number of rows. A dotted name leads into objects."""
-    holders = {name: _holder(part.name(name), columns) for name in ("query_id", *wanted)}
-    read = part.format.cells(part, [*dict.fromkeys(holder or part.name(name) for name, holder in holders.items())])
+    theirs = {name: part.name(name) for name in ("query_id", *wanted)}
+    holders = {name: _holder(own, columns) for name, own in theirs.items()}
+    read = part.format.cells(part, [*dict.fromkeys(holder or theirs[name] for name, holder in holders.items())])
     values = {
-        name: read[holder]
-        if holder == part.name(name)
-        else [_below(cell, part.name(name)[len(holder) + 1 :]) for cell in read[holder]]
+        name: [_below(cell, theirs[name].removeprefix(holder)[1:]) for cell in read[holder]]
         for name, holder in holders.items()
         if holder
     }
     ids = [_id(part, row, None if cell is _ABSENT else cell) for row, cell in enumerate(values.pop("query_id", ()))]
-    known = {name for name, cells in values.items() if any(cell is not _ABSENT for cell in cells)}
+    known = [name for name, cells in values.items() if any(cell is not _ABSENT for cell in cells)]
     cells = [
         _Cell(part, row, query, name, None if values[name][row] is _ABSENT else values[name][row])
         for row, query in enumerate(ids)
-        for name in wanted
-        if name in known
+        for name in known
     ]
-    return cells, known if wanted else {*columns} - {part.name("query_id")}, len(ids)
+    return cells, {*known} if wanted else {*columns} - {theirs["query_id"]}, len(ids)
 
 
-def _holder(name: str, columns: Sequence[str]) -> str | None:
+def _holder(name: str, columns: Sequence[str]) -> str:
     """Return the column of that name, or the one that holds it in objects: `data` of `data.correct`."""
     while name not in columns and name:
         name = name.rpartition(".")[0]
-    return name or None
+    return name
 
 
 def _below(cell: object, name: str) -> object:
+    if not name:
+        return cell
     found = decoded(cell)
     if not isinstance(found, dict):
         return _ABSENT
@@ -265,7 +261,6 @@ def _below(cell: object, name: str) -> object:
 
 
 def _id(part: FilePart, row: int, cell: object) -> str:
-    """The id of a query: a text, or a whole number as its digits."""
     if type(cell) is not int and not isinstance(cell, str | None):
         found = f"query_id {shorten(repr(cell))} ({part.position(row)}) is not an id"
         raise InputError(f"{part.path}: {found}; write a string or a whole number")
@@ -320,13 +315,10 @@ class ExternalOutput:
         if not n_differing:
             return self
         ids = {} if self.has_chosen_ids else ids
-        return replace(
-            self,
-            query_ids=tuple(ids.get(query_id, query_id) for query_id in self.query_ids),
-            failed=tuple(ids.get(query_id, query_id) for query_id in self.failed),
-            contents={ids.get(query_id, query_id): content for query_id, content in self.contents.items()},
-            warnings=(*self.warnings, content_warning(self.contents, n_differing, f"in {path}", paired=bool(ids))),
-        )
+        warning = content_warning(self.contents, n_differing, f"in {path}", paired=bool(ids))
+        query_ids, failed = (tuple(ids.get(each, each) for each in own) for own in (self.query_ids, self.failed))
+        contents = {ids.get(each, each): content for each, content in self.contents.items()}
+        return replace(self, query_ids=query_ids, failed=failed, contents=contents, warnings=(*self.warnings, warning))
 
     def of(
         self, query_ids: npt.NDArray[np.object_], conventions: Conventions
@@ -424,8 +416,7 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
         read = [file.in_task() if file.n_rows else file for file in read]
         found = f"{len(tasks)} tasks are one dataset ({_listed(tasks)})"
         remarks.append(f"{output.path}: {found}. Use `select: {{task: {tasks[0]}}}` to read one")
-    else:
-        _refuse_mixed(output, read)
+    _refuse_mixed(output, read)
     if not any(file.n_rows for file in read):
         raise InputError(f"{output.path}: no rows; write the file again")
     known = {name for file in read for name in file.names}
@@ -463,20 +454,18 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
         failed=tuple(failed),
         remarks=tuple(remarks),
         warnings=tuple(_tool_warnings(read, samples, {output.columns.get(name, name) for name in names})),
-        contents={query_id: _content(*sample.content) for query_id, sample in samples if sample.content},
+        contents={query_id: _content(*sample.content) for query_id, sample in samples if sample.content[1]},
         has_chosen_ids="query_id" in output.columns,
         unscored=unscored | np.isnan(values).all(axis=0),
     )
 
 
 def _content(field: str, value: object) -> str:
-    """Return the field that tells what was asked, and a digest of its value."""
     text = json.dumps(value, sort_keys=True, default=str)
     return f"{field} {hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _tool_warnings(read: Sequence[_ScoreFile], samples: Sequence[tuple[str, Sample]], names: Set[str]) -> Iterator[str]:
-    """Yield what a reader of the scores must know of how the tool was run."""
     n_cached = sum(sample.is_cached for _, sample in samples)
     if n_cached and (undefined := " and ".join(sorted(names & {*OF_AN_ANSWER}))):
         yield f"{n_cached} of {len(samples)} answers came from the cache, so their {undefined} is undefined"
@@ -486,7 +475,6 @@ def _tool_warnings(read: Sequence[_ScoreFile], samples: Sequence[tuple[str, Samp
 
 
 def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
-    """Refuse results of several tasks, models or the like, because one must be selected; and no results."""
     tools = [file.part.format for file in read if file.part.format.samples]
     labels = _labels_among(read)
     if tools and not any(file.n_rows for file in read):
@@ -507,12 +495,11 @@ def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:
 
 
 def _labels_among(read: Sequence[_ScoreFile]) -> dict[str, list[str]]:
-    """The distinct values of each label among the rows of all files; if there are no rows, among all samples."""
     labels: dict[str, dict[str, None]] = {}
     for own in [own for file in [file for file in read if file.n_rows] or read for own in file.labels]:
         for label, value in own.items():
             labels.setdefault(label, {})[str(value)] = None
-    return {label: [*texts] for label, texts in labels.items()}
+    return {label: [*texts] for label, texts in labels.items() if label != PLACE}
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -548,7 +535,6 @@ def _refuse_repeat(path: str, cells: Sequence[_Cell]) -> None:
 
 
 def _value(cell: _Cell, least: float, greatest: float) -> float:
-    """The score, NaN for an empty cell; what is no finite number or outside the range is refused."""
     remedy = _TOOL_REMEDY if cell.part.format.samples else _TABLE_REMEDY
     try:
         number = score_in(cell.value)

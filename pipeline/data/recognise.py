@@ -227,7 +227,6 @@ def _ranges(source: Source) -> Iterator[Rows]:
 
 
 def _by_content(found: Mapping[Role, Rows]) -> Role:
-    """The role of rows that several readers took: few whole numbers are grades, others scores."""
     if "judgments" in found and "rankings" in found:
         if bool((found["rankings"].values < 0).all()) and bool((found["judgments"].values == 1).all()):
             counts = found["rankings"].counts  # lists of either: a model returns as many documents for most queries
@@ -250,12 +249,10 @@ def _described(role: Role, rows: Rows, *, whole: bool = True) -> str:
 
 
 def _are_ranks(scores: npt.NDArray[np.floating]) -> bool:
-    """Whether a reader made these scores of ranks, whose negatives they then are."""
     return bool((scores <= 0).all() and (scores < 0).any() and (scores == np.rint(scores)).all())
 
 
 def _answers(source: Source) -> Recognised:
-    """Scores of nuggets or citations, of a model that the file is named after; or why a row of theirs is refused."""
     for name in ANSWERS:
         try:
             (found,) = _outputs(source.path, FORMATS[name])
@@ -269,7 +266,6 @@ def _answers(source: Source) -> Recognised:
 
 
 def _scores_or_queries(source: Source, is_table: bool) -> Recognised:
-    """A row for each query: scores if every further column holds numbers; or a row for each query and score."""
     table = None
     if is_table:
         with suppress(InputError):

@@ -180,7 +180,6 @@ def _tell_lists(of: dict[Role, list[Recognised]]) -> None:
 
 
 def _nothing(folder: Path, files: Sequence[Recognised]) -> Iterator[str]:
-    """Why there is nothing to evaluate: what is missing, and what each file was taken for."""
     roles = {file.role for file in files}
     if "rankings" in roles:
         missing = "rankings without judgments; add a file with query_id, doc_id and relevance"
@@ -251,7 +250,6 @@ def _of_ratings(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draf
 
 
 def _of_scores(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft:
-    """A dataset of the scores that most files have, of the task that most are of."""
     tasks = Counter(file.dataset for file in of["scores"])
     task = max(tasks, key=lambda name: tasks[name])
     files = [file for file in of["scores"] if file.dataset == task]
@@ -276,7 +274,6 @@ def _of_scores(draft: _Draft, of: Mapping[Role, Sequence[Recognised]]) -> _Draft
 
 
 def _scores(tool: str, names: Sequence[str]) -> str:
-    """Scores and their directions in YAML, or their range if it is known."""
     meaning = "{range: [0, 1]}" if tool in ANSWERS else "higher"
     directions = {name: "lower" if name in _LOWER else meaning for name in names}
     return ", ".join(
@@ -288,7 +285,6 @@ def _scores(tool: str, names: Sequence[str]) -> str:
 
 
 def _choose(draft: _Draft, candidates: Sequence[Recognised], outputs: Sequence[Recognised]) -> Recognised:
-    """Of several files of judgments or ratings the one that the outputs are for: with most pairs that these have."""
     shared = list(shared_pairs([_rows(file) for file in candidates], [_rows(file) for file in outputs]))
     best = max(range(len(candidates)), key=lambda place: (not _is_training(candidates[place]), shared[place]))
     for file, n_shared in zip(candidates, shared, strict=True):
@@ -314,13 +310,11 @@ def _place(draft: _Draft, key: str, file: Recognised, value: str) -> None:
 
 
 def _group_columns(queries: Recognised) -> list[str]:
-    """The columns with few different texts, for many queries each."""
     columns = queries.ids.texts if queries.ids else {}
     return [name for name, texts in columns.items() if 1 < len(set(texts)) <= min(_GROUPS, len(texts) / _OF_GROUP)]
 
 
 def _add_tables(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised]]) -> None:
-    """The queries table that has all queries, and the catalogue that has most documents."""
     for file in (*of.get("queries", ()), *of.get("scores", ())):
         n_missing = len(set(rows.query_ids) - _ids(file))
         if file.ids is None or n_missing:
@@ -334,7 +328,6 @@ def _add_tables(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised
 
 
 def _add_interactions(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Recognised]]) -> None:
-    """What the same queries consumed before: the largest file that shares queries with the judgments and no pair."""
     training = [file for file in of.get("judgments", ()) if _is_training(file)]
     known = [*of.get("interactions", ()), *of.get("ratings", ()), *training]
     left = [file for file in known if file.name not in draft.used]
@@ -350,7 +343,6 @@ def _add_interactions(draft: _Draft, rows: Rows, of: Mapping[Role, Sequence[Reco
 
 
 def _named(outputs: Sequence[Recognised]) -> dict[str, Recognised]:
-    """The outputs by what their files call the model, or by the files' own names; where two are alike, with folders."""
     names = [" ".join(output.model.split())[:_LONGEST] or _stem(PurePosixPath(output.path).name) for output in outputs]
     named: dict[str, Recognised] = {}
     for name, output in zip(names, outputs, strict=True):
@@ -460,7 +452,6 @@ def _model_lines(draft: _Draft) -> Iterator[str]:
 
 
 def _outputs(output: Recognised, template: str | None = None) -> str:
-    """Return a model's `outputs` in YAML, with `{date}` in its path if there is a template."""
     path = _path(output.path)
     if template:
         before, mark, after = template.partition("{date}")
@@ -496,7 +487,6 @@ def _comparison_lines(draft: _Draft) -> Iterator[str]:
 
 
 def _gate_lines(draft: _Draft) -> Iterator[str]:
-    """Examples, without effect until the signs before them are removed."""
     measure = draft.measures[0][0] if draft.measures else _first_score(draft)
     *_, candidate = [model for model in draft.outputs if model != _baseline(draft)] or [_baseline(draft)]
     limit = "at_most: 1.0" if measure == "rmse" else "at_least: 0.3"
@@ -519,13 +509,11 @@ def _first_score(draft: _Draft) -> str:
 
 
 def _baseline(draft: _Draft) -> str:
-    """The model that is likely the plain one: BM25, the most popular documents, or the first by name."""
     likely = [model for word in ("baseline", "bm25", "pop") for model in draft.outputs if word in model.lower()]
     return next(iter(likely), min(draft.outputs))
 
 
 def _unplaced(draft: _Draft, files: Sequence[Recognised]) -> list[str]:
-    """A comment on the files that have no place, and what to write to give them one."""
     lines = []
     for file in files:
         if file.name in draft.used or not (file.role or file.reason):
@@ -545,7 +533,6 @@ def _unplaced(draft: _Draft, files: Sequence[Recognised]) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """On one line, whatever a file is called."""
     return " ".join(text.split())
 
 

@@ -75,7 +75,6 @@ class _ExternalScores:
 
 
 def _attempt(task: Task, read: Callable[..., T], *arguments: object) -> T | Failure:
-    """What is read of a model's output, or why it is refused."""
     try:
         return read(*arguments)
     except InputError as error:
@@ -85,7 +84,6 @@ def _attempt(task: Task, read: Callable[..., T], *arguments: object) -> T | Fail
 def _read_external(
     dataset: PlannedDataset, tasks: Sequence[Task], conventions: Conventions, workers: Workers, record: Record | None
 ) -> tuple[ExternalDataset, dict[OutputKey, _ExternalScores | Failure]]:
-    """A dataset of external scores, and each model's scores, or why there are none."""
     from rankledger.pipeline.data.external_scores import external_dataset, read_external_scores
     from rankledger.pipeline.data.logs import read_log
 
@@ -182,7 +180,6 @@ def _returns_any(reader: OutputReader, output: Source, documents: pa.StringArray
 
 
 def _n_hits(output: Output) -> int | None:
-    """The judged documents among those retrieved; None if none are retrieved."""
     hits = output.joined.hits if isinstance(output, ReadOutput) else None
     return None if hits is None else len(hits.ranks)
 
@@ -190,7 +187,6 @@ def _n_hits(output: Output) -> int | None:
 def _data_warnings(
     planned: Plan, datasets: Mapping[str, DatasetInput | ExternalDataset], read: Mapping[OutputKey, Output]
 ) -> Iterator[DataWarning]:
-    """What is likely wrong with the inputs, dataset by dataset: its relevance first, then its outputs."""
     for dataset in planned.datasets:
         own = datasets[dataset.name]
         if isinstance(own, DatasetInput):
@@ -396,7 +392,6 @@ def read_inputs(
 
 
 def _outside_of_catalogues(joined: Mapping[OutputKey, ReadOutput]) -> Iterator[str]:
-    """A line for each output that recommends what is not in the catalogue."""
     for key, output in joined.items():
         block = output.joined.catalogue
         others = block.codes[block.codes >= block.n_documents] if block and block.n_documents else ()

@@ -40,7 +40,6 @@ class _Row(NamedTuple):
 
 
 def _nuggets(part: FilePart) -> Iterator[Sample]:
-    """A sample a query: the scores of its nuggets; a query with a nugget that could not be judged has failed."""
     table = _table(part)
     for query, rows in _by_query(table, _nugget_rows(table)).items():
         _refuse_repeat(table, query, rows)
@@ -54,7 +53,6 @@ def _nuggets(part: FilePart) -> Iterator[Sample]:
 
 
 def _citations(part: FilePart) -> Iterator[Sample]:
-    """A sample a query: the scores of its citations; a sentence without one has a row whose support is empty."""
     table = _table(part)
     for query, rows in _by_query(table, _rows(table, "sentence", "support")).items():
         numbers = {name: number for number, name in enumerate(dict.fromkeys(row.name for row in rows))}
@@ -67,7 +65,6 @@ def _citations(part: FilePart) -> Iterator[Sample]:
 
 
 def _table(part: FilePart) -> FilePart:
-    """The part in the format that its name tells."""
     found = [_TABLES[suffix] for suffix in PurePath(part.path.lower()).suffixes if suffix in _TABLES]
     if not found:
         raise InputError(f"{part.path}: {part.format.name} stand in a table; name it {', '.join(_TABLES)}")
@@ -75,7 +72,6 @@ def _table(part: FilePart) -> FilePart:
 
 
 def _nugget_rows(table: FilePart) -> Iterator[_Row]:
-    """A row a nugget, also where a line has all nuggets of a query."""
     if "nuggets" not in table.format.columns(table):
         yield from _rows(table, "nugget", "importance", "support")
         return
@@ -106,7 +102,6 @@ def _by_query(table: FilePart, rows: Iterator[_Row]) -> dict[object, list[_Row]]
 
 
 def _word(table: FilePart, row: _Row, word: object, column: str, known: Mapping[str, Any]) -> Any:
-    """What a word of the judge means."""
     if not isinstance(word, str) or word not in known:
         found = f"{column} {shorten(repr(word))} ({table.position(row.place)})"
         raise InputError(f"{table.path}: {found}; write {', '.join(known)}")

@@ -160,7 +160,7 @@ class Sample(NamedTuple):
         labels: what is measured: the task, the model and the like.
         scores: by name, as they stand in the file, but words that mean a number as that number.
         failed: whether there is no answer to score.
-        content: The field that tells what was asked, and its value. None if the file does not tell.
+        content: The field that tells what was asked, and its value. Empty if the file does not tell.
         is_cached: True if the answer came from the tool's cache.
     """
 
@@ -168,7 +168,7 @@ class Sample(NamedTuple):
     labels: Mapping[str, object]
     scores: Mapping[str, object]
     failed: bool = False
-    content: tuple[str, object] | None = None
+    content: tuple[str, object] = ("", None)
     is_cached: bool = False
 
 

@@ -13,7 +13,6 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NoReturn, cast
 
 import pyarrow as pa
@@ -63,7 +62,6 @@ def samples_format(
 
 
 def _document(part: FilePart, text: bytes | memoryview) -> dict[str, Any]:
-    """The one object that a text is."""
     found = load_json(part.path, text, "write it again")
     if not isinstance(found, dict):
         _refuse(part, "expected one object")
@@ -71,7 +69,6 @@ def _document(part: FilePart, text: bytes | memoryview) -> dict[str, Any]:
 
 
 def _objects(part: FilePart) -> Iterator[dict[str, Any]]:
-    """Yield the objects of JSON lines, or of one list."""
     advice = "write the file again"
     if bytes(part.data[:PAGE]).lstrip()[:1] == b"[":
         rows = ((part.path, row) for row in load_json(part.path, part.data, advice))
@@ -97,7 +94,6 @@ def _refuse(part: FilePart, found: str) -> NoReturn:
 
 
 def _get(part: FilePart, holder: object, key: str, type_: type | tuple[type, ...]) -> Any:
-    """What stands under a key that the tool always writes."""
     found = holder.get(key) if isinstance(holder, Mapping) else None
     if not isinstance(found, type_) or isinstance(found, bool):
         _refuse(part, f"no '{key}' where {part.format.name} writes one")
@@ -105,7 +101,6 @@ def _get(part: FilePart, holder: object, key: str, type_: type | tuple[type, ...
 
 
 def _object(part: FilePart, holder: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The object under a key that the tool may leave out or set to null."""
     return {} if holder.get(key) is None else cast(dict[str, Any], _get(part, holder, key, dict))
 
 
@@ -134,7 +129,7 @@ def _inspect(part: FilePart) -> Iterator[Sample]:
         ids = {"query_id": _get(part, sample, "id", (str, int))}
         scores = dict(_inspect_scores(_object(part, sample, "scores")))
         failed = not scores and bool(sample.get("error"))
-        content = ("input", _without_ids(sample["input"])) if sample.get("input") else None
+        content = "input", _without_ids(sample.get("input"))
         yield Sample(ids, {**labels, "epoch": _get(part, sample, "epoch", int)}, scores, failed, content)
 
 
@@ -146,7 +141,6 @@ def _without_ids(value: object) -> object:
 
 
 def _inspect_scores(scores: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """Scores by scorer; those of a scorer with several values as `scorer.value`."""
     for scorer, score in scores.items():
         value = score.get("value") if isinstance(score, dict) else score
         if isinstance(value, dict):
@@ -160,7 +154,6 @@ def _counted(value: object, words: Mapping[str, float]) -> object:
 
 
 def _member(part: FilePart, archive: zipfile.ZipFile, name: str) -> bytes:
-    """A member of a zip, also one that is compressed by Zstandard."""
     try:
         found = archive.getinfo(name)
     except KeyError:
@@ -207,9 +200,9 @@ def _lm_eval(part: FilePart) -> Iterator[Sample]:
         ids |= {key: line[key] for key in ("doc_id", "doc_hash", "prompt_hash") if key in line}
         named = line.get("metrics")
         metrics = map(str, named) if isinstance(named, list) else (key for key in line if key not in _LM_EVAL_KEYS)
-        content = next(((key, line[key]) for key in ("doc_hash", "doc") if line.get(key)), None)
-        label = {"filter": line["filter"]} if "filter" in line else {}
-        yield Sample(ids, {**task, **label}, {metric: line.get(metric) for metric in metrics}, content=content)
+        content = next(((key, line[key]) for key in ("doc_hash", "doc") if line.get(key)), ("", None))
+        labels = task | ({"filter": line["filter"]} if "filter" in line else {})
+        yield Sample(ids, labels, {metric: line.get(metric) for metric in metrics}, content=content)
 
 
 LM_EVAL = samples_format(
@@ -277,49 +270,48 @@ def _promptfoo(part: FilePart) -> Iterator[Sample]:
     n_before: Counter[tuple[int, int]] = Counter()
     places: dict[tuple[str, str], dict[int, int]] = {}  # of each provider and prompt, counted from 1
     for result in results:
-        prompt = _get(part, _get(part, result, "prompt", dict), "label", str)
-        number_of_prompt.setdefault(prompt, 1 + len(number_of_prompt))
-        provider = _get(part, result, "provider", dict)
-        name = provider.get("label") or _get(part, provider, "id", str)
-        own = places.setdefault((name, prompt), {})
+        own = places.setdefault(_models(part, result), {})
         own.setdefault(result["promptIdx"], 1 + len(own))
     for result in results:
         case = result["testCase"]
         variables = {name: value for name, value in _object(part, case, "vars").items() if name not in added}
-        # What a provider adds to a test is not in the first result of it: its place and variables tell it, too.
-        known, test = (
-            json.dumps(one, sort_keys=True) for one in ([result["testIdx"], variables], {**case, "vars": variables})
-        )
+        # What a provider adds beside variables is not in the first result of a test: its place tells the test, too.
+        same = [result["testIdx"], variables], {**case, "vars": variables}
+        known, test = (json.dumps(one, sort_keys=True) for one in same)
         number = number_of_test.get(known, number_of_test.get(test, n_tests))
         number_of_test |= {known: number, test: number}
         n_tests = max(n_tests, number + 1)
         n_before[number, result["promptIdx"]] += 1
-        prompt = result["prompt"]["label"]
-        name = result["provider"].get("label") or result["provider"]["id"]
-        own = places[name, prompt]
-        labels = {
-            "provider": name,
+        provider, prompt = _models(part, result)
+        number_of_prompt.setdefault(prompt, 1 + len(number_of_prompt))
+        labels: dict[str, object] = {
+            "provider": provider,
             "prompt": number_of_prompt[prompt] if len(prompt) > _LABEL or "\n" in prompt else prompt,
             "repeat": n_before[number, result["promptIdx"]],
-        } | ({PLACE: own[result["promptIdx"]]} if len(own) > 1 else {})
+        }
+        if len(own := places[provider, prompt]) > 1:
+            labels[PLACE] = own[result["promptIdx"]]
         failed = result.get("failureReason") == _PROMPTFOO_ERROR
         ids = {"query_id": number, **_fields("vars", case.get("vars")), **_fields("metadata", case.get("metadata"))}
         ids |= {"description": case["description"]} if case.get("description") else {}
         is_cached = isinstance(result.get("response"), dict) and bool(result["response"].get("cached"))
-        content = ("vars", variables) if variables else None
-        yield Sample(ids, labels, _promptfoo_scores(part, result, is_cached), failed, content, is_cached)
+        yield Sample(ids, labels, _promptfoo_scores(part, result, is_cached), failed, ("vars", variables), is_cached)
+
+
+def _models(part: FilePart, result: Mapping[str, Any]) -> tuple[str, str]:
+    provider = _get(part, result, "provider", dict)
+    prompt = _get(part, _get(part, result, "prompt", dict), "label", str)
+    return provider.get("label") or _get(part, provider, "id", str), prompt
 
 
 def _promptfoo_results(part: FilePart) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the results in the order of tests and prompts, from JSON or JSON lines, and the config that made them."""
-    first, config = b"", dict[str, Any]()
-    with suppress(StopIteration):
-        first = next(line for line in part.lines() if line.strip())
-    if re.match(rb"\s*\[", first) or _PROMPTFOO_LINE.match(first):
+    config: dict[str, Any] = {}
+    if re.match(rb"\s*\[", part.data) or _PROMPTFOO_LINE.match(part.data):
         results: list[Any] = [*_objects(part)]
     else:
         head = _document(part, part.data)
-        config = head["config"] if isinstance(head.get("config"), dict) else {}
+        config = _object(part, head, "config")
         results = _get(part, _get(part, head, "results", dict), "results", list)
     order = ("testIdx", "promptIdx")
     results = sorted(results, key=lambda each: [_get(part, each, name, int) for name in order])
@@ -333,27 +325,22 @@ def _added_variables(part: FilePart, results: Sequence[Mapping[str, Any]], confi
 
     They differ among the results of one test, are no variables of the row, or the config does not name them.
     """
-    added, names = {"sessionId", "_conversation"}, set[str]()
-    first: dict[int, dict[str, Any]] = {}
-    tests, default = config.get("tests"), config.get("defaultTest")
-    known = (
-        [test.get("vars") if isinstance(test, dict) else None for test in tests] if isinstance(tests, list) else [None]
-    )
-    known += [default.get("vars") or {} if isinstance(default, dict) else {}]
-    of_config = {name for one in known if isinstance(one, dict) for name in one}
+    added, names, first = {"sessionId", "_conversation"}, set[str](), dict[int, dict[str, Any]]()
     for result in results:
         variables = _object(part, result["testCase"], "vars")
         before = first.setdefault(result["testIdx"], variables)
         names |= variables.keys()
         added |= {name for name in {*before, *variables} if before.get(name) != variables.get(name)}
         added |= variables.keys() - result["vars"].keys() if isinstance(result.get("vars"), dict) else set()
-    if all(isinstance(one, dict) for one in known) and not config.get("scenarios"):
-        added |= names - of_config
+    tests = config["tests"] if isinstance(config.get("tests"), list) and not config.get("scenarios") else [None]
+    named = [*tests, config.get("defaultTest") or {}]
+    known = [one.get("vars") or {} if isinstance(one, dict) else None for one in named]
+    if all(isinstance(one, dict) for one in known):
+        added |= names - {name for one in known for name in one or ()}
     return added if names - added else {"sessionId", "_conversation"}
 
 
 def _promptfoo_scores(part: FilePart, result: Mapping[str, Any], is_cached: bool) -> dict[str, object]:
-    """The scores that each result has, and those that its assertions name; a cache has neither latency nor cost."""
     scores = {"score": result.get("score"), "pass": result.get("success")}
     scores |= {} if is_cached else {name: result.get(key) for name, key in OF_AN_ANSWER.items()}
     named = _object(part, result, "namedScores")
@@ -385,8 +372,7 @@ def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
         ids |= {"sample_hash": line["sample_hash"]} if line.get("sample_hash") else {}
         scores = {name: scored.get(name) for name in ("score", "is_correct")}
         scores["latency_ms"] = _object(part, line, "performance").get("latency_ms")
-        content = ("sample_hash", line["sample_hash"]) if line.get("sample_hash") else None
-        yield Sample(ids, labels, scores, bool(line.get("error")), content)
+        yield Sample(ids, labels, scores, bool(line.get("error")), ("sample_hash", line.get("sample_hash")))
 
 
 EVERY_EVAL_EVER = samples_format(
