@@ -158,7 +158,7 @@ def _output(path: str, tool: Format, select: Mapping[str, str], samples: Sequenc
         output = read_external_scores(source, [external_measure(name) for name in names])
     queries = f"{len(output.query_ids) + len(output.failed):,} queries"
     several = f", {len(replicates)} {tool.repeats}s" if replicates else ""
-    labels = {label: str(text) for label, text in samples[0].labels.items()}
+    labels = {label: str(text).encode(errors="replace").decode() for label, text in samples[0].labels.items()}
     if tool.name == "lm_eval":  # which has a folder for each model
         labels["model"] = Path(path).absolute().parent.name
     return Recognised(

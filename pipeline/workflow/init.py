@@ -401,13 +401,13 @@ def _validated(path: Path, draft: _Draft, files: Sequence[Recognised]) -> _Draft
         InputError: as of `validate`; or no output is left.
     """
     with partial_beside(path) as partial:
-        partial.write_text(_written(draft, files), encoding="utf-8")
+        partial.write_text(_written(draft, files), encoding="utf-8", errors="replace")
         failures = validate(partial, date=draft.night).failures
         for failure in failures:
             _leave_out(draft, failure)
         if not draft.outputs:
             raise InputError(*(failure.reason for failure in failures))
-        partial.write_text(_written(draft, files), encoding="utf-8")
+        partial.write_text(_written(draft, files), encoding="utf-8", errors="replace")
         partial.replace(path)
     return draft
 
