@@ -29,6 +29,7 @@ _POPULATIONS: dict[str, Draw] = {
     "normal": lambda rng, shape: rng.normal(0, 0.1, shape),
     "skewed (exponential)": lambda rng, shape: 0.1 * (rng.standard_exponential(shape) - 1),
     "very skewed (lognormal, σ = 1.5)": lambda rng, shape: 0.02 * (rng.lognormal(0, 1.5, shape) - math.exp(1.125)),
+    "jitter, 2% crashes": lambda rng, shape: rng.normal(0.01, 0.02, shape) - 0.5 * (rng.random(shape) < 0.02),
     "30% differ": lambda rng, shape: rng.normal(0, 0.2, shape) * (rng.random(shape) < 0.3),
     "10% differ": lambda rng, shape: rng.normal(0, 0.2, shape) * (rng.random(shape) < 0.1),
     "heavy tails (t with 2 degrees of freedom)": lambda rng, shape: 0.03 * rng.standard_t(2, shape),

@@ -9,8 +9,9 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.distributions import t_quantile
-from rankledger.pipeline.inference.gate_errors import errors_of, false_alarm_rate, looks_after
+from rankledger.pipeline.inference.gate_errors import errors_of, false_alarm_rate, looks_after, small_slices
 from rankledger.pipeline.inference.gate_evidence import Evidence
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.types.gates import LookCount, Looks, PlannedGate, Verdict
@@ -30,6 +31,9 @@ from tests.support.gate_evidence import (
 LOOKS = Looks(90, 0.05)
 BEFORE = random_scores(300)
 KEY = ("gate", "web", "dense")
+SHARE = PlannedGate(
+    "gate", "query_drop", (("web", "dense"),), (NDCG,), max_query_drop=0.2, allow=0.05, allow_share=True
+)
 
 
 def dropped(mean: float, seed: int = 1) -> np.ndarray:
@@ -99,6 +103,36 @@ def test_the_false_alarms_of_twenty_gates():
         "false alarms: 20 of 20 gates use intervals; with every model exactly at its limits, a gate fails by chance in "
         "at most 2.5% of nights"
     )
+
+
+@pytest.mark.parametrize(
+    ("gate", "needed", "small"),
+    [
+        (no_drop(0.03), 90, ["market=de (60)", "market=fr (45)"]),  # (2.8016 · 0.1 / 0.03)² = 87.2, by z
+        (no_drop(0.2), 30, []),
+        (no_drop(0.02, relative=True), 30, []),
+        (no_drop(-0.02), 30, []),
+        (no_drop(0.06, measures=(Measure.parse("kendall_tau"),)), 90, ["market=de (60)", "market=fr (45)"]),
+        (floor(at_least=0.3), 30, []),
+        (SHARE, 59, ["market=fr (45)"]),  # 0.95 ** 59 < 0.05
+    ],
+)
+def test_slices_that_are_too_small_for_a_gate(gate, needed, small):
+    """Of 400 queries 60, 45 and 295 are in slices. By clusters of 10 queries all of them are too small."""
+    markets = np.repeat(["de", "fr", "us"], [60, 45, 295])
+    groups = Groups(slices={f"market={name}": markets == name for name in ("de", "fr", "us")})
+    gate = replace(gate, slices=("market",))
+    lines = list(small_slices([gate, no_drop()], {"web": groups}, 0.95))
+
+    assert len(lines) == bool(small)
+    if small:
+        said = f"gate gate: {len(small)} of 3 slices on web are too small to judge: {', '.join(small)}; "
+        assert lines[0].startswith(said)
+        assert lines[0].endswith(f" takes {needed} queries")
+    (clustered,) = small_slices([gate], {"web": replace(groups, clusters=np.arange(400) // 10)}, 0.95)
+    n_small, also = (3, ", market=us (30)") if needed > 30 else (2, "")
+    assert f"{n_small} of 3 slices on web are too small to judge: market=de (6), market=fr (5){also}; " in clustered
+    assert clustered.endswith(f" takes {needed} clusters")
 
 
 def test_the_false_alarms_of_gates_of_several_kinds():

@@ -77,6 +77,25 @@ def test_looks_are_renewed_by_the_dates_of_nights(config):
     assert f"the last on {fourth}; set looks.since to a later day to renew them" in nights[6].reason
 
 
+def test_validate_names_slices_that_are_too_small(tmp_path, run_cli):
+    """Two of three markets have fewer than the 30 queries that any gate asks for."""
+    rows = [(f"q{i:02}", "de" if i < 5 else "fr" if i < 25 else "us") for i in range(60)]
+    (tmp_path / "qrels.tsv").write_text("".join(f"{query} 0 d 1\n" for query, _ in rows), encoding="utf-8")
+    (tmp_path / "run.tsv").write_text("".join(f"{query} Q0 d 1 1.0 t\n" for query, _ in rows), encoding="utf-8")
+    table = "query_id,market\n" + "".join(f"{query},{market}\n" for query, market in rows)
+    (tmp_path / "queries.csv").write_text(table, encoding="utf-8")
+    (tmp_path / "a.yaml").write_text(
+        "name: a\ndatasets: {web: {judgments: qrels.tsv, queries: queries.csv, slices: [market]}}\n"
+        "models: {m: {outputs: run.tsv}}\nsuites: {s: [ap]}\n"
+        "gates: [{name: floor, models: m, measure: ap, at_least: 0.3, slices: [market]}]\n",
+        encoding="utf-8",
+    )
+    printed = " ".join(run_cli("validate", tmp_path / "a.yaml").out.split())
+
+    said = "gate floor: 2 of 3 slices on web are too small to judge: market=de (5), market=fr (20); a verdict takes 30"
+    assert f"{said} queries" in printed
+
+
 def test_validate_says_how_often_gates_err(config):
     """Of one gate with two looks: the smaller of 2.5% and of 5% / 2."""
     assert rankledger.validate(config).gate_notes == (
