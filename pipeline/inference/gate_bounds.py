@@ -345,7 +345,6 @@ class GateCheck:
         return Found((low, high), method, confidence, error, level and f"interval of {level}")
 
     def _interval(self, rule: IntervalRule) -> tuple[str, Ends]:
-        """Return how the line's interval is made, and its ends."""
         judged, method = self.judged, ""
         if self.bounded:
             assert self.values is not None, "that is what bounded means"
@@ -439,7 +438,6 @@ def reason_of(
 
 
 def _unseen(crashes: CrashCount) -> str:
-    """What a pass does not exclude: the mean may hide a few queries that lost much."""
     _, most = crashes.ends(0.05)
     could = f"up to {most:.1%} of all {crashes.unit} could ({format_level(0.95)})"
     return f"a mean can hide large drops: {crashes} dropped by more than {CRASH:g}, so {could}"
@@ -473,7 +471,6 @@ def format_apart(
 
 
 def _figures(line: GateCheck, found: Found, limit: Limit) -> str:
-    """The figures, and what was asked for."""
     if line.baseline is None:
         return f"is {found.written(line.judged.estimate, limit.value, signed=True)}; {asked(line.limits)}"
     if line.share is not None:
@@ -488,7 +485,6 @@ def _figures(line: GateCheck, found: Found, limit: Limit) -> str:
 
 
 def _from_share(line: GateCheck, share: float, found: Found) -> str:
-    """How far the model is from its baseline, in percent, and how far from the share of it that is asked for."""
     _, _, measure = line.subject
     assert line.baseline is not None, "only a difference has a share"
     distance, lower = line.judged.estimate, measure.metric.direction == "lower"
@@ -509,7 +505,6 @@ def _from_share(line: GateCheck, share: float, found: Found) -> str:
 
 
 def _asked(measure: Measure, wanted: float, amount: str, difference: float) -> str:
-    """What a margin asks for: a rise by at least the amount if one is wanted, else a drop by at most that."""
     better, worse = _verbs(measure, stem=True)
     if wanted > 0:
         return f"it must {better} by at least {amount}"
@@ -519,7 +514,6 @@ def _asked(measure: Measure, wanted: float, amount: str, difference: float) -> s
 
 
 def _settling(line: GateCheck, ends: Ends, needed: int | None) -> str:
-    """What would decide."""
     if line.zero_baseline:
         return "as no share of it can be taken. Set a margin on the measure's scale"
     if ends[0] is None:
@@ -535,7 +529,6 @@ def _settling(line: GateCheck, ends: Ends, needed: int | None) -> str:
 
 
 def _weakness(line: GateCheck) -> str:
-    """Why the interval of the resamples may not decide; empty if it may."""
     n_clusters = line.plain.n_clusters
     if line.trusted or line.zero_baseline:
         return ""
@@ -546,7 +539,6 @@ def _weakness(line: GateCheck) -> str:
 
 
 def _verbs(measure: Measure, *, stem: bool = False) -> tuple[str, str]:
-    """For the better and for the worse: an error does not drop when it gets worse."""
     if measure.metric.direction == "lower":
         return ("improve", "worsen") if stem else ("improved", "worsened")
     return ("rise", "drop") if stem else ("rose", "dropped")

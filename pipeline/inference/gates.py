@@ -59,7 +59,6 @@ _ROUNDING = 1e-12  # 0.9 - 0.7 is above 0.2 by less than this, and no drop of mo
 
 
 def _judge_drops(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-    """How many queries dropped by more than one may, slice by slice."""
     asked = [
         (subject, name)
         for subject in subjects
@@ -109,7 +108,6 @@ def _drops(
 
 
 def _query_drops(sample: Sample, pair: Pair) -> Floats:
-    """(Q,) how far each query of the slice dropped; NaN where it is undefined, or in no such slice."""
     before, after = (sample.contributions[name, pair.measure].scores for name in (pair.baseline, pair.model))
     drops = (after - before) if pair.measure.metric.direction == "lower" else (before - after)
     mask = sample.slices[pair.slice]
@@ -117,7 +115,6 @@ def _query_drops(sample: Sample, pair: Pair) -> Floats:
 
 
 def _counted_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int64]) -> CrashCount:
-    """How many queries crashed, of how many; or clusters; a cluster crashed if one of its queries did."""
     clusters, defined = sample.groups.clusters, np.flatnonzero(~np.isnan(drops))
     if clusters is None:
         return CrashCount(len(crashed), len(defined), "queries")
@@ -127,7 +124,6 @@ def _counted_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int6
 def _share_verdict(
     gate: PlannedGate, subject: Subject, slice: str, count: CrashCount, what: str, errors: GateErrors, rare: str
 ) -> Verdict:
-    """Whether the share of all such queries that crash is within what is allowed, by the interval of a probability."""
     limit = Limit(gate.allow, least=False)
     low, high = count.ends(errors.failing)[0], count.ends(errors.passing)[1]
     outcome = limit.outcome(low, high)
@@ -158,7 +154,6 @@ def _share_verdict(
 def _verdict(
     gate: PlannedGate, subject: tuple[str, str, Measure | str], outcome: Outcome, reason: str, slice: str = ALL
 ) -> Verdict:
-    """A verdict without its figures, and whose effect is not settled yet."""
     dataset, model, measure = subject
     return Verdict(gate.name, dataset, model, str(measure), slice, outcome, UNSETTLED, reason)
 
@@ -182,7 +177,6 @@ def _complete(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -
 
 
 def _external(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -> Verdict:
-    """An external metric of a model, compared with the gate's limits."""
     assert gate.extra is not None, "a gate of this kind has it"
     name, limits = gate.extra, limits_of(gate)
     numbers = evidence.external_metrics.get(model, f"{model} has no `extra`; add it, or remove the model from the gate")
@@ -204,7 +198,6 @@ def _external(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -
 
 
 def _judge_figures(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-    """Figures, compared with limits, slice by slice."""
     lines = []
     for dataset, model, measure in subjects:
         sample = evidence.samples[dataset]
@@ -217,7 +210,6 @@ def _judge_figures(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evi
 
 
 def _judge_differences(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-    """Differences, compared with a margin, slice by slice."""
     lines: list[GateCheck] = []
     for dataset in dict.fromkeys(dataset for dataset, _, _ in subjects):
         own = [subject for subject in subjects if subject[0] == dataset]
@@ -230,7 +222,6 @@ def _judge_differences(gate: PlannedGate, subjects: Sequence[Subject], evidence:
 def _looked(
     gate: PlannedGate, subjects: Sequence[Subject], verdicts: Sequence[Verdict], evidence: Evidence
 ) -> list[Verdict]:
-    """The verdicts with the looks that they spend, one for each output that is new to the gate."""
     outputs: dict[tuple[str, str], list[Subject]] = {}
     for subject in subjects:
         outputs.setdefault(subject[:2], []).append(subject)
@@ -239,7 +230,6 @@ def _looked(
 
 
 def _located(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
-    """The verdict with the slice in which a drop sits; as it was if it passed, or no slice lost more."""
     if verdict.outcome == "pass" or verdict.slice != ALL or evidence.search is None or line.baseline is None:
         return verdict
     dataset, model, measure = line.subject
@@ -389,7 +379,6 @@ def judge(gates: Sequence[PlannedGate], evidence: Evidence) -> tuple[Verdict, ..
 
 
 def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) -> list[Verdict]:
-    """A gate's verdicts, those that nothing could be found for in their places among the others."""
     if gate.kind == "extra":
         found = [_external(gate, *task, evidence) for task in gate.tasks]
     else:
@@ -481,7 +470,6 @@ def _fails_anyway(gate: PlannedGate, verdict: Verdict, measure: Measure, share: 
 
 
 def _too_small(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> Iterator[Verdict]:
-    """A line for each slice that the gate asks for and that has too few queries, or clusters, to be judged."""
     for subject in subjects:
         sample = evidence.samples[subject[0]]
         for name, n in slices_of(gate, sample, *subject[1:])[1].items():
@@ -489,7 +477,6 @@ def _too_small(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidenc
 
 
 def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplete: _Incomplete) -> Verdict | None:
-    """The verdict on what cannot be judged, and why; None where it can."""
     dataset, model, _ = subject
     hindrance: tuple[Outcome, str] | None = None
     if (dataset, model) in incomplete:
@@ -506,7 +493,6 @@ def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplet
 
 
 def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> Verdict:
-    """The verdict with what its outcome comes to."""
     verdict = _counted(gate, verdict, evidence)
     effect = _effect(gate, verdict, evidence, incomplete)
     notes = [verdict.reason]
@@ -537,7 +523,6 @@ def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict
 
 
 def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> Effect:
-    """What an outcome comes to, waivers aside."""
     task = (verdict.dataset, verdict.model)
     if verdict.outcome in ("pass", "not judged"):
         return "pass"

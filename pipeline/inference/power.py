@@ -174,7 +174,6 @@ class Variation:
         return replace(self, factor=self.factor / factor), replace(self, factor=self.factor * factor)
 
     def _shape(self, n: float) -> tuple[float, float]:
-        """The acceleration and the excess kurtosis of n clusters, over n."""
         return self.skewness / (6 * math.sqrt(n)), (self.n_clusters / self.kappa - 3) / n
 
     def _is_drawn(self, n: int) -> bool:

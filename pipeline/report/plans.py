@@ -75,7 +75,6 @@ def heading(plan: PowerPlan) -> str:
 
 
 def _tables(plan: PowerPlan) -> Iterator[TextTable]:
-    """Of each dataset the queries needed and the power curves; those of slices after those of all queries."""
     for dataset in dict.fromkeys(line.dataset for line in plan.lines):
         whole, *of_slices = needed_tables(plan, dataset)
         yield whole
@@ -120,7 +119,6 @@ def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> TextTa
 
 
 def _curves(title: str, points: Sequence[PowerPoint]) -> TextTable:
-    """A row per pair of models, a column per number of queries."""
     sizes = list(dict.fromkeys(point.n_queries for point in points))
     pairs = dict.fromkeys((point.model, point.baseline) for point in points)
     known = {(point.model, point.baseline, point.n_queries): point.power for point in points}
@@ -142,7 +140,6 @@ def notes(plan: PowerPlan) -> Iterator[str]:
 
 
 def _sources(plan: PowerPlan) -> Iterator[str]:
-    """Each record that it is planned by, with those that it is compared with."""
     candidates: dict[str, list[RecordPair]] = {}
     for pair in plan.records:
         candidates.setdefault(pair.candidate.evaluation_id, []).append(pair)

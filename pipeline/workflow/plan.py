@@ -184,7 +184,6 @@ def _references(record: str, against: str | None, name: str | None, workspace: W
 
 
 def _pairs(opened: Opened, path: Path, model: str | None) -> tuple[tuple[str, str], ...]:
-    """The pairs that the config compares, those of the model if one is named."""
     comparison = opened.planned.comparison
     if comparison is None:
         raise InputError(f"{path}: its config compares no models; name what to compare with, as --against last#bm25")
@@ -219,7 +218,6 @@ class _Asked:
 
 
 def _asked(match: Match, *, slices: bool) -> Iterator[_Asked]:
-    """The difference of each pair of models in each slice of a dataset, all queries first."""
     groups = match.groups() if slices or match.after.planned.cluster else Groups()
     results, pairs = match.paired()
     sample = Sample(results, match.after.profile.conventions, groups, _UNSAMPLED)
@@ -230,7 +228,6 @@ def _asked(match: Match, *, slices: bool) -> Iterator[_Asked]:
 
 
 def _planned(asked: _Asked, goal: _Goal, confidence: float) -> Planned:
-    """Return the line of a difference, and the variation that it is planned by."""
     difference = asked.difference
     line = PowerLine(
         asked.match.name,
@@ -256,14 +253,12 @@ def _planned(asked: _Asked, goal: _Goal, confidence: float) -> Planned:
 
 
 def _mark(difference: Resampled) -> str:
-    """Why nothing can be planned by a difference; empty if it can."""
     if difference.total_error.replicates:
         return "replicates"
     return "few" if difference.n_clusters < LEAST_CLUSTERS else difference.mark
 
 
 def _reason(asked: _Asked, mark: str) -> str:
-    """The same in a sentence, and what to do."""
     difference = asked.difference
     unit, n = "clusters" if asked.match.after.planned.cluster else "queries", f"{difference.n_clusters:,}"
     rests = f"the variance rests on about {max(1, round(difference.kappa))} of {n} {unit}"
@@ -300,7 +295,6 @@ def _queries(line: PowerLine, n_clusters: int) -> int:
 
 
 def _points(planned: Sequence[Planned], goal: _Goal, confidence: float) -> Iterator[PowerPoint]:
-    """The power curves, at the same numbers of queries for all models of a dataset and slice."""
     curves: dict[tuple[str, str], list[tuple[PowerLine, Variation]]] = {}
     for line, variation in planned:
         if variation is not None:
