@@ -54,6 +54,8 @@ __all__ = [
     "refuse_unlike_clusters",
     "t_test",
     "take_differences",
+    "take_pairs",
+    "test_differences",
 ]
 
 _SAME = 1e-12  # up to this, a difference is what rounding leaves of none
@@ -174,7 +176,15 @@ def compare(
     asked = _asked(sample, pairs, measures)
     if differences is None:
         differences = take_differences(sample, pairs, measures, rule, test)
-    lines = [differences[pair].line for pair in asked]
+    return test_differences(sample, {pair: differences[pair] for pair in asked}, test, lead)
+
+
+def test_differences(
+    sample: Sample, differences: Mapping[Pair, TakenDifference], test: TestRule, lead: Measure | None
+) -> tuple[Comparison, ...]:
+    """Return the lines of these differences with p-values. The arguments are those of `compare`."""
+    asked = [*differences]
+    lines = [taken.line for taken in differences.values()]
     has_primary = lead is not None and lead.metric.direction != "neither"
     families: dict[tuple[Role, tuple[str, bool]], list[int]] = {}
     for i, (pair, line) in enumerate(zip(asked, lines, strict=True)):
@@ -214,7 +224,13 @@ def take_differences(
     sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collection[Measure], rule: IntervalRule, test: TestRule
 ) -> dict[Pair, TakenDifference]:
     """The differences of these pairs by these measures, on all queries and on slices; arguments as of `compare`."""
-    asked = _asked(sample, pairs, measures)
+    return take_pairs(sample, _asked(sample, pairs, measures), rule, test)
+
+
+def take_pairs(
+    sample: Sample, asked: Sequence[Pair], rule: IntervalRule, test: TestRule
+) -> dict[Pair, TakenDifference]:
+    """Return the differences of these pairs. The other arguments are those of `compare`."""
     taken: dict[Pair, TakenDifference] = {}
     changed: dict[tuple[str, ModelKey, Measure], tuple[Bools, Bools]] = {}  # of the pair that is taken, over all slices
     for place, difference in each("Taking differences", sample.each_difference(asked), len(asked), "pairs"):

@@ -134,7 +134,7 @@ class _Words:
                 return f"no score{by} changed on the queries of both {self._since(known[0])}"
             return f"no figure{by} changed {self._since(known[0])}"
         largest = max(known, key=lambda line: abs(line.difference or 0.0))
-        return f"largest change: {self._moved(largest)}{'' if largest.is_clear else ' (unclear)'}"
+        return f"largest change: {self._moved(largest)}{'' if largest.decision else ' (unclear)'}"
 
     def _not_compared(self) -> str:
         """Why nothing is known to have changed since the record before; empty if there is none."""
@@ -161,7 +161,11 @@ class _Words:
         It is that since the record before, unless most of the drop since the accepted one came earlier, or the model
         failed before and what to tell of is not `new`.
         """
-        falls = [line for line in self._changes.get(task, ()) if line.is_worse and (new or line.since == "accepted")]
+        falls = [
+            line
+            for line in self._changes.get(task, ())
+            if line.decision == "worse" and (new or line.since == "accepted")
+        ]
         lead = self._evaluation.leading.get(task[0])
         falls.sort(key=lambda line: (line.measure != lead, line.difference))
         by_since = {line.since: line for line in reversed(falls) if line.measure == falls[0].measure}
@@ -207,7 +211,7 @@ class _Words:
         for own in self._changes[line.dataset, line.model]:
             amount = _amount(-(own.difference or 0.0))
             is_other = line.since == "previous" and own.since == "accepted" and own.measure == line.measure
-            if is_other and own.is_worse and amount != _amount(-(line.difference or 0.0)):
+            if is_other and own.decision == "worse" and amount != _amount(-(line.difference or 0.0)):
                 return f" ({amount} {self._since(own)})"
         return ""
 

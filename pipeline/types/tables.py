@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_type_hints
 
 import numpy as np
 
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS
-
 if TYPE_CHECKING:
     import pandas as pd
     from _typeshed import DataclassInstance
@@ -198,6 +196,8 @@ class ChangeSince:
             neither changed, and where it is this evaluation and has no date.
         owner: who answers for the model.
         reason: why there is no change to tell; empty where there is one.
+        p_corrected: of the test that nothing changed, among all models that changed by this measure since that record.
+        decision: `better` or `worse` by the corrected p-value; empty if neither.
     """
 
     dataset: str
@@ -222,17 +222,8 @@ class ChangeSince:
     first_seen: str = ""
     owner: str = ""
     reason: str = ""
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the whole interval lies on one side of 0, and neither a few queries decide it nor are there few."""
-        is_one_sided = (self.ci_low or 0.0) > 0 or (self.ci_high or 0.0) < 0
-        return is_one_sided and self.mark != "sparse" and self.n_clusters >= LEAST_CLUSTERS
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether that is so, and the interval lies below 0."""
-        return self.is_clear and (self.ci_high or 0.0) < 0
+    p_corrected: float | None = None
+    decision: Decision = ""
 
 
 @dataclass(frozen=True)

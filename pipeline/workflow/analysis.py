@@ -239,7 +239,7 @@ def _infer(
 
     def take_changes(block: Collection[Measure]) -> None:
         if changes:
-            changes.take(sample, block, rule)
+            changes.take(sample, block, rule, test_rule(config, ComparisonRules(baseline="all_pairs"), workers))
 
     if comparison is None or not pairs:
         estimates = estimate(sample, own, conventions, rule, take_changes)

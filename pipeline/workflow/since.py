@@ -13,6 +13,7 @@ from itertools import accumulate, islice
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import known
+from rankledger.pipeline.inference.paired import TestRule, take_pairs, test_differences
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
@@ -33,7 +34,6 @@ __all__ = ["ChangesSince"]
 _MOST_SEARCHED = 10  # drops whose slices are searched, the worst first
 _QUERIES_SEARCHED = 40_000  # of all of them together: searching 20,000 queries takes a quarter of a second
 _MOST_NIGHTS = 90  # that are looked back on for the first night of a level
-_ROUNDING = 1e-12  # of the greater of two figures: a difference that is not greater is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +146,7 @@ class ChangesSince:
             self._scores[scores.dataset, change.key] = then
         self._changes.append(change)
 
-    def take(self, sample: Sample, measures: Collection[Measure], rule: IntervalRule) -> None:
+    def take(self, sample: Sample, measures: Collection[Measure], rule: IntervalRule, test: TestRule) -> None:
         """Take the differences by these measures, whose sums over a dataset's resamples are at hand."""
         own = [one for one in self._changes if one.line.dataset == sample.dataset and one.measure in measures]
         for change in (one for one in own if one.line.difference is not None):
@@ -155,22 +155,28 @@ class ChangesSince:
                 continue
             line = replace(change.line, n_queries=now.n_queries, n_clusters=now.n_clusters)
             self._put(replace(line, before=known(now.estimate), after=known(now.estimate)))
-        drawn = [one for one in own if one.line.difference is None and not self._lacks_queries(one, sample)]
-        for place, difference in sample.each_difference([change.pair for change in drawn]):
-            after, before = (known(side.estimate) for side in sample.sides(drawn[place].pair))
-            low, high = rule.of(difference)
-            line = replace(
-                drawn[place].line,
-                before=before,
-                after=after,
-                difference=known(difference.estimate),
-                ci_low=low,
-                ci_high=high,
-                mark=difference.mark,
-                n_queries=difference.n_queries,
-                n_clusters=difference.n_clusters,
-            )
-            self._put(_without_rounding(line))
+        families: dict[tuple[Since, Measure], list[_Change]] = {}
+        for change in own:
+            if change.line.difference is None and not self._lacks_queries(change, sample):
+                families.setdefault((change.line.since, change.measure), []).append(change)
+        for (_, measure), changes in families.items():
+            taken = take_pairs(sample, [change.pair for change in changes], rule, test)
+            for change, tested in zip(changes, test_differences(sample, taken, test, measure), strict=True):
+                exact = tested.without_rounding()
+                line = replace(
+                    change.line,
+                    before=exact.baseline_estimate,
+                    after=exact.estimate,
+                    difference=exact.difference,
+                    ci_low=exact.ci_low,
+                    ci_high=exact.ci_high,
+                    mark=exact.mark,
+                    n_queries=exact.n_queries,
+                    n_clusters=exact.n_clusters,
+                    p_corrected=exact.p_corrected,
+                    decision=exact.decide(test.alpha),
+                )
+                self._put(line)
 
     def _lacks_queries(self, change: _Change, sample: Sample) -> bool:
         """Return whether too many queries of the record have no score now, which the line then says."""
@@ -203,9 +209,9 @@ class ChangesSince:
         lines = []
         for key, line in self._lines.items():
             own = _with_slice(line, slices[key]) if key in slices else line
-            if key in failing and not (line.since == "accepted" and line.is_clear):
+            if key in failing and not (line.since == "accepted" and line.decision):
                 own = replace(own, first_seen=self._first_night(_fails(line)))
-            elif line.is_clear:
+            elif line.decision:
                 own = replace(own, first_seen=self._first_night(self._has_level(line, measures[key])))
             lines.append(own)
         nothing = "no query has a score in both"
@@ -230,7 +236,7 @@ class ChangesSince:
             return _key(line) not in failing, not is_lead, line.difference or 0.0
 
         taken = [replace(change, line=self._lines[_key(change.line)]) for change in self._changes]
-        drops = [change for change in taken if change.line.is_worse and _key(change.line) in explained]
+        drops = [change for change in taken if change.line.decision == "worse" and _key(change.line) in explained]
         wanted: dict[tuple[str, Pair], list[_Change]] = {}  # both references may be one record
         for change in sorted(drops, key=order):
             wanted.setdefault((change.line.dataset, change.pair), []).append(change)
@@ -318,13 +324,3 @@ def _with_slice(line: ChangeSince, change: SliceChange) -> ChangeSince:
         slice_after=change.after,
         slice_share=change.share,
     )
-
-
-def _without_rounding(line: ChangeSince) -> ChangeSince:
-    """The line with 0 for a difference or an end of its interval that is but the rounding of the two figures."""
-    least = _ROUNDING * max(abs(line.before or 0.0), abs(line.after or 0.0))
-    difference, low, high = (
-        0.0 if value is not None and abs(value) <= least else value
-        for value in (line.difference, line.ci_low, line.ci_high)
-    )
-    return replace(line, difference=difference, ci_low=low, ci_high=high)

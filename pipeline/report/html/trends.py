@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
+    TONES,
     Block,
     Cell,
     Column,
@@ -51,7 +52,7 @@ class _Trend:
     def urgency(self) -> tuple[bool, bool, float]:
         """What is sorted by: what fails first, then what fell for sure, the most first."""
         change = self.change
-        is_worse = change is not None and change.is_worse
+        is_worse = change is not None and change.decision == "worse"
         return not self.fails, not is_worse, (change.difference or 0.0) if change and is_worse else 0.0
 
 
@@ -134,8 +135,7 @@ def _change_cells(trend: _Trend, bars: DifferenceBars) -> tuple[str | Cell, str 
         return "", ""
     if change.difference is None:
         return Cell("not compared", "quiet"), ""
-    is_better = change.is_clear and not change.is_worse
-    return bars.cells(trend.interval, "bad" if change.is_worse else "good" if is_better else "")
+    return bars.cells(trend.interval, TONES[change.decision or "unclear"])
 
 
 def _interval(change: ChangeSince | None, verdicts: Sequence[Verdict]) -> Interval:

@@ -46,7 +46,7 @@ def evaluation(*changes: ChangeSince, datasets: tuple[str, ...] = ("web",), **fi
 
 
 def change(difference: float, model: str = "bm25", **fields: Any) -> ChangeSince:
-    """A change by nDCG since last night, whose interval is 0.01 to either side."""
+    """A change by nDCG since last night, whose interval is 0.01 to either side; p decides on more than that."""
     line = ChangeSince(
         dataset="web",
         model=model,
@@ -61,6 +61,8 @@ def change(difference: float, model: str = "bm25", **fields: Any) -> ChangeSince
         ci_high=difference + 0.01 if difference else 0.0,
         n_queries=300,
         n_clusters=300,
+        p_corrected=0.01 if abs(difference) > 0.01 else 0.2,
+        decision="" if abs(difference) <= 0.01 else "better" if difference > 0 else "worse",
     )
     return replace(line, **fields)
 
@@ -154,7 +156,8 @@ def test_a_quiet_night():
         ((change(-0.004), change(0.002, "dense")), (PASSED,) * 8, "bm25 fell 0.004 since last night (unclear)."),
         ((change(-0.02), change(0.01, "dense")), (PASSED,) * 8, "bm25 fell 0.020 since last night."),
         ((change(0.05),), (PASSED, warned), "bm25 rose 0.050 since last night."),
-        ((change(0.05, mark="sparse"),), (PASSED,) * 8, "bm25 rose 0.050 since last night (unclear)."),
+        ((change(0.05, mark="sparse"),), (PASSED,) * 8, "bm25 rose 0.050 since last night."),
+        ((change(0.05, decision=""),), (PASSED,) * 8, "bm25 rose 0.050 since last night (unclear)."),
         ((change(0.00012),), (PASSED,) * 8, "bm25 rose 0.0001 since last night (unclear)."),
     ]
     for lines, verdicts, said in cases:

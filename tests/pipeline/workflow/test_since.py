@@ -211,7 +211,7 @@ def test_what_the_gates_pass_is_not_searched(config):
     line = line_of(found, "previous")
 
     assert line.difference == pytest.approx(-59 / 300 / 2)
-    assert (line.is_worse, line.slice, line.slice_share) == (True, "", None)
+    assert (line.decision, line.slice, line.slice_share) == ("worse", "", None)
 
 
 def test_nothing_changed(config):
@@ -307,3 +307,16 @@ def test_a_model_that_is_new_has_nothing_to_compare_with(config):
     shutil.rmtree(config.parent / "runs" / "records" / entry.record)
     again = evaluate(config, date=night(2))
     assert line_of(again, "accepted").reason.startswith(f"the accepted record {entry.record} is not in ")
+
+
+@pytest.mark.parametrize(("n_worse", "decision", "said"), [(6, "worse", "0.010"), (5, "", "0.008")])
+def test_a_drop_of_few_queries_is_decided_by_their_signs(config, n_worse, decision, said):
+    """6 of 300 queries go from rank 1 to 2: 2 of 2⁶ patterns of signs are as extreme, so p = 0.03; of 5 p = 0.06."""
+    write_output(config.parent / night(2) / "bm25.txt", {q: 1 + (place < n_worse) for place, q in enumerate(QUERIES)})
+    evaluate(config, date=night(1))
+    found = evaluate(config, date=night(2))
+    line = line_of(found, "previous")
+
+    assert (line.mark, line.p_corrected, line.decision) == ("sparse", 2 / 2**n_worse, decision)
+    assert f"bm25 fell {said} since last night" in found.headline
+    assert ("(unclear)" in found.headline) is (decision == "")

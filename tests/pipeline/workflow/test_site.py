@@ -251,6 +251,7 @@ def test_the_headline_of_a_record_is_on_every_surface(tmp_path):
         difference=-0.067,
         ci_low=-0.08,
         ci_high=-0.05,
+        decision="worse",
         n_queries=300,
         n_clusters=300,
         slice="family=internet",

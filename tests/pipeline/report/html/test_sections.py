@@ -205,6 +205,7 @@ def test_the_slice_that_explains_a_drop_has_its_change():
     change = ChangeSince(
         *("web", "bm25", "ndcg@10", "previous", "ID-1", "2026-11-19", 0.5, 0.4, -0.1, -0.12, -0.08, "", 100, 100),
         *("market=de", 40, 0.5, 0.25, 1.0),
+        decision="worse",
     )
     accepted = replace(change, since="accepted", date="2026-11-18", slice_before=0.55)
     found = page(comparison_lines=())
@@ -394,7 +395,8 @@ def trend(model: str, *figures: float, breaks: tuple[SeriesBreak, ...] = ()) -> 
 def since_accepted(model: str, difference: float) -> ChangeSince:
     line = ChangeSince("web", model, "ndcg@10", "accepted", "id", "2026-11-01", 0.5, 0.5 + difference, difference)
     ends = {"ci_low": difference - 0.01, "ci_high": difference + 0.01, "n_queries": 100, "n_clusters": 100}
-    return replace(line, **ends, first_seen="2026-11-02")
+    decision = "" if abs(difference) <= 0.01 else "better" if difference > 0 else "worse"
+    return replace(line, **ends, first_seen="2026-11-02", decision=decision)
 
 
 def test_nights_follow_the_headline_the_worst_first():
