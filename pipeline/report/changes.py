@@ -195,10 +195,10 @@ def summary(report: ComparisonReport) -> str:
     overall = [line for line in report.comparisons if line.slice == ALL]
     unchanged = {dataset: _unchanged(report, dataset) for dataset in {line.dataset for line in overall}}
     lines = [line for line in overall if line.model not in unchanged[line.dataset]]
-    decided = Counter[str](line.decide(report.alpha) or "unclear" for line in lines)
+    decided = Counter[str](line.decide(1 - report.confidence) or "unclear" for line in lines)
     words = ("better", "worse", *(["unclear"] if decided["unclear"] else []))
     said = ", ".join(f"{decided[word]:,} {word}" for word in words)
-    return f"{counted(len(lines), 'difference')}: {said} (corrected p below {report.alpha:.3g})"
+    return f"{counted(len(lines), 'difference')}: {said} (corrected p below {1 - report.confidence:.3g})"
 
 
 def _tables(report: ComparisonReport) -> Iterator[TextTable]:

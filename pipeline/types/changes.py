@@ -199,11 +199,6 @@ class ComparisonReport:
         return self.records[0].candidate
 
     @property
-    def alpha(self) -> float:
-        """The level of the tests, such as 0.05."""
-        return 1 - self.confidence
-
-    @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
         """The models, (candidate's, base's), of all records."""
         return tuple(models for pair in self.records for models in pair.models)

@@ -31,10 +31,9 @@ _POPULATIONS: dict[str, Draw] = {
     "very skewed (lognormal, σ = 1.5)": lambda rng, shape: 0.02 * (rng.lognormal(0, 1.5, shape) - math.exp(1.125)),
     "jitter, 2% crashes": lambda rng, shape: rng.normal(0.01, 0.02, shape) - 0.5 * (rng.random(shape) < 0.02),
     "30% differ": lambda rng, shape: rng.normal(0, 0.2, shape) * (rng.random(shape) < 0.3),
-    "10% differ": lambda rng, shape: rng.normal(0, 0.2, shape) * (rng.random(shape) < 0.1),
     "heavy tails (t with 2 degrees of freedom)": lambda rng, shape: 0.03 * rng.standard_t(2, shape),
-    "2 models normal, 3 of which 10% differ": lambda rng, shape: np.where(
-        np.arange(shape[0])[:, np.newaxis] < 2, rng.normal(0, 0.1, shape), _POPULATIONS["10% differ"](rng, shape)
+    "2 models normal, 3 of which 30% differ": lambda rng, shape: np.where(
+        np.arange(shape[0])[:, np.newaxis] < 2, rng.normal(0, 0.1, shape), _POPULATIONS["30% differ"](rng, shape)
     ),
 }
 

@@ -127,7 +127,7 @@ def _figure_blocks(report: ComparisonReport, dataset: str) -> Iterator[Block]:
 
 def _measure_group(report: ComparisonReport, measure: str, lines: Sequence[Comparison]) -> Group:
     own = [line for line in lines if line.measure == measure]
-    rows = sorted(difference_rows(own, report.practical_difference, report.alpha), key=_by_size)
+    rows = sorted(difference_rows(own, report.practical_difference, 1 - report.confidence), key=_by_size)
     bars = DifferenceBars.of((row.interval for row in rows), report.practical_difference.get(measure, 0.0))
     is_open = measure == report.leading.get(own[0].dataset, measure)
     return bars.group((_figure_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open)
@@ -167,7 +167,9 @@ def _slices(report: ComparisonReport) -> Section | None:
     blocks = []
     for dataset, measure in report.leading.items():
         lines = [line for line in report.comparisons if (line.dataset, line.measure) == (dataset, measure)]
-        if table := tuple(slice_blocks(dataset, lines, report.practical_difference, report.alpha, ("before", "after"))):
+        if table := tuple(
+            slice_blocks(dataset, lines, report.practical_difference, 1 - report.confidence, ("before", "after"))
+        ):
             blocks.append(PagePart(dataset_title(dataset), table))
     return Section("slices", "Slices", tuple(blocks)) if blocks else None
 

@@ -271,7 +271,7 @@ def _tables(record: Path, name: str) -> Iterator[bytes]:
         yield text.replace(",precision,0.1,", ",precision,1.1,").encode()
     for value in ("nan", "1e999", "x", "-1", 5_000 * "9"):
         cells = first.split(",")
-        column = {"summary.csv": 8, "comparisons.csv": -5, "curves.csv": 7, "movers.csv": 6}[name]
+        column = {"summary.csv": 8, "comparisons.csv": -6, "curves.csv": 7, "movers.csv": 6}[name]
         cells[column] = value if value != "-1" or name != "movers.csv" else "nan"
         yield f"{header}\n{','.join(cells)}\n{rest}".encode()
 
