@@ -348,9 +348,9 @@ class _Without:
         """As `CatalogueBlock`."""
         return self.out.features
 
-    def exposure(self, k: int | None) -> npt.NDArray[np.int64]:
+    def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]:
         """As `CatalogueBlock`."""
-        return self._left("exposure", k)
+        return self._left("exposure", k, new)
 
     def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
         """As `CatalogueBlock`."""

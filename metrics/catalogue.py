@@ -156,10 +156,22 @@ class CatalogueBlock:
         """
         return self.codes[: None if k is None else int(cut(k))]
 
-    def exposure(self, k: int | None) -> npt.NDArray[np.int64]:
-        """In how many lists each document stands, by number; at least those of the catalogue are there."""
+    def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]:
+        """In how many lists each document stands, by number; at least those of the catalogue are there.
+
+        Args:
+            k: ranks to count; None counts all.
+            new: count only lists of queries that had not consumed the document before.
+        """
         codes = self.first(k)
-        return np.bincount(codes[codes >= 0], minlength=self.n_documents)
+        return np.bincount(codes[self._new(codes) if new else codes >= 0], minlength=self.n_documents)
+
+    def _new(self, codes: Codes) -> Bools:
+        if self.history is None:
+            raise ValueError("it needs what each query consumed before")
+        queries, documents, _ = self.history.of(np.arange(self.n_queries))
+        n = 1 + max(int(codes.max(initial=0)), int(documents.max(initial=0)))
+        return (codes >= 0) & ~np.isin(codes + n * np.arange(self.n_queries), documents + n * queries)
 
     def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
         """The attention that each document gets in all lists, as `exposure`; where it is relevant, given `rel`."""
@@ -246,7 +258,7 @@ class Lists(Protocol):
     def features(self) -> Mapping[str, Sparse]:
         """As of a `CatalogueBlock`."""
 
-    def exposure(self, k: int | None) -> npt.NDArray[np.int64]:
+    def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]:
         """As of a `CatalogueBlock`."""
 
     def unit_sums(self, k: int | None) -> tuple[Floats, int]:

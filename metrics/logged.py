@@ -254,6 +254,7 @@ def interleaving(block: LogBlock, *, ties: Literal["count", "skip"] = "count") -
     The ranker is credited with each clicked document with the probability `team`: 1 or 0 in team-draft interleaving;
     in between if either ranker may have contributed it, as in probabilistic interleaving. Who has more credit wins the
     list; wins and losses are the chances of that, over all ways to credit the clicks. A list without clicks is a tie.
+    A reward between 0 and 1 is no click that one ranker can be credited with.
 
     Args:
         ties: `count` divides by all lists, as Chapelle et al. do; `skip` by the lists that somebody won.
@@ -262,12 +263,17 @@ def interleaving(block: LogBlock, *, ties: Literal["count", "skip"] = "count") -
         (Q,), in [-0.5, 0.5], above 0 if the ranker is preferred to the other; NaN where a query has no list that
         counts.
 
+    Raises:
+        ValueError: `clicked` is neither 0 nor 1.
+
     Reference:
         Radlinski, Kurup & Joachims 2008, doi:10.1145/1458082.1458092, team draft; Hofmann, Whiteson & de Rijke 2011,
         doi:10.1145/2063576.2063618, probabilistic; Chapelle et al. 2012, doi:10.1145/2094072.2094078, the preference.
     """
     lists, first = np.unique(block.impressions, return_index=True)
-    clicked = block.columns["clicked"] > 0
+    clicked = block.columns["clicked"] == 1
+    if not np.all(clicked | (block.columns["clicked"] == 0)):
+        raise ValueError("clicked must be 0 or 1")
     wins, losses = _wins(block.impressions[clicked], block.columns["team"][clicked], len(lists))
     rows = np.zeros((2, len(block.queries)))  # each list stands in its first row
     rows[0, first] = (wins - losses) / 2

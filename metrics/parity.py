@@ -87,7 +87,8 @@ def rsp(block: Lists, *, feature: str, k: int | None = None) -> float:
     Formula: std over groups of P(recommended | group) / mean.
 
     A group's chance is the share of recommendations among all that there could be: of each document of the catalogue,
-    to each query that had not consumed it before. The deviation is divided by the number of groups.
+    to each query that had not consumed it before. A list may hold documents that its query consumed: these count in
+    neither. The deviation is divided by the number of groups.
 
     Args:
         feature: the column of the documents table that holds their groups.
@@ -180,7 +181,7 @@ def _opportunity(block: Lists, by_group: ByGroup, k: int | None, rel: float) -> 
 def _parity(block: Lists, by_group: ByGroup, k: int | None) -> float:
     n = block.n_documents
     possible = block.n_queries - block.consumed()[:n]
-    return _inequality(_rates(by_group(block.attention(k, Attention())[:n]), by_group(possible)))
+    return _inequality(_rates(by_group(block.exposure(k, True)[:n].astype(np.float64)), by_group(possible)))
 
 
 def _rates(found: Floats, possible: Floats) -> Floats:

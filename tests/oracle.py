@@ -1451,8 +1451,13 @@ def _opportunity(found: PlainCatalogue, belongs: Belongs, k: int | None, rel: fl
 
 
 def _parity(found: PlainCatalogue, belongs: Belongs, k: int | None) -> float:
-    shown = [d for column in found.lists for d in column[:k] if d < found.n_documents]
     new = [d for query in range(len(found.lists)) for d in range(found.n_documents) if d not in found.consumed[query]]
+    shown = [
+        d
+        for column, consumed in zip(found.lists, found.consumed, strict=False)
+        for d in column[:k]
+        if d < found.n_documents and d not in consumed
+    ]
     return _variation(_chances(belongs, shown, new))
 
 

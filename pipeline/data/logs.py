@@ -69,6 +69,10 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
     reading = Reading(output, Kind(ids, numbers[0], further=tuple(numbers[1:])), PART_ROWS)
     table = pa.concat_tables([*reading.each(lambda _, rows: rows)]).unify_dictionaries().combine_chunks()
     columns = {name: _numbers(output, name, table, reading) for name in numbers}
+    parts = np.flatnonzero(columns["clicked"] % 1) if "team" in columns else np.empty(0)
+    if parts.size:
+        found = f"clicked {columns['clicked'][parts[0]]:g} ({reading.place(int(parts[0]))}) is part of a click"
+        raise InputError(f"{output.path}: {found}, and interleaving counts clicks. Use 1 or 0, or remove interleaving.")
     if "propensity" in columns:
         columns["weight"] = columns["probability"] / columns["propensity"]
     weighed_by = tuple(name for name in ("propensity", "probability") if name in numbers) or ("weight",)

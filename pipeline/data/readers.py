@@ -426,10 +426,13 @@ class Reading:
         """What `take` returns for an input in memory, which is one part."""
         from rankledger.pipeline.data.formats.memory import describe_rows
 
+        empty = InputError(f"{held.name}: no rows; give some")
+        if not len(held.data):  # columns without cells have types that mean nothing, such as null
+            raise empty
         part = self._held_part(held)
         table = _parsed(part, self.kind)
         if not len(table):
-            raise InputError(f"{part.path}: no rows; give some")
+            raise empty
         self._paths[part.remark] = part.path
         if held.recorded:
             self.files = [describe_rows(part, table)]

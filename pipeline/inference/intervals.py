@@ -47,6 +47,7 @@ class Resampled:
         range: the least and the greatest value that the figure can have.
         families: the effects of replicates, of each family that the figure is made of; none where models have one
             output each.
+        pooled_degrees: degrees of freedom of a mean over datasets, whose numbers `pool` has scaled; 0 of other figures.
     """
 
     estimate: float
@@ -57,11 +58,17 @@ class Resampled:
     n_clusters: int
     range: tuple[float, float] = _UNBOUNDED
     families: tuple[ReplicateEffects, ...] = ()
+    pooled_degrees: float = 0.0
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of the error: C - 1 for C clusters, unless the figure is pooled."""
+        return self.pooled_degrees or self.n_clusters - 1
 
     @cached_property
     def total_error(self) -> TotalError:
         """The error over further queries and further replicates."""
-        return TotalError.of(self.error, self.n_clusters, self.families)
+        return TotalError.of(self.error, self.degrees, self.families)
 
     @cached_property
     def error(self) -> float:
@@ -70,7 +77,8 @@ class Resampled:
         It is 0 if all clusters are alike. Without clusters it is exactly that of Student's t.
         """
         n = self.n_clusters
-        return math.sqrt(n / (n - 1)) * self._spread if n > 1 else math.nan
+        scale = 1.0 if self.pooled_degrees else math.sqrt(n / (n - 1)) if n > 1 else math.nan
+        return scale * self._spread
 
     @cached_property
     def kappa(self) -> float:
@@ -222,7 +230,7 @@ def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[f
     if method == "basic":
         low, high = 2 * resampled.estimate - high, 2 * resampled.estimate - low
     if method == "bca+t":
-        reach = t_quantile(1 - tail, max(1, resampled.n_clusters - 1)) * resampled.error
+        reach = t_quantile(1 - tail, max(1, resampled.degrees)) * resampled.error
         low, high = resampled.outer(low, high, reach)
     if resampled.families:
         low, high = resampled.outer(low, high, resampled.total_error.reach(confidence))

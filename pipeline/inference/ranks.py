@@ -13,16 +13,16 @@ import numpy as np
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.distributions import t_quantile
-from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters, pool
 from rankledger.pipeline.inference.summary import POOLED
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate
 from rankledger.pipeline.types.tables import OrderAgreement
 
-__all__ = ["kendall_tau", "order_agreement", "rank_intervals", "with_ranks"]
+__all__ = ["count_agreement", "kendall_tau", "order_agreement", "rank_intervals", "with_ranks"]
 
 _NORMAL = NormalDist()
 _FEWEST = 3  # models that have an order
+_FEWEST_CLUSTERS = 2  # that vary
 _ROUNDING = 1e-12  # of the greatest figure: a difference, or the standard error of one, that is not greater is 0
 
 
@@ -69,13 +69,13 @@ def with_ranks(
 def order_agreement(
     lines: Sequence[Estimate], samples: Sequence[Sample], leading: Mapping[str, Measure], confidence: float
 ) -> tuple[OrderAgreement, ...]:
-    """How far each measure puts at least three models in the order of the lead measure, with percentile intervals.
+    """Compare the order of at least three models by each measure with their order by the lead measure.
 
     Args:
         lines: those of the summary.
         samples: the datasets' resamples.
         leading: by dataset, the lead measure; the mean of all has the first of them that it has.
-        confidence: how often an interval should cover.
+        confidence: how often all pairs of models that are told apart by the two measures should be told apart rightly.
     """
     measures = _measures(samples)
     columns = {key: [lines[place] for place in places] for key, places in _columns(lines, measures).items()}
@@ -87,37 +87,68 @@ def order_agreement(
             drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
             models = {line.model for line in own}
             led = [line for line in columns[dataset, lead] if line.model in models]
-            one, other = (
-                _figures(drawn, rows, measures[dataset, name]) for rows, name in ((led, lead), (own, measure))
-            )
-            complete = np.isfinite(one).all(axis=1) & np.isfinite(other).all(axis=1)
-            tau = kendall_tau(one[complete], other[complete])
-            if complete.sum() >= _FEWEST and math.isfinite(tau[0]):
-                low, high = (known(_quantile(tau[1:], (1 + side * confidence) / 2)) for side in (-1, 1))
-                found.append(OrderAgreement(dataset, measure, lead, float(tau[0]), low, high, int(complete.sum())))
+            both = [(led, measures[dataset, lead]), (own, measures[dataset, measure])]
+            figures = [_figures(drawn, rows, by) for rows, by in both]
+            complete = np.asarray(np.isfinite(figures).all(axis=(0, 2)))
+            compared = [line.model for line, kept in zip(own, complete, strict=True) if kept]
+            figures = [rows[complete] for rows in figures]
+            tau = kendall_tau(figures[0][:, 0], figures[1][:, 0])
+            if len(compared) >= _FEWEST and math.isfinite(tau):
+                sizes = [
+                    _effective_clusters(sample, name, by) for sample in drawn for name in compared for _, by in both
+                ]
+                unsure = [
+                    _unsure(drawn, compared, rows[:, 0], by, (1 + confidence) / 2)
+                    for rows, (_, by) in zip(figures, both, strict=True)
+                ]
+                same, opposite, n_pairs = count_agreement(figures, min(sizes), confidence, unsure)
+                undecided = n_pairs - same - opposite
+                low, high = ((same - opposite + side * undecided) / n_pairs for side in (-1, 1))
+                counts = (len(compared), same, opposite, undecided)
+                found.append(OrderAgreement(dataset, measure, lead, tau, low, high, *counts))
     return tuple(found)
 
 
-def kendall_tau(one: Floats, other: Floats) -> Floats:
-    """Kendall's tau-b of the orders of M models by two measures.
+def kendall_tau(one: Floats, other: Floats) -> float:
+    """Return Kendall's tau-b of the orders of M models by two measures.
 
     Args:
-        one: (M, N) by one, greater is better.
-        other: (M, N) by the other.
+        one: (M,) by one, greater is better.
+        other: (M,) by the other.
 
     Returns:
-        (N,), in [-1, 1]; NaN where all models are equal by one of the two.
+        A number in [-1, 1]; NaN if all models are equal by one of the two.
 
     Reference:
         Kendall 1945, doi:10.1093/biomet/33.3.239; scipy.stats.kendalltau.
     """
-    agree, by_one, by_other = (np.zeros(one.shape[1]) for _ in range(3))
-    for model, below in combinations(range(len(one)), 2):
-        sides = [np.sign(figures[model] - figures[below]) for figures in (one, other)]
-        agree += sides[0] * sides[1]
-        by_one += np.abs(sides[0])
-        by_other += np.abs(sides[1])
-    return divide(agree, np.sqrt(by_one * by_other))
+    signs = [np.sign(figures[:, np.newaxis] - figures) for figures in (one, other)]
+    return float(divide((signs[0] * signs[1]).sum(), np.sqrt(np.abs(signs[0]).sum() * np.abs(signs[1]).sum())))
+
+
+def count_agreement(
+    figures: Sequence[Floats], n_clusters: float, confidence: float, unsure: Sequence[Bools] | None = None
+) -> tuple[int, int, int]:
+    """Count the pairs of models that two measures put into the same and into opposite orders.
+
+    A pair counts if both measures tell it apart. All intervals, of all pairs by both measures, hold together.
+
+    Args:
+        figures: by measure, (M, 1 + B) as of `rank_intervals`, all of them finite.
+        n_clusters: as of `rank_intervals`.
+        confidence: how often all counted pairs should be in their true orders.
+        unsure: by measure, as of `rank_intervals`.
+
+    Returns:
+        The pairs of the same order, of opposite orders, and all pairs.
+    """
+    n_pairs = math.comb(len(figures[0]), 2)
+    if not n_clusters >= _FEWEST_CLUSTERS:
+        return 0, 0, n_pairs
+    one, other = _better(figures, n_clusters, confidence)
+    if unsure is not None:
+        one, other = one & ~unsure[0], other & ~unsure[1]
+    return int((one & other).sum()), int((one & other.T).sum()), n_pairs
 
 
 def _measures(samples: Sequence[Sample]) -> dict[tuple[str, str], Measure]:
@@ -201,9 +232,9 @@ def rank_intervals(
         intervals of all differences, in one step; d* and d are figures of a resample and of the sample.
     """
     complete = np.isfinite(figures).all(axis=1)
-    if complete.sum() < 2 or n_clusters < 2:
+    if complete.sum() < 2 or n_clusters < _FEWEST_CLUSTERS:
         return [None] * len(figures)
-    better, n_models = _better(figures[complete], n_clusters, confidence), int(np.isfinite(figures[:, 0]).sum())
+    (better,), n_models = _better([figures[complete]], n_clusters, confidence), int(np.isfinite(figures[:, 0]).sum())
     if unsure is not None:
         better &= ~unsure[np.ix_(complete, complete)]
     ranks: list[tuple[int, int] | None] = [None] * len(figures)
@@ -212,25 +243,28 @@ def rank_intervals(
     return ranks
 
 
-def _better(figures: Floats, n_clusters: float, confidence: float) -> Bools:
-    """(M, M): whether the model of the row is better than that of the column."""
-    n_models = len(figures)
-    sample, shifts = figures[:, 0], figures[:, 1:] - figures[:, :1]
-    negligible = _ROUNDING * float(np.abs(sample).max())
-    by_sign = 2.0 ** (1 - n_clusters) * n_models * (n_models - 1) / 2 <= 1 - confidence
-    greatest, squares = np.zeros(shifts.shape[1]), np.empty(shifts.shape[1])  # pair by pair: they stay in the cache
-    standardised = np.zeros((n_models, n_models))
-    for one, other in combinations(range(n_models), 2):
-        np.subtract(shifts[one], shifts[other], out=squares)
-        np.square(squares, out=squares)
-        variance, difference = float(squares.mean()), float(sample[one] - sample[other])
-        if varies := variance > negligible * negligible:
-            squares /= variance
-            np.maximum(greatest, squares, out=greatest)
-        if abs(difference) > negligible and (varies or by_sign):
-            z = difference / math.sqrt(variance) if varies else math.copysign(math.inf, difference)
-            standardised[one, other], standardised[other, one] = z, -z
-    return standardised > _critical(math.sqrt(_quantile(greatest, confidence)), n_clusters)
+def _better(measures: Sequence[Floats], n_clusters: float, confidence: float) -> Bools:
+    """Return (N, M, M): by measure, whether the model of the row is better than the model of the column."""
+    n_models = len(measures[0])
+    standardised = np.zeros((len(measures), n_models, n_models))
+    by_sign = 2.0 ** (1 - n_clusters) * len(measures) * n_models * (n_models - 1) / 2 <= 1 - confidence
+    n_resamples = measures[0].shape[1] - 1
+    greatest, squares = np.zeros(n_resamples), np.empty(n_resamples)  # pair by pair: they stay in the cache
+    for figures, own in zip(measures, standardised, strict=True):
+        sample, shifts = figures[:, 0], figures[:, 1:] - figures[:, :1]
+        negligible = _ROUNDING * float(np.abs(sample).max())
+        for one, other in combinations(range(n_models), 2):
+            np.subtract(shifts[one], shifts[other], out=squares)
+            np.square(squares, out=squares)
+            variance, difference = float(squares.mean()), float(sample[one] - sample[other])
+            if varies := variance > negligible * negligible:
+                squares /= variance
+                np.maximum(greatest, squares, out=greatest)
+            if abs(difference) > negligible and (varies or by_sign):
+                z = difference / math.sqrt(variance) if varies else math.copysign(math.inf, difference)
+                own[one, other], own[other, one] = z, -z
+    better: Bools = standardised > _critical(math.sqrt(_quantile(greatest, confidence)), n_clusters)
+    return better
 
 
 def _critical(z: float, n_clusters: float) -> float:

@@ -116,23 +116,23 @@ class TotalError:
 
     Attributes:
         queries: the standard error over C clusters, √(S² / C).
-        degrees: its degrees of freedom, C - 1.
+        degrees: its degrees of freedom, C - 1 unless several datasets are pooled.
         replicates: what the replicates add to the standard error, √max(0, Σ (s² - noise) / R); 0 if that is nothing.
         replicate_degrees: Satterthwaite's degrees of freedom of Σ s² / R, with R - 1 for each family.
     """
 
     queries: float
-    degrees: int
+    degrees: float
     replicates: float = 0.0
     replicate_degrees: float = 1.0
 
     @classmethod
-    def of(cls, error: float, n_clusters: int, families: Sequence[ReplicateEffects]) -> TotalError:
+    def of(cls, error: float, degrees: float, families: Sequence[ReplicateEffects]) -> TotalError:
         """The error of a figure that is made of families.
 
         Args:
             error: the standard error over clusters.
-            n_clusters: how many clusters.
+            degrees: degrees of freedom of this error.
             families: one for a figure, two for a difference of families, one for a difference whose replicates are
                 paired. A family of one replicate adds nothing: no claim is made beyond that one.
 
@@ -142,11 +142,11 @@ class TotalError:
         several = [family for family in families if len(family.shifts) > 1]
         between = sum((family.variance - family.noise) / len(family.shifts) for family in several)
         if not between > _ROUNDING:
-            return cls(error, n_clusters - 1)
+            return cls(error, degrees)
         parts = [family.variance / len(family.shifts) for family in several]
         shares = [part / sum(parts) for part in parts]
         taken = sum(share * share / (len(family.shifts) - 1) for share, family in zip(shares, several, strict=True))
-        return cls(error, n_clusters - 1, math.sqrt(between), 1 / taken)
+        return cls(error, degrees, math.sqrt(between), 1 / taken)
 
     @property
     def total(self) -> float:

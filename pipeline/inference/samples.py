@@ -551,15 +551,32 @@ def _range_of(pair: Pair) -> tuple[float, float]:
 
 
 def pool(figures: Sequence[Resampled]) -> Resampled:
-    """The unweighted mean of one figure over several datasets, each of which was resampled by itself (stratified)."""
-    n = len(figures)
+    """Return the unweighted mean of one figure over several datasets, each of which was resampled by itself.
+
+    Resamples of a dataset of C clusters vary by √((C - 1) / C) too little, so each dataset is scaled before the mean.
+    A dataset of one cluster says nothing about its variance, and leaves every resample undefined.
+
+    Reference:
+        Satterthwaite 1946, doi:10.2307/3002019, for the degrees of freedom; Davison & Hinkley 1997, section 3.2, for
+        the scale of stratified resamples.
+    """
+    n, centre = len(figures), sum(figure.centre for figure in figures) / len(figures)
+    least, greatest = min(figure.range[0] for figure in figures), max(figure.range[1] for figure in figures)
+    degrees = np.array([figure.n_clusters - 1.0 for figure in figures])
+    scales = np.sqrt(divide(degrees + 1, degrees))  # NaN for one cluster
+    shifts = [scale * (figure.resamples - figure.centre) for scale, figure in zip(scales, figures, strict=True)]
+    influences = [scale * figure.influence for scale, figure in zip(scales, figures, strict=True)]
+    variances = np.array([figure.error**2 for figure in figures])
     return Resampled(
         estimate=sum(figure.estimate for figure in figures) / n,
-        centre=sum(figure.centre for figure in figures) / n,
-        resamples=np.stack([figure.resamples for figure in figures]).sum(axis=0) / n,
-        influence=np.concatenate([figure.influence for figure in figures]) / n,
+        centre=centre,
+        resamples=np.clip(centre + np.stack(shifts).sum(axis=0) / n, least, greatest),
+        influence=np.concatenate(influences) / n,
         n_queries=sum(figure.n_queries for figure in figures),
         n_clusters=sum(figure.n_clusters for figure in figures),
-        range=(min(figure.range[0] for figure in figures), max(figure.range[1] for figure in figures)),
+        range=(least, greatest),
         families=mean_effects([figure.families for figure in figures]),
+        pooled_degrees=float(
+            variances.sum() ** 2 / (variances**2 / degrees).sum() if variances.any() else degrees.sum()
+        ),
     )

@@ -173,7 +173,7 @@ class _Stratum:
 
     Attributes:
         queries: (K, m) their places among all queries.
-        changes: (K, m) how much each changed.
+        changes: (K, m) how much each changed, less their mean.
     """
 
     queries: _Ints
@@ -188,19 +188,6 @@ class _Stratum:
             changes = rng.permuted(changes, axis=2)
         permuted: Floats = changes.reshape(n_permutations, -1).T
         return permuted
-
-    @property
-    def moments(self) -> tuple[float, float, float, float]:
-        """The mean, the variance, and the covariances of two queries of one cluster and of different ones, under
-        permutation; 0 where there are no two.
-        """
-        n_clusters, size = self.changes.shape
-        mean = float(self.changes.mean())
-        apart = self.changes - mean
-        squares, of_sums = float((apart * apart).sum()), float((apart.sum(axis=1) ** 2).sum())
-        together = (of_sums - squares) / (n_clusters * size * (size - 1)) if size > 1 else 0.0
-        between = -of_sums / (n_clusters * (n_clusters - 1) * size * size) if n_clusters > 1 else 0.0
-        return mean, squares / self.changes.size, together, between
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,16 +208,71 @@ class _Partition:
 
     def sums_of_members(self, values: Floats) -> Floats:
         """(S, …): the same of what is known for each query within its slice, (N, …)."""
+        if len(values) == len(self.begins):  # each of one
+            return values
         sums: Floats = np.add.reduceat(values, self.begins, axis=0)
         return sums
 
+    @property
+    def slices(self) -> _Ints:
+        """(N,): the number of the slice that each query is in."""
+        return np.repeat(np.arange(len(self.begins)), np.diff(self.begins, append=len(self.queries)))
+
     def alike(self, labels: _Ints) -> _Ints:
         """(N,): how many queries of its slice have the label that the query has; labels (Q,), from 0 on."""
-        slices = np.repeat(np.arange(len(self.begins)), np.diff(self.begins, append=len(self.queries)))
-        keys = slices * (int(labels.max()) + 1) + labels[self.queries]
+        keys = self.slices * (int(labels.max()) + 1) + labels[self.queries]
         _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
         alike: _Ints = counts[places]
         return alike
+
+
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """The slices of a partition, cut by the units that change places.
+
+    Attributes:
+        partition: the pieces, slice by slice.
+        begins: (S,) where the pieces of each slice begin.
+        units: (P,) the unit of each piece.
+        twice: (P, 1) twice the share of the unit's stratum that is in the slice.
+        rest: (S, 1) Σ share² (sum of a unit)² over all units; inf for a slice that is not tested.
+    """
+
+    partition: _Partition
+    begins: _Ints
+    units: _Ints
+    twice: Floats
+    rest: Floats
+
+    @classmethod
+    def of(cls, partition: _Partition, units: _Ints, strata: _Ints, squares: Floats, tested: Bools) -> _Pieces:
+        """Cut slices; `squares` are those of the units' sums, added up by stratum, (K,)."""
+        slices, shape = partition.slices, (len(tested), len(squares))
+        queries = partition.queries[np.lexsort((units[partition.queries], slices))]
+        begins = np.flatnonzero(np.diff(slices * len(units) + units[queries], prepend=-1))
+        inside = np.bincount(slices * shape[1] + strata[queries], minlength=shape[0] * shape[1]).reshape(shape)
+        shares = inside / np.bincount(strata)
+        rest = np.where(tested, (shares * shares) @ squares, np.inf)
+        of_pieces, firsts = slices[begins], queries[begins]
+        return cls(
+            _Partition(queries, begins),
+            np.searchsorted(of_pieces, np.arange(shape[0])),
+            units[firsts],
+            2 * shares[of_pieces, strata[firsts]][:, np.newaxis],
+            rest[:, np.newaxis],
+        )
+
+    def statistics(self, changes: Floats, sums: Floats | None, least: float) -> Floats:
+        """Return (S, B): the sum of a slice over its standard error, whatever the spread is inside and outside.
+
+        A unit of sum y, x of it in the slice, adds x - share · y to the sum and its square to the variance.
+        """
+        pieces = self.partition.sums(changes)
+        totals: Floats = np.add.reduceat(pieces, self.begins, axis=0)
+        pieces *= pieces * (1 - self.twice) if sums is None else pieces - self.twice * sums[self.units]
+        variance = np.add.reduceat(pieces, self.begins, axis=0)
+        variance += self.rest
+        return np.where(variance > least, totals, 0.0) / np.sqrt(np.maximum(variance, least))
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,15 +281,19 @@ class _Test:
 
     Attributes:
         partitions: the slices.
-        strata: the queries as they change places.
-        expected: for each partition, (S,) the means of the slices' sums over all permutations.
-        precision: for each partition, (S,) 1 over their standard deviations; 0 for a slice that is not tested.
+        strata: the units as they change places.
+        apart: (Q,) the changes less the mean of their stratum.
+        units: the queries of each unit.
+        pieces: the slices as they are cut.
+        least: the variance of a slice that is no rounding.
     """
 
     partitions: Sequence[_Partition]
     strata: Sequence[_Stratum]
-    expected: Sequence[Floats]
-    precision: Sequence[Floats]
+    apart: Floats
+    units: _Partition
+    pieces: Sequence[_Pieces]
+    least: float
 
     @classmethod
     def of(cls, partitions: Sequence[_Partition], exact: Floats, clusters: Clusters, cells: _Ints, least: int) -> _Test:
@@ -263,32 +309,26 @@ class _Test:
         units = np.unique(np.stack([clusters, cells]), axis=1, return_inverse=True)[1].ravel()
         sizes = np.bincount(units)[units]
         kinds, kind_of = np.unique(np.stack([cells, sizes]), axis=1, return_inverse=True)
-        by_kind = [np.flatnonzero(kind_of.ravel() == kind) for kind in range(kinds.shape[1])]
+        kind_of = kind_of.ravel()
+        apart = exact - (np.bincount(kind_of, exact) / np.bincount(kind_of))[kind_of]
+        by_unit = np.argsort(units, kind="stable")
         strata = [
-            _Stratum(queries, exact[queries])
-            for own, size in zip(by_kind, kinds[1], strict=True)
-            for queries in [own[np.argsort(units[own], kind="stable")].reshape(-1, size)]
+            _Stratum(queries, apart[queries])
+            for kind, size in enumerate(kinds[1])
+            for queries in [by_unit[kind_of[by_unit] == kind].reshape(-1, size)]
         ]
-        mean, spread, together, apart = np.array([stratum.moments for stratum in strata])[kind_of.ravel()].T
-        expected, precision = [], []
-        for partition in partitions:
-            of_unit, of_kind = partition.alike(units), partition.alike(kind_of.ravel())
-            own, same, other = (values[partition.queries] for values in (spread, together, apart))
-            variance = partition.sums_of_members(own + same * (of_unit - 1) + other * (of_kind - of_unit))
-            tested = (_fewer_side(partition, cells) >= least - _SAME) & (
-                variance > _SAME * float(exact @ exact) / len(exact)
-            )
-            expected.append(partition.sums(mean))
-            precision.append(np.where(tested, 1 / np.sqrt(np.where(tested, variance, 1.0)), 0.0))
-        return cls(partitions, strata, expected, precision)
+        squares = np.array([(stratum.changes.sum(axis=1) ** 2).sum() for stratum in strata])
+        pieces = [
+            _Pieces.of(partition, units, kind_of, squares, _fewer_side(partition, cells) >= least - _SAME)
+            for partition in partitions
+        ]
+        of_units = _Partition(by_unit, np.flatnonzero(np.diff(units[by_unit], prepend=-1)))
+        return cls(partitions, strata, apart, of_units, pieces, _SAME * float(exact @ exact) / len(exact) or 1.0)
 
     def statistics(self, changes: Floats) -> Iterator[Floats]:
         """For each partition (S, B): the statistics for B orders of the changes, (Q, B)."""
-        for partition, expected, precision in zip(self.partitions, self.expected, self.precision, strict=True):
-            sums = partition.sums(changes)
-            sums -= expected[:, np.newaxis]
-            sums *= precision[:, np.newaxis]
-            yield sums
+        sums = None if len(self.units.begins) == len(changes) else self.units.sums(changes)
+        return (pieces.statistics(changes, sums, self.least) for pieces in self.pieces)
 
     def strongest(self, exact: Floats, others: Bools) -> tuple[int, float, bool] | None:
         """The slice with the greatest statistic; None if none can be tested.
@@ -300,7 +340,7 @@ class _Test:
         Returns:
             The place of the slice, the statistic, and whether it is that of the queries outside.
         """
-        statistics = np.concatenate([own[:, 0] for own in self.statistics(exact[:, np.newaxis])])
+        statistics = np.concatenate([own[:, 0] for own in self.statistics(self.apart[:, np.newaxis])])
         equal = np.flatnonzero(np.abs(statistics) >= np.abs(statistics).max() - _SAME)
         counted = np.stack([others, np.where(others, exact, 0.0)], axis=1)
         inside = np.concatenate([partition.sums(counted) for partition in self.partitions])[equal]

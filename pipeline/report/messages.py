@@ -16,7 +16,6 @@ from rankledger.pipeline.report.tables import (
     MeasureColumn,
     display_name,
     figure,
-    interval_text,
     leaderboards,
     models,
     p_value,
@@ -74,7 +73,6 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
     for board in leaderboards(evaluation):
         if board.columns[0].ranks:
             yield rank_note(board.columns[0], evaluation.confidence)
-        yield from agreement_notes(evaluation, board.dataset)
         yield from replicate_notes(evaluation, board.dataset)
         yield from _leads_by_ties(board)
         yield from _unreliable_intervals(board)
@@ -232,13 +230,10 @@ def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
     lines = sorted((line for line in evaluation.agreement if line.dataset == dataset), key=lambda line: line.tau)
     if lines:
         more = f", and {counted(len(lines) - _NAMED, 'more measure')} in agreement.csv" if len(lines) > _NAMED else ""
-        taus = (
-            f"{line.measure} {line.tau:.2f} {interval_text(line.ci_low, line.ci_high, '{:.2f}'.format)}".strip()
-            for line in lines[:_NAMED]
-        )
+        taus = (f"{line.measure} {line.tau:.2f} ({line.tau_low:.2f} to {line.tau_high:.2f})" for line in lines[:_NAMED])
         order = f"the order by {lines[0].lead} on {short_text(display_name(dataset))}"
         n_models = min(line.n_models for line in lines)
-        yield f"agreement with {order} (Kendall's tau of {n_models} models): {', '.join(taus)}{more}"
+        yield f"agreement with {order} (Kendall's tau of {n_models} models and its bounds): {', '.join(taus)}{more}"
 
 
 def replicate_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:

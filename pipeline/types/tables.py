@@ -82,18 +82,24 @@ class OrderAgreement:
         measure: a measure.
         lead: the lead measure, which it is compared with.
         tau: Kendall's tau-b of the two orders, in [-1, 1].
-        ci_low: lower end of its confidence interval; None where a resample leaves it undefined.
-        ci_high: upper end.
+        tau_low: the least that it may be over all queries: (same - opposite - undecided) / pairs.
+        tau_high: the most: (same - opposite + undecided) / pairs.
         n_models: the models that have a figure by both.
+        n_same: pairs of models that both measures tell apart, in the same order.
+        n_opposite: pairs that both tell apart, in opposite orders.
+        n_undecided: all other pairs.
     """
 
     dataset: str
     measure: str
     lead: str
     tau: float
-    ci_low: float | None
-    ci_high: float | None
+    tau_low: float
+    tau_high: float
     n_models: int
+    n_same: int
+    n_opposite: int
+    n_undecided: int
 
 
 _MOST_SHARE = 10.0  # of a change that is next to nothing any slice accounts for many times

@@ -85,6 +85,13 @@ def test_probabilistic_interleaving_of_a_hand_worked_list():
     np.testing.assert_allclose(interleaving(block, ties="skip"), [0.3], rtol=1e-12)
 
 
+@pytest.mark.parametrize("clicked", [0.5, 1e-9, 2, -1, np.nan])
+def test_interleaving_counts_whole_clicks(clicked):
+    """Chapelle et al. count clicks: a reward of 0.1 and one of 1 must not be credited alike."""
+    with pytest.raises(ValueError, match="clicked must be 0 or 1"):
+        interleaving(log_block([shown([[(1, 1), (clicked, 0)]])]))
+
+
 def test_the_other_ranker_has_the_opposite_preference():
     """With 1 - team for team, every preference changes its sign."""
     queries = random_log(np.random.default_rng(3), 100)

@@ -58,6 +58,22 @@ def test_rsp():
     assert rsp(found, feature="group") == pytest.approx(1 / 2)
 
 
+def test_rsp_counts_only_what_can_be_recommended():
+    """Zhu et al. rank what a user has not consumed. Two of three users had document 0, and one is shown it again.
+
+    Of a, documents 0 and 1, there can be 1 + 3 recommendations, and 2 are made: 1/2. Of b, document 2, there can be 3,
+    and 2 are made: deviation 1/12 over mean 7/12. Of the head, document 0, the one that can be is made; of the tail 3
+    of 6: deviation 1/4 over mean 3/4. At rank 1 only documents of a are shown.
+    """
+    found = with_history(
+        block([0, 2], [1, 2], [0], judged=[{}, {}, {}], groups=[[0], [0], [1]]), [0], [0], [], popularity=[9.0, 1, 1]
+    )
+
+    assert rsp(found, feature="group") == pytest.approx(1 / 7)
+    assert pop_rsp(found, tail=0.5) == pytest.approx(1 / 3)
+    assert rsp(found, feature="group", k=1) == pytest.approx(1)
+
+
 def test_groups_of_popularity():
     """Of 5 interactions document 0 has 4: the head. Found are 1 of 1 relevant there, and 1 of 2 in the tail: 1/3.
 

@@ -67,6 +67,17 @@ def _clustered(*, by_cluster: bool) -> Population:
     return population
 
 
+def _unequal(column: str, factors: Mapping[str, float]) -> Population:
+    """Normal changes, without a difference of means, whose spread depends on a column."""
+
+    def population(rng: np.random.Generator) -> _Drawn:
+        columns = _columns(rng, 300)
+        spread = _SPREAD * np.array([factors.get(value, 1.0) for value in columns[column]])
+        return _Drawn(rng.normal(0, 1, 300) * spread, columns)
+
+    return population
+
+
 def _planted(n_queries: int, n_inside: int, effect: float) -> Population:
     """A family of just so many queries that lost by so much more than the others."""
 
@@ -86,6 +97,9 @@ _POPULATIONS: Mapping[str, Population] = {
     "small noise and 3% crashes of −0.9": _none(lambda rng, n: rng.normal(0, 0.03, n) - 0.9 * (rng.random(n) < 0.03)),
     "30% differ, on average by −0.05": _none(lambda rng, n: (rng.random(n) < 0.3) * rng.normal(-0.05, 0.3, n)),
     "lognormal losses, σ = 1.5": _none(lambda rng, n: -0.05 * rng.lognormal(0, 1.5, n)),
+    "one family of five spreads 3 times as far": _unequal("family", {"f0": 3.0}),
+    "one family of five spreads a third as far": _unequal("family", {"f0": 1 / 3}),
+    "rare markets spread 4 times as far": _unequal("market", {f"m{rare}": 4.0 for rare in range(4, 8)}),
     "100 users, columns of users": _clustered(by_cluster=True),
     "100 users, columns of queries": _clustered(by_cluster=False),
     "0.10 on 60 of 300": _planted(300, 60, 0.1),

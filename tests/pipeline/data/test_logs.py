@@ -125,6 +125,16 @@ def test_a_team_that_is_a_name_or_a_count_says_what_to_write(name):
     assert problem == f"a.parquet: team is string; {remedy}"
 
 
+def test_a_part_of_a_click_is_no_click_of_an_interleaved_list():
+    """Rewards may be fractions in other measures of the same log; interleaving would count 0.1 as much as 1."""
+    log = "query_id,impression_id,clicked,team\nu,i,1,1\nu,i,0.1,0\n"
+    found = "a.csv: clicked 0.1 (line 3) is part of a click, and interleaving counts clicks"
+
+    assert refused(log, "interleaving") == f"{found}. Use 1 or 0, or remove interleaving."
+    source = Source(write(Path("a.csv"), log))
+    assert read_log(source, [Measure.parse("ctr")]).values == pytest.approx(0.55)
+
+
 def test_weights_whose_mean_cannot_be_1_are_warned_of():
     """Rows of 24 users weigh 0.2 and 0.4 by turns: the mean is 0.3, and the log of it far outside.
 

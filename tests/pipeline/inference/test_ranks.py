@@ -11,10 +11,17 @@ from scipy import stats
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.paired import TestRule, compare
-from rankledger.pipeline.inference.ranks import kendall_tau, order_agreement, rank_intervals, with_ranks
+from rankledger.pipeline.inference.ranks import (
+    count_agreement,
+    kendall_tau,
+    order_agreement,
+    rank_intervals,
+    with_ranks,
+)
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate, estimate_pooled
+from rankledger.pipeline.scoring import average_replicates
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, CONVENTIONS, ONE, sample, scores
@@ -215,10 +222,8 @@ def test_clusters_of_unequal_size_count_as_fewer():
 @pytest.mark.parametrize("n_models", [3, 8])
 def test_taus_are_those_of_scipy(n_models):
     """Also where models are equal by one measure or by both."""
-    one, other = np.random.default_rng(n_models).integers(0, 5, (2, n_models, 200)) / 4
-    wanted = [stats.kendalltau(one[:, column], other[:, column]).statistic for column in range(200)]
-
-    np.testing.assert_allclose(kendall_tau(one, other), wanted, atol=1e-12)
+    for one, other in np.random.default_rng(n_models).integers(0, 5, (200, 2, n_models)) / 4:
+        assert kendall_tau(one, other) == pytest.approx(stats.kendalltau(one, other).statistic, nan_ok=True)
 
 
 def agreement(*datasets, pooled=False):
@@ -240,27 +245,89 @@ def test_a_measure_of_which_the_other_end_is_better_has_the_reversed_order():
 
     assert list(found) == [("d", "kendall_distance")]
     line = found["d", "kendall_distance"]
-    assert (line.lead, line.tau, line.ci_low, line.ci_high, line.n_models) == ("ap", -1.0, -1.0, -1.0, 4)
+    assert (line.lead, line.tau, line.n_models, line.n_same) == ("ap", -1.0, 4, 0)
+    assert (line.tau_low, line.tau_high) == (-1, line.n_undecided / 3 - 1)  # (0 - opposite ± undecided) / 6
 
 
-def test_the_interval_is_that_of_the_taus_over_the_resamples():
-    """scipy's tau of the figures of each resample, and the quantiles of them; of the mean of datasets likewise."""
-    measures = tuple(map(Measure.parse, ("ap", "rr")))
+ORDERS = tuple(map(Measure.parse, ("ap", "rr")))
+
+
+def by_two(model, ap, rr, dataset="d"):
+    """The scores of a model by AP and by RR."""
+    return dataclasses.replace(scores_of(model, ap, dataset, ORDERS), values=np.array([ap, rr], dtype=float))
+
+
+def test_pairs_of_models_are_the_same_opposite_or_undecided():
+    """Worths 0.2, 0.5 and 0.8 by AP and 0.2, 0.8 and 0.5 by RR, noise of ±0.01 that cancels out: all are certain.
+
+    a-b and a-c are in one order and b-c is not: tau is (2 - 1) / 3, and its bounds are the same. d has noise of ±0.2
+    around c's figure by RR, so that c-d is undecided by RR alone, and that widens the bounds by 1 / 6 to each side.
+    """
+    noise = np.tile([0.01, -0.01], 20)
+    worths = {"a": (0.2, 0.2), "b": (0.5, 0.8), "c": (0.8, 0.5)}
+    models = [by_two(name, ap + noise, rr - noise * np.repeat([1, -1], 20)) for name, (ap, rr) in worths.items()]
+    _, found = agreement(models)
+    line = found["d", "rr"]
+    assert (line.n_same, line.n_opposite, line.n_undecided, line.tau) == (2, 1, 0, pytest.approx(1 / 3))
+    assert (line.tau_low, line.tau_high) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+
+    _, found = agreement([*models, by_two("d", 0.95 + noise, 0.501 + 20 * noise)])
+    line = found["d", "rr"]  # a-d is in one order and b-d is not, too
+    assert (line.n_same, line.n_opposite, line.n_undecided) == (3, 2, 1)
+    assert (line.tau_low, line.tau_high) == (pytest.approx(0), pytest.approx(2 / 6))
+
+
+def test_the_intervals_of_both_measures_hold_together():
+    """Pairs are told apart only if both measures do so by the critical value over all pairs of both.
+
+    It is at least as great as the critical value of either, so no pair counts that the ranks by one leave open.
+    """
     rng = np.random.default_rng(0)
-    datasets = [[scores_of(model, rng.random(40), name, measures) for model in "abcde"] for name in ("d", "e")]
+    ease = rng.random(60)
+    datasets = [
+        [
+            by_two(model, ease + rng.normal(worth, 0.1, 60), ease + rng.normal(worth, 0.2, 60), name)
+            for worth, model in enumerate("abcde", 1)
+        ]
+        for name in ("d", "e")
+    ]
     for own in (*datasets[0], *datasets[1]):
-        own.values[1] = np.clip(own.values[0] + rng.normal(0, 0.3, 40), 0, 1)
+        own.values[:] *= 0.1
     samples, found = agreement(*datasets, pooled=True)
+    assert {*found} == {("d", "rr"), ("e", "rr"), ("*", "rr")}
 
-    assert len(found) == 3
-    for name, drawn in (("d", samples[:1]), ("e", samples[1:]), ("*", samples)):
-        one, other = (
-            np.array([sum(own.figures(model, measure) for own in drawn) for model in "abcde"]) for measure in measures
+    figures = [np.array([samples[0].figures(model, measure) for model in "abcde"]) for measure in ORDERS]
+    same, opposite, n_pairs = count_agreement(figures, 60, 0.95)
+    assert (found["d", "rr"].n_same, found["d", "rr"].n_opposite, n_pairs) == (same, opposite, 10)
+    by_ranks = [sum(5 - high + low - 1 for low, high in rank_intervals(own, 60, 0.95)) // 2 for own in figures]
+    assert same + opposite <= min(by_ranks)
+
+
+def test_models_that_cannot_be_told_apart_leave_tau_open():
+    """Of three random models anything from -1 to 1 may be true, and the observed tau is in between."""
+    rng = np.random.default_rng(5)
+    _, found = agreement([by_two(model, *rng.random((2, 30))) for model in "abc"])
+    line = found["d", "rr"]
+
+    assert (line.n_undecided, line.tau_low, line.tau_high) == (3, -1, 1)
+    assert -1 <= line.tau <= 1
+
+
+def test_further_replicates_may_turn_an_order_round():
+    """Two replicates of each model are far apart: whatever the queries say, no pair is certain."""
+    noise = np.tile([0.01, -0.01], 20)
+    worths = {"a": 0.2, "b": 0.5, "c": 0.8}
+    families = [
+        average_replicates(
+            [
+                dataclasses.replace(by_two(name, worth + noise + shift, worth - noise + shift), replicate=f"{number}")
+                for number, shift in enumerate((-0.19, 0.19))
+            ]
         )
-        taus = [stats.kendalltau(one[:, column], other[:, column]).statistic for column in range(401)]
-        line = found[name, "rr"]
-        assert line.tau == pytest.approx(taus[0])
-        assert (line.ci_low, line.ci_high) == pytest.approx(tuple(np.quantile(taus[1:], [0.025, 0.975])))
+        for name, worth in worths.items()
+    ]
+
+    assert agreement(families)[1]["d", "rr"].n_undecided == 3
 
 
 def test_two_models_have_no_order_to_agree_on():

@@ -59,7 +59,7 @@ def test_the_error_of_the_published_example_by_hand():
     """V = MSq / (C R) + (MSr - MSe) / (C R) = 11.24 / 24 + (32.49 - 1.02) / 24."""
     found = components_of(RATINGS)
     error = RATINGS.mean(axis=1).std(ddof=1) / math.sqrt(6)
-    total = TotalError.of(error, 6, [ReplicateEffects.of("abcd", RATINGS)])
+    total = TotalError.of(error, 5, [ReplicateEffects.of("abcd", RATINGS)])
 
     assert total.total**2 == pytest.approx((11.24 + 32.49 - 1.02) / 24, abs=0.001)
     assert total.total == pytest.approx(found.std_error())
@@ -101,7 +101,7 @@ def test_two_families_add_up_by_welch():
 def test_replicates_that_differ_by_chance_alone_add_nothing():
     """Where the variance between replicates is not above that of the interaction, the queries decide."""
     cells = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
-    assert TotalError.of(0.1, 3, [ReplicateEffects.of("ab", cells)]) == TotalError(0.1, 2)
+    assert TotalError.of(0.1, 2, [ReplicateEffects.of("ab", cells)]) == TotalError(0.1, 2)
 
 
 @pytest.mark.parametrize("measure", [AP, GMAP, RMSE])

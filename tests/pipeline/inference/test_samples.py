@@ -7,6 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import interval
@@ -176,18 +177,38 @@ def test_differences_are_oriented_and_take_off_a_share():
 
 
 def test_the_mean_over_datasets_is_unweighted_and_stratified():
-    """Two datasets of 90 and 30 queries count alike; each is resampled by itself."""
+    """Two datasets of 90 and 30 queries count alike; each is resampled by itself, and scaled by √(n / (n - 1))."""
     large, small = random_scores(10), random_scores(11, 30)
     figures = [sample(scores("m", large)).figure("m", AP), sample(scores("m", small, dataset="e")).figure("m", AP)]
     pooled = pool(figures)
 
     assert pooled.estimate == pytest.approx((large.mean() + small.mean()) / 2)
-    expected = (counts(90) @ large / 90 + counts(30, "e") @ small / 30) / 2
+    resampled = (counts(90) @ large / 90 - large.mean(), counts(30, "e") @ small / 30 - small.mean())
+    expected = pooled.estimate + (resampled[0] * np.sqrt(90 / 89) + resampled[1] * np.sqrt(30 / 29)) / 2
     np.testing.assert_allclose(pooled.resamples, expected, atol=1e-11)
     assert np.sqrt((pooled.influence**2).sum()) == pytest.approx(
-        np.hypot(large.std() / np.sqrt(90), small.std() / np.sqrt(30)) / 2
+        np.hypot(large.std(ddof=1) / np.sqrt(90), small.std(ddof=1) / np.sqrt(30)) / 2
     )
     assert interval(pooled, "bca", 0.95)[0] < pooled.estimate < interval(pooled, "bca", 0.95)[1]
+
+
+def test_small_datasets_have_the_degrees_of_freedom_of_satterthwaite():
+    """Of two datasets the error is that of Welch's t test, whose degrees of freedom SciPy gives."""
+    one, other = np.array([0.1, 0.9, 0.4]), np.array([0.3, 0.35, 0.5, 0.2, 0.1])
+    figures = [sample(scores("m", one)).figure("m", AP), sample(scores("m", other, dataset="e")).figure("m", AP)]
+    welch = stats.ttest_ind(one, -other, equal_var=False).confidence_interval(0.95)
+
+    low, high = interval(pool(figures), "bca+t", 0.95)
+    assert low == 0  # no average precision is below
+    assert high == pytest.approx(welch.high / 2)
+
+
+def test_a_dataset_of_one_query_leaves_the_mean_without_an_interval():
+    """One query says nothing about the variance of its dataset."""
+    figures = [sample(scores("m", [0.4], dataset="e")).figure("m", AP), sample(scores("m", [0.1, 0.3])).figure("m", AP)]
+
+    assert interval(pool(figures), "bca+t", 0.95) == (None, None)
+    assert pool(figures).estimate == pytest.approx(0.3)
 
 
 def test_a_query_left_out_of_a_distance_leaves_its_slice():

@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.markdown import note
+from rankledger.pipeline.report.messages import agreement_notes
 from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, matrix
 from rankledger.pipeline.report.text_table import counted
 from rankledger.pipeline.types.gates import Verdict
@@ -155,19 +156,19 @@ def test_a_terminal_too_narrow_for_ranks_shows_figures():
     assert "0.9000 [0.8000, 0.9500]" in plain(found, 48)
 
 
-def test_measures_that_disagree_on_the_order_are_named():
-    """The three that disagree most, those without an interval too, and how many more there are."""
+def test_measures_that_disagree_on_the_order_are_on_the_page_alone():
+    """The three that disagree most with their bounds, and how many more there are; the terminal has no line of tau."""
     taus = {"ap": 0.8, "rr(rel=2)@10": -0.25, "fn": 1.0, "judged@10": 0.5}
     lines = tuple(
-        OrderAgreement("web", measure, "ndcg@10", tau, *((None, None) if tau < 0 else (0.1, tau)), 4)
-        for measure, tau in taus.items()
+        OrderAgreement("web", measure, "ndcg@10", tau, tau - 0.5, 1.0, 4, 3, 0, 3) for measure, tau in taus.items()
     )
     found = replace(evaluation({"web": board(MODELS, SEARCH)}), agreement=lines)
 
-    assert (
-        "agreement with the order by ndcg@10 on web (Kendall's tau of 4 models): rr(rel=2)@10 -0.25, "
-        "judged@10 0.50 [0.10, 0.50], ap 0.80 [0.10, 0.80], and 1 more measure in agreement.csv\n"
-    ) in plain(found)
+    assert [*agreement_notes(found, "web")] == [
+        "agreement with the order by ndcg@10 on web (Kendall's tau of 4 models and its bounds): rr(rel=2)@10 -0.25 "
+        "(-0.75 to 1.00), judged@10 0.50 (0.00 to 1.00), ap 0.80 (0.30 to 1.00), and 1 more measure in agreement.csv"
+    ]
+    assert "agreement" not in plain(found)
     assert [line["tau"] for line in as_data(found)["agreement"]] == [*taus.values()]
 
 

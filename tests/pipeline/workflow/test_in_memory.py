@@ -429,6 +429,38 @@ def test_outputs_that_are_all_refused_raise(tmp_path: Path) -> None:
     assert not [*tmp_path.rglob("manifest.json")]
 
 
+@pytest.mark.parametrize("type_", [pa.null(), pa.float64(), pa.string(), pa.list_(pa.string())], ids=str)
+@pytest.mark.parametrize("container", ["frame", "table", "mapping", "tuples", "generator"])
+def test_an_output_without_rows_says_so(container: str, type_: pa.DataType) -> None:
+    """A table without rows has columns of no type in particular: what is wrong with it is that it is empty."""
+    table = pa.table({name: pa.array([], type_) for name in ("query_id", "doc_id", "score")})
+    shapes = {"frame": table.to_pandas(), "table": table, "mapping": {}, "tuples": [], "generator": iter(())}
+
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": shapes[container]}, ["ap"], overrides=FEW)
+
+    assert [failure.reason for failure in evaluation.failures] == ["outputs['new']: no rows; give some"]
+
+
+def test_a_frame_without_columns_has_no_rows_and_a_null_is_one_of_a_row() -> None:
+    """`DataFrame()` is what a failed job hands over; of a column of nulls the first row is named."""
+    outputs = {
+        "bm25": RUN,
+        "bare": pd.DataFrame(),
+        "nulls": pa.table({"query_id": pa.array([None, None]), "doc_id": ["a", "b"], "score": [1.0, 2.0]}),
+    }
+
+    evaluation = rankledger.evaluate(JUDGED, outputs, ["ap"], overrides=FEW)
+
+    assert {failure.model: failure.reason for failure in evaluation.failures} == {
+        "bare": "outputs['bare']: no rows; give some",
+        "nulls": "outputs['nulls']: query_id is null (row 1); fill it or remove the row",
+    }
+    refused = refusal(
+        rankledger.evaluate, pd.DataFrame({"query_id": [], "doc_id": [], "relevance": []}), {"m": RUN}, "ap"
+    )
+    assert refused == "judgments: no rows; give some"
+
+
 def test_what_a_command_prints_is_a_warning() -> None:
     """What columns were taken for, an output that was refused and one that overlaps little: each names its input, and
     the line that called; the same lines are attributes.
