@@ -46,7 +46,7 @@ __all__ = [
     "Catalogue",
     "assemble",
     "join_predictions",
-    "judged_at_10",
+    "judged_share",
     "judged_share_by_rank",
     "known_documents",
     "rejoin",
@@ -188,10 +188,12 @@ def assemble(
     )
 
 
-def judged_at_10(ranks: npt.NDArray[np.integer], grades: npt.NDArray[np.floating], n_retrieved: Ints) -> float | None:
-    """The share of the documents retrieved down to rank 10 that are judged; a negative grade is no judgment."""
-    retrieved = np.minimum(n_retrieved, 10).sum()
-    judged = grades[ranks <= 10] >= 0
+def judged_share(
+    ranks: npt.NDArray[np.integer], grades: npt.NDArray[np.floating], n_retrieved: Ints, depth: float = 10
+) -> float | None:
+    """Return the share of the documents retrieved down to a rank that are judged; a negative grade is no judgment."""
+    retrieved = np.minimum(n_retrieved, depth).sum()
+    judged = grades[ranks <= depth] >= 0
     return float(judged.sum() / retrieved) if retrieved else None
 
 
@@ -375,7 +377,7 @@ def rejoin(
         hits.quality,
         n_unjudged_queries=n_answered - int((n_retrieved > 0).sum()),
         n_missing_queries=int((n_retrieved == 0).sum()),
-        judged_at_10=judged_at_10(hits.ranks[kept], judgments.grades[judgment_rows], n_retrieved),
+        judged_at_10=judged_share(hits.ranks[kept], judgments.grades[judgment_rows], n_retrieved),
     )
     n_hits = np.bincount(judgments.queries_of(judgment_rows), minlength=len(n_retrieved))
     ranks = (hits.ranks[kept], hits.tie_first[kept], hits.tie_last[kept])

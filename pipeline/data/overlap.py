@@ -7,21 +7,24 @@ trying them: ids of both sides are written alike in one way after another.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from statistics import median
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankledger.metrics.conventions import Conventions
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.exclusions import own_documents
 from rankledger.pipeline.data.formats.layouts import is_distance
-from rankledger.pipeline.data.join import Catalogue
+from rankledger.pipeline.data.join import Catalogue, judged_share
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, match
 from rankledger.pipeline.support.arrow import concatenate, strings
 from rankledger.pipeline.support.errors import InputError
@@ -31,6 +34,7 @@ from rankledger.pipeline.types.joined import Hits, Quality, Unmatched, count_sho
 
 __all__ = [
     "ALLOW_NO_OVERLAP",
+    "JudgedHits",
     "any_in",
     "content_warning",
     "find_unmatched",
@@ -43,6 +47,7 @@ __all__ = [
     "rename_by_content",
     "short_lists",
     "small_overlap",
+    "unequal_judging",
 ]
 
 ALLOW_NO_OVERLAP = "or accept it with outputs: {path: …, allow_no_overlap: true}"
@@ -53,6 +58,10 @@ _SHOWN = 80  # characters of an id in a message
 _FEW = 0.1  # of the queries
 _HALF = 0.5
 _HARDLY = 0.01  # of the top 10
+_UNEQUAL = 0.03 - 1e-9  # shares of judged documents that differ by more decide one significant difference in five
+_ENDS = 3  # models with the least, and with the greatest share that are named
+_OF_JUDGED = frozenset({"bpref", "gm_bpref", "infap", "kendall_distance", "kendall_tau", "ap_corr", "rbp_resid"})
+"""Metrics that pass over documents without a judgment, or say what these may be worth."""
 _TIMES = 10  # that the other models have
 _Rule = Callable[[str], str]
 
@@ -255,6 +264,60 @@ def short_lists(
             found.append(f"{n:,} of {of:,} lists{where} have fewer than {k:,} documents, which {measure} asks for")
     advice = "Write more documents, or compare at a smaller cutoff"
     return f"{', and '.join(found)}. {advice}" if found else None
+
+
+JudgedHits: TypeAlias = tuple[Hits, npt.NDArray[np.floating]]
+"""What an output retrieved, and the grades of the judgments' rows."""
+
+
+def unequal_judging(
+    outputs: Mapping[str, Sequence[JudgedHits]],
+    measures: Iterable[Measure],
+    pairs: Iterable[tuple[str, str]],
+    conventions: Conventions,
+) -> Iterator[str]:
+    """Yield a sentence for each cutoff of the measures at which compared models are judged unequally.
+
+    There is none if unjudged documents do not count as not relevant, or if all judged documents are relevant, because
+    the share of judged documents is then the precision itself.
+
+    Args:
+        outputs: by model, its output or each of its replicates.
+        measures: by which the models are compared.
+        pairs: the models that are compared.
+        conventions: what holds of the evaluation.
+    """
+    parts = {}
+    for model, own in outputs.items():
+        ranks, n_retrieved = (np.concatenate([getattr(h, name) for h, _ in own]) for name in ("ranks", "n_retrieved"))
+        parts[model] = ranks, np.concatenate([grades[h.judgment_rows] for h, grades in own]), n_retrieved
+    judged = np.concatenate([np.unique(grades) for own in outputs.values() for _, grades in own] or [np.empty(0)])
+    lowest = min((grade for grade in judged.tolist() if grade >= 0), default=math.inf)
+    pairs = [pair for pair in pairs if all(model in parts for model in pair)]
+    counted = (
+        measure
+        for measure in measures
+        if (measure.metric.input, conventions.unjudged_documents) == ("judged", "non_relevant")
+        and not (measure.metric.code or measure.metric.direction == "neither" or measure.metric.name in _OF_JUDGED)
+        and lowest < measure.parameters.get("rel", 1)
+    )
+    for depth in dict.fromkeys(min(measure.k or math.inf, conventions.depth or math.inf) for measure in counted):
+        shares = {model: judged_share(*own, depth) or 0.0 for model, own in parts.items()}
+        unequal = {model for pair in pairs if abs(shares[pair[0]] - shares[pair[1]]) >= _UNEQUAL for model in pair}
+        if unequal:
+            yield _judged_unequally(sorted((shares[model], model) for model in unequal), depth)
+
+
+def _judged_unequally(shares: Sequence[tuple[float, str]], depth: float) -> str:
+    where = "list" if math.isinf(depth) else f"top {depth:g}"
+    first, *others = (f"{model}: {share:.0%}" for share, model in shares)
+    if len(others) >= 2 * _ENDS:
+        others[_ENDS - 1 : -_ENDS] = [f"{len(others) + 1 - 2 * _ENDS} more in between"]
+    effect = "differences may be effects" if others[1:] else "the difference may be an effect"
+    return (
+        f"{first} of its {where} is judged, {', '.join(others)}. Unjudged documents count as not relevant, so {effect} "
+        "of judging."
+    )
 
 
 def mismatch(

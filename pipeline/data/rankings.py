@@ -25,7 +25,7 @@ from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data.exclusions import RemainingRows, Seen, Totals, counts, exclude_rows
-from rankledger.pipeline.data.join import Catalogue, assemble, judged_at_10
+from rankledger.pipeline.data.join import Catalogue, assemble, judged_share
 from rankledger.pipeline.data.judgments import (
     SLICE,
     Hashes,
@@ -405,7 +405,7 @@ class RankingJoin:
         quality = Quality(
             **totals._asdict() | unknown,
             n_missing_queries=int((n_retrieved == 0).sum()),
-            judged_at_10=judged_at_10(ranks, grades, n_retrieved),
+            judged_at_10=judged_share(ranks, grades, n_retrieved),
         )
         return Hits(n_hits, rows, ranks, tie_first, tie_last, n_retrieved, quality)
 

@@ -95,12 +95,14 @@ class RetrievedRanks:
         documents: gives the documents of some rows of the judgments that it was joined with.
         grades: gives the grade of each document that the query at a place judges.
         hits: the judged documents that were retrieved.
+        row_grades: the grades of the judgments' rows.
     """
 
     query_ids: npt.NDArray[np.object_]
     documents: Callable[[npt.NDArray[np.int32]], pa.StringArray]
     grades: Callable[[int], Mapping[str, float]]
     hits: Hits
+    row_grades: npt.NDArray[np.floating]
 
     def ranks(self, query_id: str) -> dict[str, int]:
         """The rank of each judged document that the query retrieved."""

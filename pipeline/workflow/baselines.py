@@ -520,7 +520,7 @@ def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
     joined = _rejoin(kept, model, kept, kept.profile)
     assert joined.hits is not None, "what is joined with judgments has hits"
     judged = kept.dataset.judgments
-    return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits)
+    return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits, judged.grades)
 
 
 def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile: Profile) -> Joined:

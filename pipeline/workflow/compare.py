@@ -16,6 +16,7 @@ import numpy.typing as npt
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.schema import Comparison as Test
+from rankledger.pipeline.data.overlap import unequal_judging
 from rankledger.pipeline.inference.changes import (
     ChangeStep,
     RetrievedRanks,
@@ -373,6 +374,7 @@ class _Comparer:
         if self._top and np.nan_to_num(change).any():
             try:
                 ranked = self._ranks(match.before, pair[1]), self._ranks(match.after, pair[0])
+                self.remarks += self._unequal_judging(match, pair, ranked)
             except InputError as error:
                 self.remarks.append(f"the ranks of documents are left out: {error}")
         queries = tuple(changed_queries(scores, self._top, ranked))
@@ -383,6 +385,12 @@ class _Comparer:
         label = night_label(base.date) or base.evaluation_id
         where = "in" if label in (base.date, base.evaluation_id) else "on"  # a day
         return replace(scores, baseline=f"{pair[1]} {where} {label}", record=base.evaluation_id)
+
+    def _unequal_judging(self, match: Match, pair: Pair, ranked: Sequence[RetrievedRanks]) -> Iterator[str]:
+        names = f"{pair[1]} before" if pair[0] == pair[1] else pair[1], pair[0]
+        outputs = {name: [(own.hits, own.row_grades)] for name, own in zip(names, ranked, strict=True)}
+        for line in unequal_judging(outputs, match.measures, [names], match.after.profile.conventions):
+            yield f"{match.name}: {line}"
 
     def _groups_of(self, match: Match) -> Groups:
         if match.name not in self._groups:

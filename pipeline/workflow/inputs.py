@@ -43,6 +43,7 @@ from rankledger.pipeline.workflow.outputs import (
     OutputReader,
     ReadElsewhere,
     ReadOutput,
+    judging_warnings,
     left_to_evaluation,
     output_store,
     replicate_of,
@@ -185,7 +186,10 @@ def _n_hits(output: Output) -> int | None:
 
 
 def _data_warnings(
-    planned: Plan, datasets: Mapping[str, DatasetInput | ExternalDataset], read: Mapping[OutputKey, Output]
+    planned: Plan,
+    datasets: Mapping[str, DatasetInput | ExternalDataset],
+    read: Mapping[OutputKey, Output],
+    conventions: Conventions,
 ) -> Iterator[DataWarning]:
     for dataset in planned.datasets:
         own = datasets[dataset.name]
@@ -214,6 +218,8 @@ def _data_warnings(
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
             yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in found if warning)
         yield from replicate_warnings(planned, known)
+        if isinstance(own, DatasetInput):
+            yield from judging_warnings(planned, dataset, own, known, conventions)
 
 
 def _lengths(joined: Mapping[OutputKey, Joined]) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
@@ -301,7 +307,7 @@ class Inputs:
         if joined is None or joined.hits is None or not isinstance(read, DatasetInput):
             return None
         judged = read.judgments
-        return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits)
+        return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits, judged.grades)
 
     def missing_share(self, scores: Scores, lacking: Callable[[Scores], Bools], n_gone: int) -> float:
         """Return the share of queries that are gone or lack output or score, over all replicates, failed ones too."""
@@ -387,7 +393,7 @@ def read_inputs(
         failures=tuple(output for output in inputs.values() if isinstance(output, Failure)),
         parsed={key: key not in joined or joined[key].parsed for key in inputs},
         remarks=tuple(_merged(remarks)),
-        warnings=tuple(_data_warnings(planned, datasets, inputs)),
+        warnings=tuple(_data_warnings(planned, datasets, inputs, conventions)),
     )
 
 

@@ -9,6 +9,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 from rankledger.metrics.conventions import Conventions
@@ -25,6 +26,7 @@ from rankledger.pipeline.data.dataset import (
     size_of,
 )
 from rankledger.pipeline.data.join import assemble, rejoin
+from rankledger.pipeline.data.overlap import JudgedHits, unequal_judging
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Source
 from rankledger.pipeline.types.joined import Hits, Joined, OutputKey, Quality, Replicate, model_of
@@ -37,6 +39,7 @@ __all__ = [
     "ReadOutput",
     "absent_replicates",
     "exclusions_key",
+    "judging_warnings",
     "left_to_evaluation",
     "output_store",
     "replicate_of",
@@ -409,3 +412,22 @@ def replicate_warnings(planned: Plan, keys: Iterable[OutputKey]) -> Iterator[Dat
             yield DataWarning(
                 *task, f"not paired with {first[1]} by seed, for their replicates are not the same: {both}"
             )
+
+
+def judging_warnings(
+    planned: Plan,
+    dataset: PlannedDataset,
+    judged: DatasetInput,
+    read: Mapping[OutputKey, object],
+    conventions: Conventions,
+) -> Iterator[DataWarning]:
+    """Yield a warning for each cutoff at which compared models of a dataset are judged unequally."""
+    retrieved: dict[str, list[JudgedHits]] = {}
+    for key, output in read.items():
+        if isinstance(output, ReadOutput) and output.joined.hits is not None:
+            retrieved.setdefault(model_of(key)[1], []).append((output.joined.hits, judged.judgments.grades))
+    compared = planned.comparison
+    pairs = [*combinations(retrieved, 2)] if compared is None else compared.pairs.get(dataset.name, ())
+    measures = dataset.measures if compared is None else compared.measures[dataset.name]
+    for line in unequal_judging(retrieved, measures, pairs, conventions):
+        yield DataWarning(dataset.name, "", line)

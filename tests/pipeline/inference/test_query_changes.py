@@ -23,7 +23,11 @@ def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str],
     hits = Hits(n_hits, np.array(rows, dtype=np.int32), found, found, found, counts, Quality(0, 0, 0))
     documents = strings([name for _, name, _ in judged])
     return RetrievedRanks(
-        np.array(query_ids, dtype=object), lambda rows: documents.take(rows), grades.__getitem__, hits
+        np.array(query_ids, dtype=object),
+        lambda rows: documents.take(rows),
+        grades.__getitem__,
+        hits,
+        np.array([grade for *_, grade in judged]),
     )
 
 
