@@ -462,16 +462,17 @@ def test_a_frame_without_columns_has_no_rows_and_a_null_is_one_of_a_row() -> Non
 
 
 def test_what_a_command_prints_is_a_warning() -> None:
-    """What columns were taken for, an output that was refused and one that overlaps little: each names its input, and
+    """What columns were taken for, an output that was refused and one that is judged less: each names its input, and
     the line that called; the same lines are attributes.
     """
     lenskit = frame(RUN, "score").set_axis(["user_id", "item_id", "score"], axis=1)
     with pytest.warns(rankledger.InputWarning) as caught:
         evaluation = rankledger.evaluate(JUDGED, {"bm25": lenskit, "new": {}, "few": {"q1": {"d9": 1}, "q2": {"d3": 2}}}, "ap", overrides=FEW)  # fmt: skip  # noqa: E501
-    refused, read = (str(warning.message) for warning in caught)
+    refused, unequal, read = (str(warning.message) for warning in caught)
     assert {warning.filename for warning in caught} == {__file__}
     assert refused == evaluation.failures[0].reason == "outputs['new']: no rows; give some"
     assert evaluation.warnings == (read,)
+    assert unequal.startswith("data: few: 50% of its list is judged, bm25: 100%. ")
     assert read == "read as files of LensKit: columns: {query_id: user_id, doc_id: item_id} (such as outputs['bm25'])"
 
 
@@ -576,7 +577,7 @@ def test_queries_that_change_have_their_documents(tmp_path: Path) -> None:
     for options in ({}, {"record": True, "runs_dir": tmp_path / "kept"}):
         compared = in_memory(WEB, CONTAINERS["pandas"], **options).compare("bm25", "dense")
         pd.testing.assert_frame_equal(compared.queries[columns], expected)
-        assert compared.remarks == ()
+        assert all("of judging" in remark for remark in compared.remarks)
 
 
 def test_a_record_is_logged_to_mlflow(tmp_path: Path) -> None:
