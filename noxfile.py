@@ -7,11 +7,13 @@ PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 
 @nox.session(python=PYTHONS)
 def installed(session: nox.Session) -> None:
-    """The package as a user installs it, with the newest dependencies: the quickstart is evaluated."""
+    """Evaluate the quickstart with the package as a user installs it, and ask for help with the oldest click, too."""
     session.install(".")
     with session.chdir(session.create_tmp()):
         session.run("rankledger", "--version")
         session.run("rankledger", "demo", "--no-tracking")
+        session.install("click==8.1.0")  # the oldest version that pyproject.toml allows
+        session.run("rankledger")
 
 
 @nox.session(python=PYTHONS)

@@ -56,6 +56,9 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
 class _GroupedHelp(click.Group):
     """A command whose help lists its commands by group, and which knows what they are called elsewhere."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])  # click 8.2 and newer raise the help as an error
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

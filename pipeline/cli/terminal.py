@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from rankledger.pipeline.support.escaping import json_text, one_line
+from rankledger.pipeline.support.escaping import json_text, one_line, unbroken
 from rankledger.pipeline.support.progress import aside
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """The notes on an error and its cause: what was recorded, or nothing."""
-    return [note for each in (error, error.__cause__) for note in getattr(each, "__notes__", ())]
+    """Return the notes on an error and on the one it was raised from: what was recorded, or nothing."""
+    return [note for each in (error, error.__context__) for note in getattr(each, "__notes__", ())]
 
 
 def leave(code: int) -> None:
@@ -132,7 +132,7 @@ def print_remark(*lines: str) -> None:
     """Print lines on stderr."""
     with aside(), unread_is_fine(sys.stderr):
         for line in lines:
-            click.echo(one_line(line), err=True)
+            click.echo(one_line(unbroken(line)), err=True)
 
 
 def width() -> int:

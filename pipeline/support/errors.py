@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from rankledger.pipeline.support.escaping import visible
+from rankledger.pipeline.support.escaping import unbroken, visible
 
 __all__ = ["InputError", "InputWarning", "LockedError", "TrackingError", "likely", "shorten"]
 
@@ -19,7 +19,7 @@ class InputError(Exception):
 
     def __init__(self, *lines: str) -> None:
         """Say it, a line for each finding about one input; an id or a path in it ends no line."""
-        super().__init__(*map(visible, lines))
+        super().__init__(*(visible(unbroken(line)) for line in lines))
 
     @property
     def lines(self) -> tuple[str, ...]:

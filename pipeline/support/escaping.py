@@ -6,12 +6,13 @@ import json
 import re
 from typing import Any
 
-__all__ = ["from_cell", "json_text", "one_line", "to_cell", "visible"]
+__all__ = ["from_cell", "json_text", "one_line", "to_cell", "unbroken", "visible"]
 
 _ABOVE_ASCII = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _COMMAND = r"#(?=#\w*\[)"  # of Azure and TeamCity, wherever it stands: `##vso[`
 _STEERING = re.compile(f"[\x00-\x1f{_ABOVE_ASCII}]|{_COMMAND}")
 _LEFT_BY_JSON = re.compile(f"[{_ABOVE_ASCII}]|{_COMMAND}")
+_BREAK = re.compile(r"[^\S\n]*\n\s*")
 _LEADING = re.compile(r"^(\s*):(?=:)")  # one of GitHub
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # the last one, so that what is put before can be taken away
 _QUOTE = "'"
@@ -20,6 +21,11 @@ _QUOTE = "'"
 def visible(text: str) -> str:
     """Text on one line and in its own order: what would steer a terminal or a CI, or turn it round, is spelt out."""
     return _STEERING.sub(lambda found: "\\x23" if found[0] == "#" else ascii(found[0])[1:-1], text)
+
+
+def unbroken(text: str) -> str:
+    """Return a message with a blank for each line break and the blanks around it."""
+    return _BREAK.sub(" ", text)
 
 
 def one_line(text: str) -> str:

@@ -284,7 +284,7 @@ def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, sai
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["evaluate", "x.yaml", "--job", "2"], "'--job'"),
+        (["evaluate", "x.yaml", "--job", "2"], "--job"),
         (["evaluate"], "CONFIG"),
         (["explain", "x.yaml", "--model", "bm25"], "'--query': name a query; `rankledger compare`"),
     ],

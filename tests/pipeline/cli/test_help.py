@@ -25,6 +25,20 @@ def help_of(command: click.Command, *, width: int = 80) -> str:
     return command.get_help(context)
 
 
+def test_no_words_are_a_request_for_help(run_cli):
+    """Click 8.1 prints the help, 8.2 and newer raise it as an error: both are as `--help`, whichever is installed."""
+    assert run_cli() == run_cli("--help")
+    assert run_cli().out.startswith("Usage: rankledger [OPTIONS] COMMAND [ARGS]...\n\n")
+
+
+def test_a_message_shows_a_line_break_as_a_blank(run_cli):
+    """A word of several lines is repeated on one; a tab and a carriage return stay visible."""
+    code, _, err = run_cli("measures", "nd\n\r\n  cg\tx\r")
+
+    assert (code, err.count("\n")) == (2, 1)
+    assert "nd cg\\tx\\r" in err
+
+
 def test_the_commands_stand_in_groups():
     """In their order, each command in one group, one line for each."""
     text = help_of(cli)
@@ -75,7 +89,7 @@ def fits(annotation: str, option: click.Parameter) -> bool:
         plain = f"tuple[{', '.join(['str'] * option.type.arity)}]"
     if option.multiple if isinstance(option, click.Option) else option.nargs == -1:
         return annotation == f"tuple[{plain}, ...]"
-    optional = not option.required and option.default in (None, click.core.UNSET) and plain != "bool"
+    optional = not option.required and option.default in (None, getattr(click.core, "UNSET", None)) and plain != "bool"
     if isinstance(option.type, click.Choice) and annotation.removesuffix(" | None") in ("Backend", "Fit", "Form"):
         return annotation.endswith(" | None") == optional
     return annotation == plain + (" | None" if optional else "")

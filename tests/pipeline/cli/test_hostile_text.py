@@ -143,7 +143,7 @@ def test_an_error_of_several_findings_has_as_many_lines(run_cli: Command, config
     code, _, err = checked(run_cli("validate", str(path)))
 
     assert (code, err.count("\n")) == (2, 2)
-    assert str(InputError("a\nb", "c")) == "a\\nb\nc"
+    assert str(InputError("a\nb", "c")) == "a b\nc"
 
 
 @pytest.mark.parametrize(("text", "line"), [("::a", "\\x3a:a"), ("a::b", "a::b"), ("## a [b]", "## a [b]")])
