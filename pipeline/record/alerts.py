@@ -1,4 +1,4 @@
-"""The log of alerts beside the records, `NAME.alerts.json`: what each target is due, and the receipts of what arrived.
+"""Log of an evaluation's alerts, `.state/alerts/NAME.json`: what each target is due, and receipts of what arrived.
 
 An attempt is written down before it begins. So whoever finds it without its receipt knows that it may have arrived, and
 marks what is sent again. Where records are kept elsewhere, a conditional write decides between machines.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from rankledger.pipeline.record.entries import RecordEntry
-from rankledger.pipeline.record.store import Records, json_file, read_json_file
+from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.alerts import AlertLog, NightState, state_of
 
@@ -95,4 +95,4 @@ def _read(records: Records, name: str) -> tuple[bytes | None, AlertLog | None]:
 
 
 def _file(name: str) -> str:
-    return f"{name}.alerts.json"
+    return f"{STATE}/alerts/{name}.json"

@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from rankledger.pipeline.record.store import Records, json_file, read_json_file
+from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.support.errors import InputError, LockedError
 
 __all__ = ["LEASE", "Claim", "Holder", "Night", "claim_alias", "claim_night", "read_night"]
@@ -118,7 +118,7 @@ def claim_night(records: Records, name: str, date: str) -> AbstractContextManage
         LockedError: another process holds it.
         OSError: the folder of the records cannot be written.
     """
-    return _claim_file(records, f"nights/{name}-{date}.json", f"{name} of {date}")
+    return _claim_file(records, f"{STATE}/nights/{name}-{date}.json", f"{name} of {date}")
 
 
 def claim_alias(records: Records, registered: str, alias: str, *, seconds: float) -> AbstractContextManager[Claim]:
@@ -138,7 +138,7 @@ def claim_alias(records: Records, registered: str, alias: str, *, seconds: float
     readable = re.sub(r"[^A-Za-z0-9._-]+", "_", f"{registered}-{alias}")[:80]
     digest = hashlib.sha256(f"{registered}@{alias}".encode()).hexdigest()[:8]
     work = f"a promotion to models:/{registered}@{alias}"
-    return _claim_file(records, f"promotions/{readable}-{digest}.json", work, seconds=seconds)
+    return _claim_file(records, f"{STATE}/promotions/{readable}-{digest}.json", work, seconds=seconds)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""Receipts beside a record: of its delivery to MLflow, and of its promotions; and who delivers one at the moment.
+"""Receipts of a record's delivery to MLflow and of its promotions, and the lock of who delivers the record.
 
-`ID.receipt.json` says which runs a tracking store has. `ID.promotion.json` says what became of each model that the
+`ID/receipt.json` says which runs a tracking store has. `ID/promotion.json` says what became of each model that the
 evaluation was to promote; a model without a line in it is tried again.
 """
 
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from rankledger.pipeline.record.store import Records, json_file, read_json_file
+from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.support.atomic import clear_abandoned
 from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.types.manifest import RECEIPTS
 
 __all__ = [
     "PromotionReceipt",
@@ -24,7 +25,6 @@ __all__ = [
     "one_at_a_time",
     "read_promotions",
     "read_receipt",
-    "receipt_names",
     "write_receipt",
 ]
 
@@ -129,11 +129,6 @@ class PromotionReceipt:
 _Kind = TypeVar("_Kind", Receipt, PromotionReceipt)
 
 
-def receipt_names(evaluation_id: str) -> tuple[str, str]:
-    """What the files of its receipts are called: that of delivery, and that of promotions."""
-    return f"{evaluation_id}.receipt.json", f"{evaluation_id}.promotion.json"
-
-
 def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
     """The receipt of an evaluation; None if it was not delivered yet.
 
@@ -141,7 +136,7 @@ def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
         InputError: it is not what was written.
         OSError: it cannot be read.
     """
-    return _read(records, receipt_names(evaluation_id)[0], Receipt, evaluation_id)
+    return _read(records, evaluation_id, RECEIPTS[0], Receipt)
 
 
 def read_promotions(records: Records, evaluation_id: str) -> PromotionReceipt | None:
@@ -151,10 +146,11 @@ def read_promotions(records: Records, evaluation_id: str) -> PromotionReceipt | 
         InputError: it is not what was written.
         OSError: it cannot be read.
     """
-    return _read(records, receipt_names(evaluation_id)[1], PromotionReceipt, evaluation_id)
+    return _read(records, evaluation_id, RECEIPTS[1], PromotionReceipt)
 
 
-def _read(records: Records, name: str, kind: type[_Kind], evaluation_id: str) -> _Kind | None:
+def _read(records: Records, evaluation_id: str, file: str, kind: type[_Kind]) -> _Kind | None:
+    name = f"{evaluation_id}/{file}"
     remedy = "delete it and run `rankledger sync`"
     found = read_json_file(records, name, kind, "receipt", remedy)
     if found is None:
@@ -170,8 +166,8 @@ def write_receipt(records: Records, receipt: Receipt | PromotionReceipt) -> None
     Raises:
         OSError: it cannot be written.
     """
-    name = receipt_names(receipt.evaluation_id)[isinstance(receipt, PromotionReceipt)]
-    records.write(name, json_file(receipt))
+    file = RECEIPTS[isinstance(receipt, PromotionReceipt)]
+    records.write(f"{receipt.evaluation_id}/{file}", json_file(receipt))
 
 
 @contextmanager
@@ -214,8 +210,7 @@ def clear_left_behind(records: Records, runs_dir: Path) -> None:
         runs_dir: the runs folder.
     """
     cached = [folder for folder in (runs_dir / "cache").rglob("*") if folder.is_dir()]
-    claims = (records.folder / "nights", records.folder / "promotions")
-    clear_abandoned(records.folder, *claims, runs_dir / "mlflow-records", *cached)
+    clear_abandoned(records.folder, *(records.folder / STATE).glob("*"), runs_dir / "mlflow-records", *cached)
     _clear_locks(records)
 
 

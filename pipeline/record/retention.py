@@ -18,8 +18,8 @@ from datetime import datetime
 from itertools import groupby
 
 from rankledger.pipeline.record.entries import RecordEntry
-from rankledger.pipeline.record.receipts import read_receipt, receipt_names
-from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
@@ -94,32 +94,25 @@ def reasons_to_stay(
 
 
 def clear_leftovers(records: Records, *, before: datetime) -> None:
-    """Delete what writers and deleters left that were cut short before a moment.
+    """Delete records without a manifest from a remote store, which a writer or deleter left that was cut short.
 
-    That is records elsewhere that have lost their manifest, and receipts of records that are gone.
+    A record that is not here is not being uploaded from here, and one that another machine uploads has new files.
+
+    Args:
+        records: where records are kept.
+        before: the moment before which all files of such a record were written.
 
     Raises:
-        OSError: something cannot be deleted, or the place elsewhere cannot be reached.
+        OSError: something cannot be deleted, or the store cannot be reached.
     """
-    if records.remote is None:
-        for name in receipt_names(""):
-            for path in records.folder.glob(f"*{name}"):
-                if not (records.folder / path.name.removesuffix(name)).is_dir():
-                    path.unlink(missing_ok=True)
-    else:
-        _clear_elsewhere(records, records.remote, before)
-
-
-def _clear_elsewhere(records: Records, remote: Remote, before: datetime) -> None:
-    """What is not here is not being uploaded from here; and what another machine uploads has files that are new."""
+    if (remote := records.remote) is None:
+        return
     for evaluation_id in remote.folders():
         if not is_evaluation_id(evaluation_id) or (records.folder / evaluation_id).is_dir():
             continue
         is_whole = remote.has(f"{evaluation_id}/{MANIFEST}")
         if not is_whole and all(written < before for written in remote.written(evaluation_id)):
             remote.delete_folder(evaluation_id)
-            for name in receipt_names(evaluation_id):
-                remote.delete(name)
 
 
 def _last_records(stored: Iterable[RecordEntry], records: Records) -> set[str]:

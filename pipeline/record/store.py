@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from pydantic import ValidationError
 
-from rankledger.pipeline.support.atomic import partial_beside, write_to_disk, write_whole
+from rankledger.pipeline.support.atomic import partial_beside, write_to_disk
 from rankledger.pipeline.support.credentials import has_credentials
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 __all__ = [
+    "STATE",
     "DamagedError",
     "Records",
     "Remote",
@@ -54,6 +55,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+STATE = ".state"
+"""Folder beside the records for what is of several: claims on nights and promotions, and logs of alerts."""
 
 _CLIENT: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 _RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=60)}  # obstore's own go on for 3 minutes
@@ -212,7 +216,7 @@ class DamagedError(OSError):
 def read_json_file(
     records: Records, name: str, kind: type[T], noun: str, remedy: str = "restore or delete it"
 ) -> tuple[bytes, T] | None:
-    """What a file beside the records holds, as it is and as it is meant; None if there is no such file.
+    """Return what a receipt or a file of the state holds, as bytes and as read; None if there is no such file.
 
     Args:
         records: where records are kept.
@@ -233,7 +237,7 @@ def read_json_file(
 
 
 def json_file(value: Any) -> bytes:
-    """A dataclass as the files beside the records have it."""
+    """Return a dataclass as receipts and files of the state have it."""
     return f"{json.dumps(asdict(value), indent=2, ensure_ascii=False)}\n".encode()
 
 
@@ -258,7 +262,7 @@ def open_records(runs_dir: Path, place: str | None = None) -> Records:
 
 @dataclass(frozen=True)
 class Records:
-    """Records, and small files beside them.
+    """Records, their receipts, and the files of `.state`.
 
     Every method raises OSError if a file cannot be read, written or deleted, if one of a record is gone, and if the
     place elsewhere cannot be reached or refuses something.
@@ -360,7 +364,7 @@ class Records:
             self.remote.delete_folder(evaluation_id)
 
     def read(self, name: str) -> bytes | None:
-        """What a file beside the records holds, elsewhere if they are kept there; None if there is none."""
+        """Return what a receipt or a file of the state holds. None if there is none."""
         if self.remote is not None:
             return self.remote.read(name)
         try:
@@ -369,16 +373,19 @@ class Records:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file beside the records, whole, in the place of one that is there."""
+        """Write a receipt or a file of the state, whole, in the place of one that is there."""
         if self.remote is not None:
             self.remote.write(name, data)
             return
         path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, data)
+        if not is_evaluation_id(path.parent.name):  # a record that was deleted meanwhile stays deleted
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with partial_beside(self.folder / path.name) as partial:  # not in a record, which has no other files
+            write_to_disk(partial, data)
+            partial.replace(path)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file beside the records unless there is one; of many at once, one alone does.
+        """Write a file of the state unless there is one; of many at once, one alone does.
 
         Returns:
             Whether it was written.
@@ -406,13 +413,6 @@ class Records:
             return False
         self.write(name, data)
         return True
-
-    def forget(self, name: str) -> None:
-        """Delete a file beside the records, if there is one."""
-        if self.remote is not None:
-            self.remote.delete(name)
-        else:
-            (self.folder / name).unlink(missing_ok=True)
 
     def _download(self, remote: Remote, evaluation_id: str, folder: Path) -> bool:
         """Copy the files of a record that lies elsewhere; each is checked by the manifest's hash."""

@@ -26,7 +26,15 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import SpentLooks, Verdict
-from rankledger.pipeline.types.manifest import MANIFEST, Description, Manifest, RecordedBaseline, finding, read_typed
+from rankledger.pipeline.types.manifest import (
+    MANIFEST,
+    RECEIPTS,
+    Description,
+    Manifest,
+    RecordedBaseline,
+    finding,
+    read_typed,
+)
 from rankledger.pipeline.types.recorded import File
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.views import QueryChange, QueryDetail, RankedDocument
@@ -446,7 +454,7 @@ def refuse_unknown(manifest: Description, file: Path, tasks: Iterable[tuple[str,
 
 def unexpected_files(record: Record) -> Iterator[str]:
     """The files and folders that are no part of the record, a line each."""
-    known = {MANIFEST, *record.manifest.files}
+    known = {MANIFEST, *RECEIPTS, *record.manifest.files}
     for path in sorted(record.path.iterdir()):
         if path.name not in known:
             yield f"{path}: is not part of the record; remove it"

@@ -34,6 +34,7 @@ from rankledger.pipeline.tracking.conflicts import (
 )
 from rankledger.pipeline.tracking.history import log_histories
 from rankledger.pipeline.tracking.payload import DATASET, EVALUATION, MODEL, REPLICATE, History, Run, RunInput, Task
+from rankledger.pipeline.types.manifest import RECEIPTS
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 if TYPE_CHECKING:
@@ -300,7 +301,9 @@ class _Sender:
             self._client.log_batch(run_id, batch["metrics"], batch["params"], batch["tags"])
         self._log_inputs(run, run_id, model_id)
         if run.artifacts is not None:
-            self._client.log_artifacts(run_id, str(run.artifacts))
+            for file in sorted(run.artifacts.iterdir()):
+                if file.name not in RECEIPTS:  # of this delivery, or of an earlier one
+                    self._client.log_artifact(run_id, str(file))
         self._client.set_terminated(run_id, "FAILED" if run.failed else "FINISHED", run.end)
 
     def _log_inputs(self, run: Run, run_id: str, model_id: str | None) -> None:

@@ -100,13 +100,17 @@ def logged_digests(client: MlflowClient, evaluation_id: str, name: str) -> dict[
     return {run.info.run_id: run.data.tags[MANIFEST] for run in found if MANIFEST in run.data.tags}
 
 
-def delete_runs(client: MlflowClient, run_ids: Iterable[str]) -> None:
-    """Delete runs, which can be restored until `mlflow gc` frees them; those that are not there are passed over."""
+def delete_runs(client: MlflowClient, evaluation_id: str, run_ids: Iterable[str]) -> None:
+    """Delete runs of an evaluation, which can be restored until `mlflow gc` frees them.
+
+    Runs that are not there are skipped, and so are runs of something else, which a copied receipt may name.
+    """
     from mlflow.exceptions import MlflowException
 
     for run_id in run_ids:
         try:
-            client.delete_run(run_id)
+            if client.get_run(run_id).data.tags.get(EVALUATION) == evaluation_id:
+                client.delete_run(run_id)
         except MlflowException as error:
             if error.error_code not in _GONE:
                 raise
@@ -190,7 +194,7 @@ def main() -> None:
         "evaluation_of_run": lambda run_id: evaluation_of_run(client.opened, run_id, uri),
         "copy_record": lambda run_id, folder: str(copy_record(client.opened, run_id, Path(folder))),
         "logged_digests": lambda evaluation_id, name: logged_digests(client.opened, evaluation_id, name),
-        "delete_runs": lambda run_ids: delete_runs(client.opened, run_ids),
+        "delete_runs": lambda **runs: delete_runs(client.opened, **runs),
         "promote": lambda wanted, **known: _promote(client, wanted, known, uri),
         "tag_outputs": lambda **version: _tag_outputs(client, version, uri),
     }

@@ -43,6 +43,7 @@ from rankledger.pipeline.types.results import DataWarning, Failure
 __all__ = [
     "MANIFEST",
     "MONTHS",
+    "RECEIPTS",
     "SCHEMA_VERSION",
     "Description",
     "EvaluationId",
@@ -58,6 +59,9 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"
+
+RECEIPTS = ("receipt.json", "promotion.json")
+"""Files of a record that are written after its manifest: receipts of the delivery to MLflow and of promotions."""
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """As messages write them, in any locale."""

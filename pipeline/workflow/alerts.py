@@ -1,6 +1,6 @@
 """Sending what is due to the targets of `notify`: at the end of a night, and later with `sync`.
 
-What is due follows from the records and the log of alerts beside them, so that no kill loses an alert: a record that
+What is due follows from the records and their log of alerts, so that no kill loses an alert: a record that
 was not looked at yet gives rise to its alerts whenever somebody looks. Where they go is said by the config that was
 named, or by a record of the user; whatever a record of somebody else says of that is not read.
 """

@@ -1,7 +1,7 @@
 """Delivering finished records to their remote copy and to MLflow, at once or with `sync`; and which store that is.
 
-The record lies whole in the runs folder before any of this begins. A receipt beside it says that MLflow has it. Of two
-processes of a machine that would log the same record, the second finds the receipt of the first.
+The record lies whole in the runs folder before any of this begins. A receipt that is put in it says that MLflow has it.
+Of two processes of a machine that would log the same record, the second finds the receipt of the first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From an evaluation whose gates pass to the alias of a registered model in MLflow, as the last step of delivery.
 
 Nothing is promoted of a record that somebody else made, that repeats another, or that a later night is known of. What
-is settled is noted in a receipt beside the record; what is not is tried again by `sync`.
+is settled is noted in a receipt in the record; what is not is tried again by `sync`.
 """
 
 from __future__ import annotations

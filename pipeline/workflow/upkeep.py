@@ -1,7 +1,7 @@
 """Upkeep: accepting, verifying and pruning records, and tagging model versions in MLflow with their outputs.
 
-A record goes in steps that can be cut short anywhere: its runs, then the record whole, then its receipt. Whatever was
-not reached is found again the next time.
+A record goes in steps that can be cut short anywhere: its runs, then the record with its receipts. Whatever was not
+reached is found again the next time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rankledger.pipeline.config.paths import parse_reference
 from rankledger.pipeline.config.schema import Tracking, load
 from rankledger.pipeline.record.folder import config_of
 from rankledger.pipeline.record.lookup import ACCEPTED, failures_of, read_accepted, write_accepted
-from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt, receipt_names
+from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
 from rankledger.pipeline.record.retention import clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.store import Records, digest_of, forget_own
 from rankledger.pipeline.record.tables import damaged_files, unexpected_files
@@ -274,13 +274,11 @@ def _delete(going: PrunedRecord, workspace: Workspace, stores: Stores, failures:
     try:
         if going.run_ids:
             with stores.at(_tracking(going.evaluation_id, workspace)) as store:
-                store.ask("delete_runs", run_ids=going.run_ids)
+                store.ask("delete_runs", evaluation_id=going.evaluation_id, run_ids=going.run_ids)
     except (InputError, TrackingError, OSError) as error:
         failures.append(f"{going.evaluation_id} stays: {error}")
         return False
     workspace.records.delete(going.evaluation_id)
-    for name in receipt_names(going.evaluation_id):
-        workspace.records.forget(name)
     with suppress(OSError):  # without the record it says nothing
         forget_own(going.evaluation_id)
     return True

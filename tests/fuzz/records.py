@@ -48,10 +48,10 @@ _EARLIER, _RECORD = (_RUNS / "records" / evaluation_id for evaluation_id in _IDS
 _MANIFEST, _ACCEPTED = _RECORD / "manifest.json", Path("accepted.yaml")
 _BESIDE = {
     "accepted.yaml": _ACCEPTED,
-    "receipt.json": _RUNS / "records" / f"{_IDS[1]}.receipt.json",
-    "alerts.json": _RUNS / "records" / "generated.alerts.json",
-    "promotion.json": _RUNS / "records" / f"{_IDS[1]}.promotion.json",
-    "night.json": _RUNS / "records" / "nights" / "generated-2026-11-20.json",
+    "receipt.json": _RUNS / "records" / _IDS[1] / "receipt.json",
+    "alerts.json": _RUNS / "records" / ".state" / "alerts" / "generated.json",
+    "promotion.json": _RUNS / "records" / _IDS[1] / "promotion.json",
+    "night.json": _RUNS / "records" / ".state" / "nights" / "generated-2026-11-20.json",
 }
 _FILES = (
     *("config.yaml", "manifest.json", "summary.csv", "comparisons.csv", "agreement.csv", "curves.csv", "movers.csv"),
@@ -73,7 +73,7 @@ def _beside() -> None:
     records = open_records(_RUNS)
     read_receipt(records, _IDS[1])
     read_promotions(records, _IDS[1])
-    read_night(records, "nights/generated-2026-11-20.json")
+    read_night(records, ".state/nights/generated-2026-11-20.json")
     if log := read_log(records, "generated"):
         log.advanced("generated", NightState(_IDS[1], "2026-11-20", _TIME, "passed"), ["key"], [])
     list_evaluations("generated", runs_dir=_RUNS)
@@ -185,7 +185,7 @@ def _write_beside() -> None:
     promotions = PromotionReceipt(_IDS[1], digest, "sqlite:///mlflow.db", (settled,))
     _BESIDE["promotion.json"].write_text(json.dumps(asdict(promotions), indent=2))
     night = Night(Holder("k", "h", 1, _TIME, _TIME), _IDS)
-    _BESIDE["night.json"].parent.mkdir()
+    _BESIDE["night.json"].parent.mkdir(parents=True)
     _BESIDE["night.json"].write_bytes(night.written())
 
 

@@ -88,7 +88,7 @@ def test_a_night_that_is_killed_at_any_rename_loses_no_alert(tmp_path, hook, loa
     assert job.night(11, KEPT).code == 0
     renames = job.night(12, LOST).renames
     assert told(hook) == [("2026-11-12", "failed")]
-    assert len([name for name in renames if "alerts.json" in name]) >= 3, renames  # looked at, attempt, receipt
+    assert len([name for name in renames if "/.state/alerts/" in name]) >= 3, renames  # looked at, attempt, receipt
 
     for number, (at, when) in enumerate(
         (at, when) for at in range(1, len(renames) + 1) for when in ("before", "after")

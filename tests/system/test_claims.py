@@ -19,7 +19,7 @@ from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.support.errors import LockedError
 
 NIGHT = ("nightly", "2026-11-20")
-FILE = "nights/nightly-2026-11-20.json"
+FILE = ".state/nights/nightly-2026-11-20.json"
 HOLDING = """
 import sys
 from pathlib import Path

@@ -199,7 +199,7 @@ def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, e
     again = repository.run(tmp_path / "runner")
 
     assert (again.code, again.record, again.summary) == (1, job.record, job.summary)
-    assert {name.partition("/")[0] for name in files_of(records)} == {job.record, "nights", "nightly.alerts.json"}
+    assert {name.partition("/")[0] for name in files_of(records)} == {job.record, ".state"}
     (alert,) = [post.message["data"] for post in hook.posts]
     assert (alert["state"], alert["evaluation_id"]) == ("failed", job.record)
     assert "bm25" in {model["model"] for model in alert["models"]}
@@ -215,7 +215,7 @@ def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, e
     assert (delivered.returncode, repeated.returncode) == (0, 0), delivered.stderr + repeated.stderr
     assert delivered.stdout.startswith(f"{job.record}: in MLflow at {server}")
     assert repeated.stdout == ""
-    assert f"{job.record}.receipt.json" in files_of(records)
+    assert f"{job.record}/receipt.json" in files_of(records)
     assert set(runs) == {"", *(f"stdlib-search/{model}" for model in MODELS)}
     assert runs[""].data.tags["rankledger.gates"] == "fail"
     assert runs[""].data.tags["rankledger.failed"] == "gates"

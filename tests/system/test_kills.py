@@ -213,7 +213,7 @@ def test_killed_at_every_rename(scene):
     """SIGKILL right before and right after each: blocks, the record, the receipt."""
     assert len(scene.renames) >= 4
     assert any("/records/" in rename for rename in scene.renames[:-1])
-    assert scene.renames[-1].endswith(".receipt.json")
+    assert scene.renames[-1].endswith("/receipt.json")
 
     def killed(case: tuple[int, str]) -> None:
         at, when = case

@@ -196,8 +196,8 @@ def test_killed_at_every_rename(on_stage):
 
     with on_stage() as undisturbed:
         renames = undisturbed.evaluate().renames
-    first = next(place for place, rename in enumerate(renames, 1) if rename.endswith(".receipt.json"))
-    assert any(rename.endswith(".promotion.json") for rename in renames[first:])
+    first = next(place for place, rename in enumerate(renames, 1) if rename.endswith("/receipt.json"))
+    assert any(rename.endswith("/promotion.json") for rename in renames[first:])
     each(killed, [(at, when) for at in range(first, len(renames) + 1) for when in ("before", "after")])
 
 

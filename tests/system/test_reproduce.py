@@ -57,7 +57,7 @@ def tracked(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
     written |= {"tracking": {"uri": mlflow}, "comparison": {"baseline": "all_pairs"}, "bootstrap": {"resamples": 2_000}}
     config.write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
     run_cli("evaluate", "config.yaml", cwd=night)
-    (receipt,) = (night / "runs/records").glob("*.receipt.json")
+    (receipt,) = (night / "runs/records").glob("*/receipt.json")
     found = json.loads(receipt.read_text(encoding="utf-8"))["run_id"]
     shutil.rmtree(night / "runs")
     return f"mlflow:{found}", night.rename(night.with_name("inputs"))

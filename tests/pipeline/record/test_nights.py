@@ -21,7 +21,7 @@ from rankledger.pipeline.record.nights import claim_alias, claim_night
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.support.errors import InputError, LockedError
 
-FILE = "nights/nightly-2026-11-20.json"
+FILE = ".state/nights/nightly-2026-11-20.json"
 NIGHT = ("nightly", "2026-11-20")
 
 

@@ -14,11 +14,11 @@ from rankledger.pipeline.record.receipts import (
     SettledPromotion,
     read_promotions,
     read_receipt,
-    receipt_names,
     write_receipt,
 )
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.manifest import RECEIPTS
 
 ID, OTHER = (f"20261120T020000Z-nightly-0000000{digit}" for digit in "12")
 SERVER = "http://127.0.0.1:5000"
@@ -29,6 +29,7 @@ PROMOTED = PromotionReceipt(ID, "0" * 64, SERVER, (SETTLED,))
 
 @pytest.fixture
 def records(tmp_path: Path) -> Records:
+    (tmp_path / "records" / ID).mkdir(parents=True)
     return Records(tmp_path / "records")
 
 
@@ -40,6 +41,16 @@ def test_a_receipt_is_read_as_it_was_written(records):
     assert (read_receipt(records, ID), read_promotions(records, ID)) == (DELIVERED, PROMOTED)
     assert PROMOTED.by_model == {"dense": SETTLED}
     assert (read_receipt(records, OTHER), read_promotions(records, OTHER)) == (None, None)
+
+
+def test_a_receipt_of_a_record_that_was_deleted_meanwhile_makes_no_folder(records):
+    """It is an error as of a full disk, and nothing is left of it."""
+    (records.folder / ID).rmdir()
+
+    with pytest.raises(FileNotFoundError):
+        write_receipt(records, DELIVERED)
+
+    assert [*records.folder.iterdir()] == []
 
 
 @pytest.mark.parametrize(
@@ -64,7 +75,7 @@ def test_a_receipt_is_read_as_it_was_written(records):
 def test_a_receipt_of_another_shape_is_refused(records, whole, wrong, found):
     """One line names it and says what to do, before anybody asks for what it does not hold."""
     is_promotion = whole is PROMOTED
-    name = receipt_names(ID)[is_promotion]
+    name = f"{ID}/{RECEIPTS[is_promotion]}"
     records.write(name, json.dumps(asdict(whole) | wrong).encode())
 
     with pytest.raises(InputError) as error:

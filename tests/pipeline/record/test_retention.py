@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.record.receipts import receipt_names
 from rankledger.pipeline.record.retention import clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.types.manifest import begun
@@ -107,17 +106,6 @@ def test_the_time_is_that_of_the_id():
     assert begun(OLD) == datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_a_receipt_goes_with_its_record(tmp_path):
-    """It goes where its record is gone; others stay, and so does what has a temporary name of somebody else."""
-    write(tmp_path, NEW)
-    for name in (receipt_names(OLD)[0], receipt_names(NEW)[0], ".somebody's.partial"):
-        (tmp_path / name).touch()
-
-    clear_leftovers(Records(tmp_path), before=datetime.now(UTC) - timedelta(days=1))
-
-    assert {path.name for path in tmp_path.iterdir()} == {".somebody's.partial", NEW, receipt_names(NEW)[0]}
-
-
 def test_what_is_kept_at_a_place_that_is_not_named_stays(tmp_path):
     """Whether it was ever uploaded is known there alone; a copy here may be all that there is."""
     write(tmp_path, OLD, records="s3://bucket/records")
@@ -146,8 +134,8 @@ def test_a_deletion_elsewhere_that_was_cut_short_is_finished(records, tmp_path, 
         with pytest.raises(KeyboardInterrupt):
             records.delete(OLD)
     elsewhere = tmp_path / "elsewhere"
-    records.write(receipt_names(OLD)[0], b"{}")
-    assert sorted(path.name for path in (elsewhere / OLD).iterdir()) == sorted(FILES)
+    records.write(f"{OLD}/receipt.json", b"{}")
+    assert sorted(path.name for path in (elsewhere / OLD).iterdir()) == sorted([*FILES, "receipt.json"])
     assert [found.evaluation_id for found in stored_records(records)] == [NEW]
 
     clear_leftovers(records, before=datetime.now(UTC) - timedelta(days=1))

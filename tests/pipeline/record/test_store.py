@@ -51,7 +51,7 @@ def test_evaluations_are_listed_most_recent_first(tmp_path):
     for evaluation_id in (OLD, OTHER, NEW):
         put(tmp_path, evaluation_id)
     (tmp_path / "20261121T020000Z-nightly-00000004").mkdir()
-    (tmp_path / f"{NEW}.receipt.json").touch()
+    (tmp_path / ".state").mkdir()
 
     assert Records(tmp_path).ids("nightly") == [NEW, OLD]
     assert Records(tmp_path).ids("other-nightly") == [OTHER]
@@ -253,17 +253,13 @@ def test_of_many_one_creates(kept, elsewhere):
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_file_beside_the_records_is_read_as_it_was_written(kept, elsewhere):
-    """Written anew it is the new one; deleted it is none; nothing else is left where it lay."""
+    """Written anew it is the new one, and nothing else is left where it lies."""
     records = kept if elsewhere else Records(kept.folder)
     assert records.read("a.json") is None
     for data in (b"1", b"22"):
         records.write("a.json", data)
         assert records.read("a.json") == data
 
-    records.forget("a.json")
-    records.forget("a.json")
-
-    assert records.read("a.json") is None
     assert [path.name for path in kept.folder.glob(".*")] == []
 
 

@@ -279,7 +279,7 @@ def test_a_record_that_nobody_looked_at_gives_rise_to_its_alert(hook):
     """The log of alerts is gone, as after a kill right behind the record: `sync` finds the record and sends."""
     write_config()
     night(11, BAD)
-    Path(f"runs/records/{NAME}.alerts.json").unlink()
+    Path(f"runs/records/.state/alerts/{NAME}.json").unlink()
     assert synced() == [""]
 
     assert [marked for _, marked in hook.ids] == [False, False]
@@ -396,7 +396,7 @@ def test_the_record_of_somebody_else_chooses_no_receiver(hook, tmp_path):
     hook.answers = [404]
     evaluation = night(11, BAD)
     (tmp_path / "ran").unlink()
-    Path(f"runs/records/{NAME}.alerts.json").unlink()
+    Path(f"runs/records/.state/alerts/{NAME}.json").unlink()
     forget_own(evaluation.evaluation_id)
 
     assert synced() == []
@@ -436,7 +436,7 @@ def test_a_webhook_whose_variable_is_not_set_is_no_target(hook, monkeypatch):
     monkeypatch.delenv("ALERTS_URL")
     write_config({"webhook": "${ALERTS_URL:-}", "form": "slack"})
     assert night(11, BAD).unsent == ()
-    assert not Path(f"runs/records/{NAME}.alerts.json").exists()
+    assert not Path(f"runs/records/.state/alerts/{NAME}.json").exists()
 
     write_config({"webhook": "${ALERTS_URL:-}"}, {"file": "last.json"})
     assert night(12, BAD).unsent == ()
@@ -449,13 +449,13 @@ def test_a_webhook_whose_variable_is_not_set_is_no_target(hook, monkeypatch):
 def test_a_log_that_is_no_log_is_named_and_the_night_is_whole(hook):
     """Somebody wrote something else there: the evaluation ends well, and the line says what to do."""
     write_config()
-    Path("runs/records").mkdir(parents=True)
-    Path(f"runs/records/{NAME}.alerts.json").write_text('{"latest": 1}')
+    Path("runs/records/.state/alerts").mkdir(parents=True)
+    Path(f"runs/records/.state/alerts/{NAME}.json").write_text('{"latest": 1}')
     evaluation = night(11, BAD)
 
     assert evaluation.record is not None
     (reason,) = evaluation.unsent
-    assert "nightly.alerts.json is not a log of alerts" in reason
+    assert ".state/alerts/nightly.json is not a log of alerts" in reason
     assert reason.endswith("restore or delete it")
     with pytest.raises(InputError):
         log()

@@ -455,7 +455,7 @@ def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, run_cli
 @pytest.mark.parametrize("data", [b"", b"[]", 100_000 * b"[", b'{"runs": [{}]}'])
 def test_a_damaged_receipt_is_refused(record, run, data):
     """It says what to do, whichever command asks whether the record was delivered."""
-    record.with_name(f"{record.name}.receipt.json").write_bytes(data)
+    (record / "receipt.json").write_bytes(data)
 
     for command in ("list", "verify"):
         assert refused(run(command))

@@ -376,7 +376,7 @@ def busy(loaded: Loaded) -> Any:
     write_output("bm25")
     command = [*COMMAND, "--set", "bootstrap.resamples=1000000"]  # takes many seconds, and it is stopped within one
     process = loaded.start(RUN, command, folder=Path.cwd(), environment=os.environ)
-    file = Path(f"runs/records/nights/nightly-{DATE}.json")
+    file = Path(f"runs/records/.state/nights/nightly-{DATE}.json")
     wait_until(lambda: file.is_file() and json.loads(file.read_text())["evaluations"])
     process.send_signal(signal.SIGSTOP)
     yield process
@@ -433,5 +433,5 @@ def test_the_place_of_records_is_that_of_the_config(tmp_path):
     second = night(runs_dir="two")
 
     assert second.evaluation_id == first.evaluation_id
-    assert Path("shared/nights").is_dir()
+    assert Path("shared/.state/nights").is_dir()
     assert schema.load("config.yaml").config.records == "shared"

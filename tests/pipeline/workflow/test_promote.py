@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.record.receipts import read_promotions, receipt_names
+from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.support.errors import InputError, TrackingError
 from rankledger.pipeline.types.results import Evaluation
@@ -275,7 +275,7 @@ def test_what_a_killed_night_began_the_next_one_ends(registry):
 def test_a_night_that_moved_the_alias_and_could_not_note_it_did_so(registry):
     """Killed before its receipt, and another night came after: `sync` finds its name on the version."""
     first = night(registry, FIRST, 2)
-    Path("runs/records", receipt_names(first.evaluation_id)[1]).unlink()
+    Path("runs/records", first.evaluation_id, "promotion.json").unlink()
     night(registry, SECOND, 2)
 
     (result,) = sync()
@@ -331,13 +331,13 @@ def test_a_version_that_is_not_there_is_said_so(registry):
 def test_a_damaged_receipt_is_named(registry):
     """It is no reason to promote again: the alias may have moved since."""
     evaluation = night(registry, FIRST)
-    receipt = Path("runs/records", receipt_names(evaluation.evaluation_id)[1])
+    receipt = Path("runs/records", evaluation.evaluation_id, "promotion.json")
     receipt.write_text(json.dumps({"evaluation_id": "another"}))
     registry.move(2)
 
     (result,) = sync()
 
-    assert result.reason.startswith(f"runs/records: {receipt.name} is not a receipt (")
+    assert result.reason.startswith(f"runs/records: {evaluation.evaluation_id}/promotion.json is not a receipt (")
     assert result.reason.endswith("; delete it and run `rankledger sync`")
     assert registry.holder() == 2
     (series,) = rankledger.history("nightly").series
@@ -345,17 +345,15 @@ def test_a_damaged_receipt_is_named(registry):
 
 
 def test_the_receipt_goes_with_its_record(registry):
-    """Deleted by `prune` with the record, and later if the record is gone without it."""
+    """`prune` deletes it with the record."""
     first = night(registry, FIRST)
     night(registry, SECOND)
-    receipt = Path("runs/records", receipt_names(first.evaluation_id)[1])
-    lost = Path("runs/records", receipt_names("20200101T000000Z-nightly-00000000")[1])
-    shutil.copyfile(receipt, lost)
+    receipt = Path("runs/records", first.evaluation_id, "promotion.json")
+    assert receipt.is_file()
 
     rankledger.prune(keep_days=0, delete=True)
 
-    assert not receipt.exists()
-    assert not lost.exists()
+    assert not receipt.parent.exists()
 
 
 def test_a_tag_that_is_no_nights_stops_nothing(registry):

@@ -167,7 +167,7 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
 def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, run_cli):
     """A deleted experiment is that evaluation's trouble alone; it is reported in a line, and the exit code is 5."""
     rankledger.evaluate(config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs)
-    for receipt in (runs / "records").glob("*.receipt.json"):
+    for receipt in (runs / "records").glob("*/receipt.json"):
         receipt.unlink()
     client = client_of(f"sqlite:///{runs}/mlflow.db")
     client.delete_experiment(client.get_experiment_by_name("generated").experiment_id)
@@ -261,7 +261,7 @@ def test_a_folder_of_records_may_be_anywhere(tmp_path):
 def test_a_later_delivery_logs_the_same_as_an_immediate_one(runs, once):
     """What `sync` logs of an evaluation is what `evaluate` logs: notes, tags, params, metrics, inputs, times."""
     (runs / "mlflow.db").unlink()
-    for receipt in runs.glob("records/*.receipt.json"):
+    for receipt in runs.glob("records/*/receipt.json"):
         receipt.unlink()
 
     (synced,) = sync(runs_dir=runs)

@@ -11,7 +11,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.record.receipts import read_receipt, receipt_names
+from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
@@ -76,7 +76,7 @@ def test_a_manifest_that_was_changed_is_denied_by_both(original, runs):
 def test_without_a_receipt_mlflow_denies_it(original, runs):
     """A receipt can be deleted; the tag of the run is elsewhere."""
     edit_manifest(original, runs)
-    (runs / "records" / receipt_names(original.evaluation_id)[0]).unlink()
+    (runs / "records" / original.evaluation_id / "receipt.json").unlink()
 
     with pytest.raises(InputError, match=r"manifest.json: is not what was written .* of MLflow\)$"):
         check(original, runs)
@@ -125,7 +125,7 @@ def test_the_record_of_a_run_is_checked_where_the_record_is_not(original, runs, 
 def test_a_run_that_was_deleted_still_has_no_say(original, runs):
     """A run that somebody deleted is the user's will: the receipt stays the only witness."""
     with open_store(Tracking(), Workspace.open(runs)) as store:
-        store.ask("delete_runs", run_ids=[run_of(original, runs)])
+        store.ask("delete_runs", evaluation_id=original.evaluation_id, run_ids=[run_of(original, runs)])
 
     assert check(original, runs).witnesses == ("its receipt",)
 
