@@ -478,6 +478,7 @@ def plan(
     recorded: Sequence[OutputKey] | None = None,
     metrics: Mapping[str, Metric] | None = None,
     roles: Mapping[str, Collection[str]] | None = None,
+    given: Mapping[str, Metric] | None = None,
 ) -> Plan:
     """What a config comes to.
 
@@ -488,11 +489,12 @@ def plan(
             be there.
         metrics: its metrics of the user's own; by default those whose code the config names, which is run.
         roles: by dataset, what the files of an earlier evaluation were; by default folders are looked at.
+        given: metrics in memory, by the name that the config has for each.
 
     Raises:
         InputError: all findings at once, one line each.
     """
-    planning = Planning(loaded, date, recorded, metrics, roles)
+    planning = Planning(loaded, date, recorded, metrics, roles, given)
     datasets = _plan_datasets(planning)
     models, tasks = _plan_models(planning, datasets)
     external_metrics = _plan_external_metrics(planning, models)

@@ -26,7 +26,7 @@ def load_metrics(planning: Planning, wanted: Iterable[str]) -> Mapping[str, Metr
         path: KeyPath = ("metrics", name)
         try:
             _refuse_known(name)
-            found[name] = own_metric(name, find_code(reference, planning.directory(path)))
+            found[name] = planning.given.get(name) or own_metric(name, find_code(reference, planning.directory(path)))
         except ValueError as error:
             planning.find(path, str(error))
     for name in wanted:

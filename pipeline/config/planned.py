@@ -204,11 +204,13 @@ class Planning:
         recorded: Sequence[OutputKey] | None = None,
         metrics: Mapping[str, Metric] | None = None,
         roles: Mapping[str, Collection[str]] | None = None,
+        given: Mapping[str, Metric] | None = None,
     ) -> None:
         """Begin the plan of a config; `{date}` in its paths stands for the date.
 
         The outputs of an earlier evaluation are taken for those that are searched for, its metrics of the user's own
-        for those whose code the config names, and by dataset the roles of its files for those of folders.
+        for those whose code the config names, and by dataset the roles of its files for those of folders. Metrics in
+        memory are taken for what the config names.
         """
         self.config = loaded.config
         self.recorded = recorded
@@ -218,6 +220,7 @@ class Planning:
         self._document = loaded.document
         self._metrics = metrics
         self._roles = roles
+        self.given = given or {}
         self.date = date
 
     def find(self, path: KeyPath, message: str) -> None:

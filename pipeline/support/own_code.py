@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.metadata
+import inspect
 import json
+import marshal
 import re
 import sys
 import threading
@@ -29,6 +31,7 @@ __all__ = [
     "divert_output",
     "find_code",
     "find_installed",
+    "hold_code",
     "installed",
     "load_code",
     "owners",
@@ -44,7 +47,8 @@ class CodePlace:
     """Where code is.
 
     Attributes:
-        module: the absolute path of a file that ends with `.py`, or the dotted name of a module.
+        module: the absolute path of a file that ends with `.py`, or the dotted name of a module. Empty for an object in
+            memory.
         name: the name in it.
         sha256: the hex digest of the file; empty for a module.
     """
@@ -101,6 +105,25 @@ def find_code(reference: str, directory: Path) -> OwnCode:
             f"module {module!r} not found: {module}.py is not in {directory}, and no such module is installed"
         ) from None
     return OwnCode(place, _named(found, place), _version_of(found, _owner_of(found)))
+
+
+def hold_code(value: object, function: object) -> OwnCode:
+    """Return code that was passed as an object, known by the hash of its source and of what it encloses.
+
+    Args:
+        value: the object.
+        function: its function, or the object itself.
+    """
+    function = inspect.unwrap(function)  # type: ignore[arg-type]
+    module = sys.modules.get(str(getattr(function, "__module__", "")))
+    enclosed = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
+    try:
+        source = inspect.getsource(function).encode()  # type: ignore[arg-type]
+    except (OSError, TypeError):  # as of a function that was typed at a prompt
+        source = marshal.dumps(getattr(function, "__code__", None))
+    name = next((name for name, each in vars(module).items() if each is value), "") if module else ""
+    place = CodePlace("", name or str(getattr(function, "__name__", type(function).__name__)))
+    return OwnCode(place, value, _hash_of(source + repr(enclosed).encode()))
 
 
 def installed(group: str) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast, get_args, get_origin
@@ -21,11 +21,12 @@ from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.metric import Metric, MetricError, Need, Parameter
 from rankledger.metrics.pairs import RatingsBlock
+from rankledger.metrics.registry import METRICS
 from rankledger.metrics.terms import Terms, from_terms
-from rankledger.pipeline.support.own_code import CodePlace, OwnCode, divert_output, load_code, reason_of
+from rankledger.pipeline.support.own_code import CodePlace, OwnCode, divert_output, hold_code, load_code, reason_of
 from rankledger.pipeline.types.recorded import RecordedMetric, RecordedParameter
 
-__all__ = ["own_metric", "record_metric", "recorded_metric", "try_metric"]
+__all__ = ["hold_metric", "own_metric", "record_metric", "recorded_metric", "try_metric"]
 
 _AGGREGATIONS = {"mean": MEAN, "geometric_mean": GEOMETRIC_MEAN, "root_mean_square": ROOT_MEAN_SQUARE}
 _BLOCKS: Mapping[str, type] = {"judged": JudgedBlock, "catalogue": CatalogueBlock, "ratings": RatingsBlock}
@@ -59,9 +60,23 @@ def own_metric(name: str, code: OwnCode) -> Metric:
     except (TypeError, NameError, AttributeError) as error:
         raise ValueError(f"{code.place.name} cannot be used as a metric: {reason_of(error)}") from None
     except ValueError as error:
-        raise ValueError(f"{code.place.name} in {Path(code.place.file or code.place.module).name}: {error}") from None
+        file = Path(code.place.file or code.place.module).name
+        raise ValueError(f"{code.place.name}{f' in {file}' if file else ''}: {error}") from None
     kind = _OwnSum if isinstance(metric.function, from_terms) else _OwnFunction
     return replace(metric, function=kind(code.place, name, metric.function, metric.range))
+
+
+def hold_metric(value: Metric | Callable[..., Any]) -> Metric:
+    """Return the metric that an object in memory is: a built-in one, or one of the user's own.
+
+    Raises:
+        ValueError: the object cannot be used as a metric: one line.
+    """
+    if known := next((each for each in METRICS.values() if value in (each, each.function)), None):
+        return known
+    if isinstance(value, Metric):
+        return value if value.code else own_metric(value.name, hold_code(value, value.function))
+    return own_metric(getattr(value, "__name__", type(value).__name__), hold_code(value, value))
 
 
 def _check(metric: Metric) -> None:
@@ -129,8 +144,10 @@ class _OwnFunction:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Processes load the code again, by its path: they cannot import it."""
-        return _loaded_again, (type(self), *self._key)
+        """Have processes load code of a file again, because they cannot import it. They get code in memory by value."""
+        if self._key[0].module:
+            return _loaded_again, (type(self), *self._key)
+        return _rebuilt, (type(self), getattr(self._function, "terms", self._function), *self._key)
 
     def _called(self, function: Any, block: Any, parameters: Mapping[str, Any]) -> Any:
         try:
@@ -172,6 +189,12 @@ class _OwnSum(_OwnFunction):
 def _loaded_again(kind: type[_OwnFunction], place: CodePlace, name: str, range: tuple[float, float]) -> _OwnFunction:
     found = load_code(place)
     return kind(place, name, found.function if isinstance(found, Metric) else found, range)
+
+
+def _rebuilt(
+    kind: type[_OwnFunction], function: Any, place: CodePlace, name: str, range: tuple[float, float]
+) -> _OwnFunction:
+    return kind(place, name, from_terms(function) if issubclass(kind, _OwnSum) else function, range)
 
 
 def _slack(end: float) -> float:

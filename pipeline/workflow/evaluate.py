@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal
 
 import yaml
 
-from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import unlisted_replicates, unpaired_gates
@@ -50,6 +49,7 @@ from rankledger.pipeline.workflow.page import new_page
 from rankledger.pipeline.workflow.references import source_of_reference
 from rankledger.pipeline.workflow.workspace import (
     Backend,
+    MeasureLike,
     Opened,
     Workspace,
     open_config,
@@ -241,7 +241,7 @@ def _render_page(
 def evaluate(
     judgments: Given,
     outputs: Mapping[str, Given] | None = None,
-    measures: str | Sequence[str | Measure] = (),
+    measures: MeasureLike | Sequence[MeasureLike] = (),
     *,
     baseline: str | None = None,
     queries: Given | None = None,
@@ -278,7 +278,8 @@ def evaluate(
             `query_id`, `doc_id` and `relevance`, `{query: {document: relevance}}`, or tuples of these three.
         outputs: the models' outputs, by model: likewise, with `score` in the place of `relevance`. If the first measure
             is for ratings, the columns are `rating` and `prediction`.
-        measures: the measures of outputs in memory, such as `["ndcg@10", "ap"]`; the first one leads.
+        measures: the measures of outputs in memory, such as `["ndcg@10", "ap"]`; the first one leads. A metric of your
+            own is a function, a `Metric`, or a `Measure` of it.
         baseline: the model that the others are compared with, or `all_pairs`; by default none are compared.
         queries: the queries table: a path, or a table with the column `query_id`.
         documents: the catalogue: a path, or a table with the column `doc_id`.

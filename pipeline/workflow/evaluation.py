@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Protocol
 
 from rankledger.pipeline.support.errors import InputError
@@ -163,6 +164,12 @@ class Evaluation(results.Evaluation):
                     yield path
                 except InputError as error:  # nobody knows the folder
                     raise InputError(*(line.replace(str(path), self.evaluation_id) for line in error.lines)) from None
+
+    def __str__(self) -> str:
+        """Return the leaderboard as plain text, as wide as the terminal."""
+        from rankledger.pipeline.report.terminal import leaderboard
+
+        return leaderboard(self, width=get_terminal_size(fallback=(120, 24)).columns, colour=False).rstrip()
 
     def _repr_html_(self) -> str:
         """The leaderboard, where this is the last expression of a notebook's cell."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import date as calendar_date
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 from rankledger.metrics.measure import Measure
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backend",
+    "MeasureLike",
     "Opened",
     "Workspace",
     "open_config",
@@ -53,6 +54,8 @@ __all__ = [
 ]
 
 Backend = Literal["threads", "processes", "dask"]
+MeasureLike: TypeAlias = str | Measure | Metric | Callable[..., Any]
+"""A measure of outputs in memory: its name, itself, or a metric, of which a function will do."""
 
 
 @dataclass(frozen=True)
@@ -311,7 +314,7 @@ _TABLES = {
 def open_given(
     judgments: Given,
     outputs: Mapping[str, Given],
-    measures: str | Sequence[str | Measure],
+    measures: MeasureLike | Sequence[MeasureLike],
     *,
     baseline: str | None,
     tables: Mapping[str, Given | GivenPairs | None],
@@ -340,13 +343,14 @@ def open_given(
     """
     from rankledger.pipeline.data.formats.memory import hold
 
-    lines = _lines(measures)
+    lines, own = _lines(measures)
     _check(outputs)
-    of_ratings = _is_of_ratings(lines[0])
+    of_ratings = _is_of_ratings(lines[0], own)
     role, kind = ("ratings", "predictions") if of_ratings else ("judgments", "rankings")
     roles = {role: ("judgments", judgments)} | {key: (key, data) for key, data in tables.items() if data is not None}
     arguments: dict[KeyPath, str] = {
         ("suites", "measures"): "measures",
+        ("metrics",): "measures",
         ("comparison", "baseline"): "baseline",
         ("name",): "name",
         **{("datasets", dataset, key): key for key in settings},
@@ -382,12 +386,13 @@ def open_given(
             for model, data in outputs.items()
         },
         "suites": {"measures": lines},
+        "metrics": {key: f"{metric.function.__module__}:{metric.code.split()[0]}" for key, metric in own.items()},
         "execution": {"cache": False},
     }
     if baseline is not None:
         config["comparison"] = {"baseline": baseline}
     loaded = checked(given(config, arguments, overrides), will_plan=True)
-    return Opened(Path(), loaded, _with(plan(loaded), held), None)
+    return Opened(Path(), loaded, _with(plan(loaded, given=own), held), None)
 
 
 def with_python_advice(failure: Failure) -> Failure:
@@ -399,11 +404,27 @@ def with_python_advice(failure: Failure) -> Failure:
     return replace(failure, reason=failure.reason.replace(ALLOW_NO_OVERLAP, advice))
 
 
-def _lines(measures: str | Sequence[str | Measure]) -> list[str]:
-    lines = [measures] if isinstance(measures, str | Measure) else measures
-    if not isinstance(lines, Sequence) or not lines or not all(isinstance(line, str | Measure) for line in lines):
+def _lines(measures: MeasureLike | Sequence[MeasureLike]) -> tuple[list[str], dict[str, Metric]]:
+    """Return the lines of the suite, and by name the metrics of the user's own among the measures."""
+    listed = measures if isinstance(measures, Sequence) and not isinstance(measures, str) else [measures]
+    if not listed or not all(isinstance(item, str | Measure | Metric) or callable(item) for item in listed):
         raise InputError(f"measures: found {shorten(repr(measures))}; give names, such as ['ndcg@10', 'ap']")
-    return [str(line) for line in lines]
+    lines: list[str] = []
+    own: dict[str, Metric] = {}
+    for item in listed:
+        if isinstance(item, str):
+            lines.append(item)
+            continue
+        from rankledger.pipeline.types.own_metrics import hold_metric  # here, because most measures are names
+
+        try:
+            metric = hold_metric(item.metric if isinstance(item, Measure) else item)
+        except ValueError as error:
+            raise InputError(f"measures: {error}") from None
+        lines.append(str(item) if isinstance(item, Measure) else metric.name)
+        if metric.code and own.setdefault(metric.name, metric) != metric:
+            raise InputError(f"measures: found two metrics {metric.name!r}. Set another name for one of them.")
+    return lines, own
 
 
 def _check(outputs: object) -> None:
@@ -420,10 +441,10 @@ def _check(outputs: object) -> None:
             raise InputError("outputs: found the queries of one output. Use outputs by name, such as {'bm25': run}")
 
 
-def _is_of_ratings(line: str) -> bool:
+def _is_of_ratings(line: str, own: Mapping[str, Metric]) -> bool:
     """Whether the first measure is for ratings; one that is unknown is refused later, with its line."""
     try:
-        return kind_of(Measure.expand(line)[0]) == "ratings"
+        return kind_of(Measure.expand(line, own=own)[0]) == "ratings"
     except ValueError:
         return False
 

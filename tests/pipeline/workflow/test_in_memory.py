@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
@@ -14,6 +15,10 @@ import pyarrow as pa
 import pytest
 
 import rankledger
+from rankledger import JudgedBlock, Measure, Metric, Terms, from_terms
+from rankledger.metrics.block import Floats
+from rankledger.metrics.ranking import ap
+from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.types.results import Evaluation
 from tests.support.data_files import refusal
 from tests.support.generated_data import (
@@ -592,3 +597,93 @@ def test_a_record_is_logged_to_mlflow(tmp_path: Path) -> None:
     assert {model: logged[model]["measures/ap"] for model in MODELS} == summary.to_dict()
     assert evaluation.record is not None
     assert evaluation.untracked is None
+
+
+def first_hit(block: JudgedBlock, *, k: int | None = None) -> Floats:
+    """Whether the first document is relevant."""
+    return ((block.ranks == 1) & (block.grades > 0)).any(axis=0).astype(np.float64)
+
+
+@from_terms
+def halved(block: JudgedBlock, *, k: int | None = None) -> Terms:
+    """Grades, halved from the second rank on."""
+    grades = np.where(block.ranks <= (k or np.inf), np.where(block.grades > 0, block.grades, 0.0), 0.0)
+    return Terms(grades / np.where(block.ranks == 1, 1, 2), {"grade": grades})
+
+
+HALVED = Metric("halved", halved, "Halved grades", range=(0, 3), additive=True)
+
+
+def metric_at(rank: int) -> Callable[..., Floats]:
+    def hit_at_rank(block: JudgedBlock) -> Floats:
+        return ((block.ranks == rank) & (block.grades > 0)).any(axis=0).astype(np.float64)
+
+    return hit_at_rank
+
+
+@pytest.mark.parametrize(
+    ("measures", "expected"),
+    [
+        (first_hit, {"first_hit": 0.5}),
+        ([first_hit, "rr"], {"first_hit": 0.5, "rr": 0.75}),
+        (HALVED, {"halved": 1.25}),
+        ([Measure(HALVED, k=1), Measure(HALVED)], {"halved@1": 1.0, "halved": 1.25}),
+        (["halved@1", HALVED], {"halved@1": 1.0, "halved": 1.25}),
+        ([metric_at(2)], {"hit_at_rank": 0.5}),
+        ([METRICS["rr"], Measure(METRICS["p"], k=2), ap], {"rr": 0.75, "p@2": 0.5, "ap": 0.75}),
+    ],
+)
+@pytest.mark.parametrize("backend", ["threads", "processes"])
+def test_a_metric_may_be_an_object(measures, expected, backend):
+    """By hand: q1 has its grade 1 at rank 2, q2 its grade 2 at rank 1, so 0 and 1, 1/2 and 2, 0 and 2, 1 and 0.
+
+    Functions that no process can import, too; a built-in metric's function is that metric.
+    """
+    outputs = {"bm25": RUN, "same": RUN}
+
+    found = rankledger.evaluate(JUDGED, outputs, measures, overrides=FEW, backend=backend, jobs=2)
+
+    lines = [line for line in found.estimates if line.model == "bm25"]
+    assert {line.measure: line.estimate for line in lines} == expected
+
+
+def test_an_evaluation_by_metrics_that_are_objects_is_whole(tmp_path):
+    """It explains a score (1 / 2 of the only relevant document), compares, reports, and is kept."""
+    outputs = {"bm25": RUN, "dense": {"q1": {"d1": 1.0}, "q2": {"d3": 1.0}}}
+    found = rankledger.evaluate(JUDGED, outputs, [HALVED], overrides=FEW, record=True, runs_dir=tmp_path)
+
+    assert found.explain("bm25", "q1").outcome.value == 0.5
+    (line,) = found.compare("bm25", "dense").comparisons
+    assert line.difference == 0.25
+    assert "halved" in found.to_markdown()
+    assert rankledger.load(found.evaluation_id, runs_dir=tmp_path).estimates == found.estimates
+
+
+@pytest.mark.parametrize(
+    ("measures", "said"),
+    [
+        ([metric_at(1), metric_at(2)], "found two metrics 'hit_at_rank'. Set another name for one of them."),
+        (lambda block: block, "<lambda>: annotate its first parameter as `block: JudgedBlock`"),
+        (Metric("ndcg", first_hit, "First hit"), "`rankledger measures` knows a metric 'ndcg'"),
+        (dict, "dict is a type; name a function, or a Metric"),
+        ([first_hit, 3], "give names, such as ['ndcg@10', 'ap']"),
+    ],
+)
+def test_what_is_no_metric_is_refused(measures, said):
+    with pytest.raises(rankledger.InputError) as refused:
+        rankledger.evaluate(JUDGED, {"bm25": RUN}, measures)
+
+    assert str(refused.value).startswith("measures")
+    assert said in str(refused.value)
+
+
+def test_printed_it_is_the_leaderboard(monkeypatch):
+    """Reciprocal rank by hand: bm25 has 1/2 and 1, dense 1 and 1; the better one is above. Its repr stays short."""
+    monkeypatch.setenv("COLUMNS", "100")
+    found = rankledger.evaluate(JUDGED, {"bm25": RUN, "dense": {"q1": {"d1": 1.0}, "q2": {"d3": 1.0}}}, ["rr"])
+
+    text = str(found)
+    assert re.search(r"dense.* 1\.0000.*\n.*bm25.* 0\.7500", text)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "\x1b" not in text
+    assert repr(found) == f"<Evaluation {found.evaluation_id} in memory>"
