@@ -9,7 +9,7 @@ from rankledger.pipeline.report.tables import figure, leaderboards
 from rankledger.pipeline.report.text_table import counted, queries, short_sentence, short_text
 from rankledger.pipeline.report.verdicts import raised
 from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.manifest import MONTHS
+from rankledger.pipeline.types.manifest import MONTHS, begun, is_evaluation_id
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.tables import ChangeSince
 
@@ -140,7 +140,11 @@ class _Words:
         """Why nothing is known to have changed since the record before; empty if there is none."""
         lines = (line for line in self._evaluation.changes if line.since == "previous" and line.reference)
         line = next(lines, None)
-        return f"Not compared with the record of {self._day(line.date)}: {_reason(line.reason)}" if line else ""
+        return (
+            f"Not compared with the record of {self._day(line.date, line.reference)}: {_reason(line.reason)}"
+            if line
+            else ""
+        )
 
     def _leads(self) -> str:
         """The best model of each dataset by its lead measure; empty if there is no figure."""
@@ -218,19 +222,26 @@ class _Words:
     def _since(self, line: ChangeSince) -> str:
         """`since last night` where the record is that of the night before, or else since which day."""
         if line.since == "accepted":
-            return f"since the accepted record of {self._day(line.date)}"
+            return f"since the accepted record of {self._day(line.date, line.reference)}"
         now, then = _day_of(self._evaluation.date), _day_of(line.date)
         if now and then and now - then == timedelta(days=1):
             return "since last night"
-        return "since the evaluation before" if now and now == then else f"since {self._day(line.date)}"
+        return "since the evaluation before" if now and now == then else f"since {self._day(line.date, line.reference)}"
 
-    def _day(self, text: str) -> str:
-        """A date as people write it, such as `20 Nov`, with the year if it differs from that of the evaluation."""
-        day, now = _day_of(text), _day_of(self._evaluation.date)
+    def _day(self, text: str, record: str = "") -> str:
+        """Return a date as people write it, such as `20 Nov`.
+
+        The year is added if the evaluation is of another year, and the time if the record is of the same day.
+        """
+        day, this = _day_of(text), self._evaluation.evaluation_id
         if day is None:
             return _name(text)
+        now = _day_of(self._evaluation.date) or (begun(this).date() if is_evaluation_id(this) else None)
+        time = ""
+        if day == now and is_evaluation_id(record):
+            day, time = begun(record).date(), f" {begun(record):%H:%M} UTC"
         year = "" if now is None or now.year == day.year else f" {day.year}"
-        return f"{day.day} {MONTHS[day.month - 1]}{year}"
+        return f"{day.day} {MONTHS[day.month - 1]}{year}{time}"
 
     def _subject(self, task: Task) -> str:
         """The model, and on which dataset if there are several."""

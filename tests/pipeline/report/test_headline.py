@@ -212,3 +212,23 @@ def test_what_could_not_be_compared():
         "Not compared with the record of 19 Nov: the judgments are others on the night 2026-11-19. "
         "dense leads: ndcg@10 0.5000."
     )
+
+
+def test_a_record_of_the_same_day_has_its_time():
+    """The id of a record says when it began: 09:41 UTC. On another day the date alone is enough, with another year."""
+    today = {"reference": "20261126T094107Z-nightly-0000000a", "date": "2026-11-26"}
+    undated: dict[str, Any] = {"evaluation_id": "20261126T101500Z-nightly-0000000b", "date": ""}
+    cases = [
+        (change(-0.04, **today), "bm25 fell 0.040 since 26 Nov 09:41 UTC."),
+        (change(0.0, **today), "No figure by ndcg@10 changed since 26 Nov 09:41 UTC."),
+        (change(-0.04, since="accepted", **today), "bm25 fell 0.040 since the accepted record of 26 Nov 09:41 UTC."),
+        (
+            replace(change(0.0, **today), difference=None, reason="the seed differs"),
+            "Not compared with the record of 26 Nov 09:41 UTC: the seed differs.",
+        ),
+        (change(-0.04, **today | {"date": "2026-11-25"}), "bm25 fell 0.040 since 25 Nov."),
+        (change(-0.04, **today | {"date": "2025-11-26"}), "bm25 fell 0.040 since 26 Nov 2025."),
+        (change(-0.04, **today | {"date": "release-7"}), "bm25 fell 0.040 since release-7."),
+    ]
+    for line, expected in cases:
+        assert headline_of(evaluation(line, **undated)).startswith(expected)
