@@ -21,6 +21,7 @@ from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationErr
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.joined import model_of
 from rankledger.pipeline.types.recorded import (
+    Count,
     Dataset,
     Definition,
     Environment,
@@ -176,6 +177,9 @@ class Description(Part):
     definitions: dict[str, Definition]
     own_metrics: dict[str, RecordedMetric] = Field(default_factory=dict)
     """Metrics of the user's own, by name; those that a suite names."""
+
+    n_queries: Count
+    """Number of different queries, or users, of all datasets together."""
 
     datasets: dict[str, Dataset]
     models: dict[str, Model]

@@ -140,6 +140,7 @@ def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
     return {
         "definitions": shared,
         "own_metrics": _own_metrics(planned),
+        "n_queries": len(set().union(*(dataset.query_ids.tolist() for dataset in inputs.datasets.values()))),
         "datasets": {dataset.name: _dataset(dataset, inputs, profile, shared) for dataset in planned.datasets},
         "outputs": [_output(task, inputs) for task in planned.tasks if task.key in inputs.files],
         "failures": list(inputs.failures),

@@ -57,6 +57,7 @@ def manifest(
         "datasets": found,
         "models": dict.fromkeys(dict.fromkeys([*(model for _, model in (*tasks, *refused)), *models]), _MODEL),
         "outputs": [_output(*task) for task in tasks if task not in refused],
+        "n_queries": 100,
         "failures": [{"dataset": "web", "model": model, "reason": "file not found"} for model in failed],
         "warnings": [],
         "baselines": {},

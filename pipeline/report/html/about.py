@@ -45,12 +45,11 @@ _SERIES = 12  # of a measure, each with a chart and a table: 11 kB of a page
 def facts(manifest: Description) -> list[tuple[str, str]]:
     """What stands beside the page's title: its date, config and commit, and how many queries it has."""
     git = manifest.environment.git
-    n_queries = sum(dataset.n_queries for dataset in manifest.datasets.values())
     found = {
         "date": manifest.date,
         "config": manifest.config and PurePath(manifest.config).name,
         "commit": git and f"{git.commit[:_COMMIT]}{' with changes' if git.dirty else ''}",
-        "queries": f"{n_queries:,}",
+        "queries": f"{manifest.n_queries:,}",
     }
     return [(name, short_text(value)) for name, value in found.items() if value]
 
