@@ -17,6 +17,7 @@ from rankledger.pipeline.report.tables import (
     POOLED,
     Interval,
     Scale,
+    by_evidence,
     difference_rows,
     difference_table,
     figure,
@@ -222,10 +223,7 @@ def _change_tables(report: ComparisonReport) -> Iterator[TextTable]:
         queries = [query for query in report.largest_changes if query.dataset == dataset]
         if queries:
             yield query_rows(f"{dataset}: largest changes by {measure}", queries)
-        sliced = [line for line in own if line.slice != ALL and line.measure == measure]
-        rows = tuple(row for row in difference_rows(sliced) if row.line.difference)
-        if rows:
-            rows = tuple(sorted(rows, key=lambda row: -abs(row.line.difference or 0.0)))
+        if rows := difference_rows(by_evidence(line for line in own if line.measure == measure)):
             yield difference_table(f"{dataset}: changes of slices by {measure}", rows, by="slice", sides=_SIDES)
     figures = [line for line in report.figures if line.before != line.after]
     if figures:

@@ -31,6 +31,7 @@ __all__ = [
     "MeasureColumn",
     "PageFigures",
     "Scale",
+    "by_evidence",
     "comparability_notes",
     "difference_rows",
     "difference_table",
@@ -528,28 +529,40 @@ def difference_table(
     )
 
 
+def by_evidence(lines: Iterable[Comparison]) -> list[Comparison]:
+    """Return the differences on slices, the surest first.
+
+    That is by p-value, then by standard errors from 0. Slices of too few queries to judge are last.
+    """
+
+    def doubt(line: Comparison) -> tuple[bool, float, float, str, str, str]:
+        errors = abs(line.difference or 0.0) / line.std_error if line.std_error else 0.0
+        p = 1.0 if line.p_value is None else line.p_value
+        return bool(few_mark(line)), p, -errors, line.model, line.baseline, line.slice
+
+    return sorted((line for line in lines if line.slice != ALL and line.difference), key=doubt)
+
+
 def worst_differences(evaluation: Evaluation, dataset: str) -> list[Comparison]:
-    """A dataset's differences on slices by the leading measure, the lowest first, also of too few queries to judge."""
+    """Return a dataset's differences on slices by the leading measure: drops, then gains, the surest first."""
     measure = evaluation.leading_difference[dataset]
     own = (line for line in evaluation.comparison_lines if (line.dataset, line.measure) == (dataset, measure))
-    return _worst_first((line for line in own if line.slice != ALL), lambda line: line.difference)
+    return sorted(by_evidence(own), key=lambda line: (line.difference or 0.0) > 0)
 
 
 def worst_figures(evaluation: Evaluation, dataset: str) -> list[Estimate]:
-    """The same of figures; none if neither end of the lead measure is better."""
+    """Return a dataset's figures on slices, the worst first. None if neither end of the lead measure is better.
+
+    Slices of too few queries to judge are last.
+    """
     measure = evaluation.leading[dataset]
     direction = evaluation.directions[measure]
     if direction == "neither":
         return []
     sign = -1 if direction == "lower" else 1
     own = (line for line in evaluation.estimates if (line.dataset, line.measure) == (dataset, measure))
-    sliced = (line for line in own if line.slice != ALL)
-    return _worst_first(sliced, lambda line: None if line.estimate is None else sign * line.estimate)
-
-
-def _worst_first(lines: Iterable[Line], value: Callable[[Line], float | None]) -> list[Line]:
-    known = [line for line in lines if value(line) is not None]
-    return sorted(known, key=lambda line: value(line) or 0.0)
+    known = [line for line in own if line.slice != ALL and line.estimate is not None]
+    return sorted(known, key=lambda line: (bool(few_mark(line)), sign * (line.estimate or 0.0)))
 
 
 def few_mark(line: Estimate | Comparison) -> str:

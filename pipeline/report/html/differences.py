@@ -38,6 +38,7 @@ from rankledger.pipeline.report.tables import (
     DifferenceRow,
     Key,
     PageFigures,
+    by_evidence,
     difference_rows,
     display_name,
     few_mark,
@@ -103,7 +104,7 @@ def slice_blocks(
     alpha: float,
     sides: tuple[str, str],
 ) -> Iterator[Block]:
-    """A table of the slices, those first that account for most of a change; nothing if none differs.
+    """A table of the slices, the surest differences first; nothing if none differs.
 
     Args:
         dataset: the dataset.
@@ -112,49 +113,45 @@ def slice_blocks(
         alpha: the level of the tests, such as 0.05.
         sides: the headers of the baseline's figure and the model's.
     """
-    whole = {(line.model, line.baseline): line for line in lines if line.slice == ALL and line.difference}
-    own = [line for line in lines if line.slice != ALL and line.difference and (line.model, line.baseline) in whole]
+    whole = {(line.model, line.baseline): line for line in lines if line.slice == ALL}
+    own = by_evidence(lines)
     if not own:
         return
-    share = {_id_of(line): _share(line, whole[line.model, line.baseline]) for line in own}
-    own.sort(key=lambda line: (-abs(share[_id_of(line)]), _id_of(line)))
     rows = difference_rows(own[:_SLICES], practical_difference, alpha)
     bars = DifferenceBars.of((row.interval for row in rows), practical_difference.get(own[0].measure, 0.0))
     columns = (
         *(Column("slice", "name"), Column("model", "name"), Column("queries"), *map(Column, sides)),
         *(Column("difference"), Column("interval", "difference"), Column("of the change"), Column("note", "text")),
     )
-    group = bars.group((_slice_cells(row, share[_id_of(row.line)], bars) for row in rows), own[0].measure)
-    caption = f"Slices by their part of the change, {own[0].measure}"
+    cells = (_slice_cells(row, whole.get((row.line.model, row.line.baseline)), bars) for row in rows)
+    group = bars.group(cells, own[0].measure)
+    caption = f"Slices, the surest differences first, {own[0].measure}"
     yield Table(f"slices-{short_text(dataset)}", caption, columns, (group,), searched="model")
     if len(own) > _SLICES:
         yield Words(f"{_SLICES} of {len(own):,} slices are shown; comparisons.csv or `compare` has all.", "quiet")
     few = any(few_mark(line) for line in own[:_SLICES])
     yield Words(
-        "Of the change: the slice's part of the change of all queries' sum. Slices overlap, and their parts need not "
-        f"add up to 100%.{f' Slices of under {LEAST_CLUSTERS} queries or clusters are not judged.' if few else ''}",
+        "Of the change: the slice's part of the change of all queries' sum, if that change is clear. Slices overlap, "
+        "and their parts need not add up to 100%."
+        f"{f' Slices of under {LEAST_CLUSTERS} queries or clusters are not judged.' if few else ''}",
         "quiet",
     )
 
 
-def _id_of(line: Comparison) -> tuple[str, str, str]:
-    """What tells a line apart among those of a dataset and measure."""
-    return line.model, line.baseline, line.slice
-
-
-def _share(line: Comparison, whole: Comparison) -> float:
+def _share(line: Comparison, whole: Comparison | None) -> str:
     """The slice's part of the change of the sum over all queries; above 0 it went the same way."""
-    total = (whole.difference or 0.0) * whole.n_queries
-    return (line.difference or 0.0) * line.n_queries / total
+    if whole is None or not whole.difference or (whole.ci_low or 0.0) <= 0 <= (whole.ci_high or 0.0):
+        return ""
+    return f"{(line.difference or 0.0) * line.n_queries / (whole.difference * whole.n_queries):+.0%}"
 
 
-def _slice_cells(row: DifferenceRow, share: float, bars: DifferenceBars) -> Row:
+def _slice_cells(row: DifferenceRow, whole: Comparison | None, bars: DifferenceBars) -> Row:
     line = row.line
     return (
         *(short_text(line.slice), against(line.model, line.baseline), f"{line.n_queries:,}"),
         *(figure(line.baseline_estimate), figure(line.estimate)),
         *bars.cells(row.interval, TONES[row.label]),
-        f"{share:+.0%}",
+        _share(line, whole),
         row.caution,
     )
 

@@ -139,8 +139,8 @@ def test_models_that_did_not_move_are_named_below_and_have_no_rows():
     assert not any(line.startswith("│ dense") for line in text.splitlines())
 
 
-def test_slices_of_the_leading_measure_by_their_change():
-    """The greatest change comes first; a slice that did not move is left out, and one of 29 clusters is marked."""
+def test_slices_of_the_leading_measure_by_their_evidence():
+    """The greatest change is last if it is of 29 clusters, and marked; a slice that did not move is left out."""
     slices = (
         replace(LINE, slice="market=de", difference=0.01),
         replace(LINE, slice="market=se", difference=-0.2, n_clusters=29, mark="sparse"),
@@ -150,7 +150,7 @@ def test_slices_of_the_leading_measure_by_their_change():
     text = shown(movement(comparisons=(LINE, *slices)))
 
     lines = [line for line in text.splitlines() if "market=" in line]
-    assert ["market=se" in line for line in lines] == [True, False]
+    assert ["market=se" in line for line in lines] == [False, True]
     assert row(text, "market=se")[-1] == "few decide, under 30, not judged"
     assert row(text, "market=de")[-1] == ""
 

@@ -110,6 +110,29 @@ def test_slices_by_their_part_of_the_change():
     ]
 
 
+def test_slices_by_evidence():
+    """A total of +0.0001 is no measure of them: p = 0.001 is surer than 0.2; then 0.03 is six errors, 0.09 three.
+
+    The part of a change is empty if the change may be 0. Under 30 queries are last.
+    """
+    own = {"baseline": "dense", "n_queries": 40, "n_clusters": 40}
+    lines = (
+        compared("dense", 0.0001, baseline="dense", ci_low=-0.02, ci_high=0.02),
+        compared("dense", 0.2, slice="market=doubtful", p_value=0.2, std_error=0.15, **own),
+        compared("dense", -0.09, slice="market=sure", p_value=0.001, std_error=0.03, **own),
+        compared("dense", 0.03, slice="market=surest", p_value=0.001, std_error=0.005, **own),
+        compared("dense", -0.5, slice="market=few", p_value=None, std_error=0.1, **own | {"n_clusters": 29}),
+    )
+    (group,) = (table := tables(comparison_html(comparison(comparisons=lines)))["slices-web"]).groups
+
+    assert [(row["slice"].removeprefix("market="), row["of the change"]) for row in table.cells(group)] == [
+        ("surest", ""),
+        ("sure", ""),
+        ("doubtful", ""),
+        ("few", ""),
+    ]
+
+
 def test_what_did_not_change_is_folded():
     """The table has dense alone; bm25 is named below "1 unchanged"."""
     text = comparison_html(comparison())
