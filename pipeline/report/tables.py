@@ -532,13 +532,13 @@ def difference_table(
 def by_evidence(lines: Iterable[Comparison]) -> list[Comparison]:
     """Return the differences on slices, the surest first.
 
-    That is by p-value, then by standard errors from 0. Slices of too few queries to judge are last.
+    That is by the corrected p-value, then by standard errors from 0. Slices of too few queries to judge are last.
     """
 
     def doubt(line: Comparison) -> tuple[bool, float, float, str, str, str]:
         errors = abs(line.difference or 0.0) / line.std_error if line.std_error else 0.0
-        p = 1.0 if line.p_value is None else line.p_value
-        return bool(few_mark(line)), p, -errors, line.model, line.baseline, line.slice
+        p = line.p_value if line.p_corrected is None else line.p_corrected
+        return bool(few_mark(line)), 1.0 if p is None else p, -errors, line.model, line.baseline, line.slice
 
     return sorted((line for line in lines if line.slice != ALL and line.difference), key=doubt)
 

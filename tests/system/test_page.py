@@ -81,6 +81,40 @@ def test_rows_are_chosen_by_measure_slice_and_model(opened, various):
     assert column(page, "model") == ["bm25"]
 
 
+def test_the_chosen_measure_has_its_ranks_and_differences(opened, various):
+    """With `ap` all that is shown is by `ap`, as summary.csv and comparisons.csv have it; of another slice, too."""
+    page = opened(various)
+    summary, compared = (lines(various.parent / f"{name}.csv") for name in ("summary", "comparisons"))
+
+    def heads() -> list[str]:
+        return [head.text for head in page.all(f"{BOARD} thead th") if head.is_displayed()]
+
+    at_first = heads()
+    assert at_first[:2] == ["model", "rank"]
+    assert not [head for head in at_first if " by " in head]
+    for part in ("all", "market=de"):
+        choose(page, "slice", part)
+        choose(page, "measure", "ap")
+        shown = heads()
+        assert {"rank by ap"} | {head for head in shown if head.startswith("rank")} == {"rank by ap"}
+        (difference,) = (head for head in shown if head.startswith("difference"))
+        assert difference.startswith("difference from bm25 by ap (")
+        ranks = {
+            line["model"]: "–".join(dict.fromkeys(filter(None, (line["rank_low"], line["rank_high"]))))
+            for line in summary
+            if [*map(line.get, KEY)] == ["web", part, "ap"]
+        }
+        assert dict(zip(column(page, "model"), column(page, "rank by ap"), strict=True)) == ranks
+        own = [line for line in compared if [*map(line.get, KEY)] == ["web", part, "ap"]]
+        found = dict(zip(column(page, "model"), column(page, difference), strict=True))
+        assert {line["model"]: f"{float(line['difference']):+.4f}" for line in own} == {
+            model: text.split()[0] for model, text in found.items() if text
+        }
+    choose(page, "slice", "all")
+    choose(page, "measure", "lead measure")
+    assert heads() == at_first
+
+
 def test_intervals_are_one_click_away(opened, various):
     """They stand below the figures once they are asked for."""
     page = opened(various)

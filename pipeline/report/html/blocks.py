@@ -87,11 +87,16 @@ class Column:
         kind: `name` is text of users, which may run from right to left, and `reason` a sentence of theirs; `text` is
             ours; `mark` a sign; `bar` is an interval with its bar, `difference` one with the line of zero behind it.
         lower: whether lower figures are better, and so sort first.
+        by: the measure that ranks or differences are by. The page shows the column if that measure is chosen. Empty if
+            the column is always shown.
+        hidden: whether the column is shown only then, and not at first.
     """
 
     title: str
     kind: Kind = "number"
     lower: bool = False
+    by: str = ""
+    hidden: bool = False
 
 
 @dataclass(frozen=True)

@@ -89,8 +89,20 @@ const showGroups = box => {
   const best = Math.max(...bodies.map(fit));
   const shown = bodies.find(body => fit(body) === best);
   bodies.forEach(body => { body.className = body === shown ? "" : "off"; });
-  const n = rowsOf(shown)[0].cells.length; // a slice of a large page has the lead measure alone
-  all("thead th", box).forEach((head, column) => { head.hidden = column >= n; });
+};
+
+// The ranks and differences by the chosen measure, or by the lead measure; a slice of a large page has the latter alone.
+const showColumns = box => {
+  const heads = all("thead th", box);
+  const lead = heads.find(head => head.dataset.by)?.dataset.by;
+  const by = heads.some(head => head.textContent === chosen.get("measure")) ? chosen.get("measure") : lead;
+  const rows = all("tbody:not(.off)", box).flatMap(rowsOf);
+  heads.forEach((head, column) => {
+    const isOther = Boolean(head.dataset.by) && head.dataset.by !== by;
+    head.hidden = isOther || !rows.some(row => row.cells[column]);
+    if (head.dataset.by) rows.forEach(row => { if (row.cells[column]) row.cells[column].hidden = isOther; });
+  });
+  if (lead) all("tr.head small", box).forEach(scale => { scale.hidden = by !== lead; });
 };
 
 // The models by the chosen measure, the best first; without one as they were.
@@ -241,6 +253,7 @@ const show = () => {
   document.documentElement.classList.toggle("intervals", chosen.has("intervals"));
   all(".table").forEach(box => {
     showGroups(box);
+    showColumns(box);
     if (box.dataset.name.startsWith("leaderboard")) showOrder(box);
     showRows(box);
   });

@@ -297,7 +297,10 @@ def _foldable(title: Markup, content: Markup, folded: bool | None) -> Markup:
 def _head(column: Column) -> Markup:
     """The header of a column."""
     lower = Markup(' data-lower=""') if column.lower else ""
-    return Markup('<th scope="col" class="{}"{}><bdi>{}</bdi></th>').format(_CLASSES[column.kind], lower, column.title)
+    by = Markup(' data-by="{}"').format(column.by) if column.by else ""
+    return Markup('<th scope="col" class="{}"{}{}{}><bdi>{}</bdi></th>').format(
+        _CLASSES[column.kind], lower, by, " hidden" if column.hidden else "", column.title
+    )
 
 
 def _tools(filters: _Filters) -> Markup:
@@ -357,6 +360,7 @@ def _cell(column: Column, cell: str | Cell) -> str:
     names = "" if column.kind in ("bar", "difference") and not cell.bar else _CLASSES[column.kind]
     classes = " ".join(filter(None, (names, cell.tone, f"h{cell.tint}" if cell.tint else "")))
     attributes = (f' class="{classes}"' if classes else "") + (f' style="{escape(cell.bar)}"' if cell.bar else "")
+    attributes += " hidden" if column.hidden else ""
     written = escape(cell.text)
     if cell.link:
         written = Markup('<a href="{}">{}</a>').format(cell.link, written)

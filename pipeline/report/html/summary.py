@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import quote
 
 from rankledger.pipeline.report.effects import effect_rule
@@ -199,29 +200,32 @@ def _reasons(lines: Sequence[Verdict]) -> Iterator[Block]:
 
 
 _BOARD_CELLS = 6_000  # figures beyond which slices are shown by the lead measure alone
+_RANKED_CELLS = 1_500  # figures beyond which slices have ranks and differences by the lead measure alone
 _TINTS = 5
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """The columns of a dataset's matrix beside the models."""
+class _Ranking:
+    """A measure of a dataset's matrix, with the ranks and differences by it. They are hidden until it is chosen."""
 
-    measures: tuple[str, ...]  # the lead measure first
-    lower: frozenset[str]  # those of these whose lower figures are better
+    measure: str
+    lower: bool  # whether lower figures are better
     baseline: str | None  # the one model that all others were compared with; None leaves out the difference
     letters: bool  # whether each model was compared with each
     ranks: bool  # whether models have ranks
+    bars: DifferenceBars | None = None  # on one scale for all slices; None for the lead measure, which has one for each
 
     @property
-    def columns(self) -> tuple[Column, ...]:
-        lead, *others = (Column(measure, lower=measure in self.lower) for measure in self.measures)
-        against = f"difference from {short_text(self.baseline or '', 30)}"
-        return (
-            *(_MODEL, *([Column("rank", lower=True)] if self.ranks else [])),
-            *(lead, *([Column(against, "difference")] if self.baseline is not None else [])),
-            *([Column("letters", "text")] if self.letters else []),
-            *others,
-        )
+    def columns(self) -> Iterator[Column]:
+        by, scale = (f" by {self.measure}", f" ({self.bars.ends})") if self.bars else ("", "")
+        own = partial(Column, by=self.measure, hidden=self.bars is not None)
+        if self.ranks:
+            yield own(f"rank{by}", lower=True)
+        yield Column(self.measure, lower=self.lower)
+        if self.baseline is not None:
+            yield own(f"difference from {short_text(self.baseline, 30)}{by}{scale}", "difference")
+        if self.letters:
+            yield own(f"letters{by}", "text")
 
 
 def leaderboard(figures: PageFigures) -> Section:
@@ -239,25 +243,20 @@ def _board_blocks(figures: PageFigures, dataset: str, whole: bool) -> Iterator[B
     """The matrix of a dataset, what its ranks are, the plot, and what the errors of replicates are made of."""
     evaluation, lead = figures.page.evaluation, figures.leading[dataset]
     columns = figures.columns_of(dataset)
-    measures = tuple(dict.fromkeys(column.measure for column in columns))
-    layout = _Layout(
-        measures=measures,
-        lower=frozenset(name for name in measures if evaluation.directions[name] == "lower"),
-        baseline=figures.baseline(dataset),
-        letters=figures.all_pairs and any(column.comparisons for column in columns),
-        ranks=any(column.ranks for column in columns),
-    )
     slices: dict[str, dict[str, MeasureColumn]] = {}
+    by_measure: dict[str, list[MeasureColumn]] = {}
     for column in columns:
+        by_measure.setdefault(column.measure, []).append(column)
         if whole or column.slice == ALL or column.measure == lead:
             slices.setdefault(column.slice, {})[column.measure] = column
+    rankings = [_ranking(figures, columns if measure == lead else own) for measure, own in by_measure.items()]
     yield Table(
         name=f"leaderboard-{short_text(dataset)}",
         caption=f"Leaderboard of {dataset_title(dataset)}",
-        columns=layout.columns,
-        groups=tuple(_board_group(figures, own, layout) for own in slices.values()),
+        columns=(_MODEL, *(column for ranking in rankings for column in ranking.columns)),
+        groups=tuple(_board_group(figures, own, rankings) for own in slices.values()),
         chosen=len(slices) > 1,
-        measures=measures,
+        measures=tuple(by_measure),
         searched="model",
     )
     if columns[0].ranks:
@@ -294,24 +293,50 @@ def _component_cells(line: VarianceComponents) -> Row:
     return (short_text(line.model), *counts, *map(figure, parts), *map(figure, errors), line.more)
 
 
-def _board_group(figures: PageFigures, columns: Mapping[str, MeasureColumn], layout: _Layout) -> Group:
+def _ranking(figures: PageFigures, columns: Sequence[MeasureColumn]) -> _Ranking:
+    """The first measure of some columns of a dataset; of the lead measure, with what any column has."""
+    measure, dataset = columns[0].measure, columns[0].dataset
+    is_lead = measure == figures.leading[dataset]
+    lines = [line for column in columns for line in column.comparisons]
+    margin = figures.practical_difference.get(measure, 0.0)
+    return _Ranking(
+        measure,
+        lower=columns[0].direction == "lower",
+        baseline=figures.baseline(dataset) if lines else None,
+        letters=figures.all_pairs and bool(lines),
+        ranks=any(column.ranks for column in columns),
+        bars=None if is_lead else DifferenceBars.of(map(Interval.of, lines), margin),
+    )
+
+
+def _board_group(figures: PageFigures, columns: Mapping[str, MeasureColumn], rankings: Sequence[_Ranking]) -> Group:
     """The rows of one slice, by its first measure."""
     first = next(iter(columns.values()))
-    differences = difference_rows(figures.by_model(first).values(), figures.practical_difference, figures.alpha)
-    by_model = {row.line.model: row for row in differences}
+    few = first.slice == ALL or len(figures.page.evaluation.estimates) <= _RANKED_CELLS
+    differences: dict[str, dict[str, DifferenceRow]] = {}
+    for measure, column in columns.items():
+        if few or column is first:
+            rows = difference_rows(figures.by_model(column).values(), figures.practical_difference, figures.alpha)
+            differences[measure] = {row.line.model: row for row in rows}
     margin = figures.practical_difference.get(first.measure, 0.0)
-    bars = DifferenceBars.of((row.interval for row in differences), margin)
-    shown = layout.measures if len(columns) > 1 else layout.measures[:1]
+    bars = DifferenceBars.of((row.interval for row in differences[first.measure].values()), margin)
+    shown = rankings if len(columns) > 1 else rankings[:1]
 
-    def row(model: str) -> Row:
-        lead, *others = (_figure_cell(columns.get(measure), model) for measure in shown)
-        cells: list[str | Cell] = [short_text(model), *([first.ranks.get(model, "")] if layout.ranks else []), lead]
-        if layout.baseline is not None:
-            cells.append(_difference_cell(by_model.get(model), bars))
-        return (*cells, *([first.letters.get(model, "")] if layout.letters else []), *others)
+    def cells(model: str) -> Iterator[str | Cell]:
+        yield short_text(model)
+        for ranking in shown:
+            column, known = columns.get(ranking.measure), differences.get(ranking.measure)
+            if ranking.ranks:
+                yield column.ranks.get(model, "") if column and known is not None else ""
+            yield _figure_cell(column, model)
+            if ranking.baseline is not None:
+                yield _difference_cell((known or {}).get(model), ranking.bars or bars, apart=ranking.bars is not None)
+            if ranking.letters:
+                yield column.letters.get(model, "") if column and known is not None else ""
 
+    by_model = differences[first.measure]
     return Group(
-        rows=tuple(map(row, first.estimates)),
+        rows=tuple(tuple(cells(model)) for model in first.estimates),
         title=_slice_title(first),
         slice=short_text(first.slice),
         note=f"scale of the bars: {bars.ends}" if by_model else "",
@@ -351,12 +376,16 @@ def _slice_title(column: MeasureColumn) -> str:
     return f"{short_text(column.slice)}: {queries(column.n_queries)}{few}"
 
 
-def _difference_cell(row: DifferenceRow | None, bars: DifferenceBars) -> Cell:
-    """The difference from the baseline with its bar and interval; empty for the baseline itself."""
+def _difference_cell(row: DifferenceRow | None, bars: DifferenceBars, *, apart: bool) -> Cell:
+    """The difference from the baseline with its bar and interval; empty for the baseline itself.
+
+    Bars that stand apart from those of the group have their own line of zero.
+    """
     if row is None:
         return Cell("")
     difference, interval = bars.cells(row.interval, TONES[row.label])
-    return replace(interval, text=difference.text, small=interval.text)
+    bar = f"{interval.bar};{bars.ground}" if apart and interval.bar else interval.bar
+    return replace(interval, text=difference.text, small=interval.text, bar=bar)
 
 
 def _legend(figures: PageFigures) -> Iterator[str]:
@@ -371,7 +400,7 @@ def _legend(figures: PageFigures) -> Iterator[str]:
     for measure in dict.fromkeys(figures.leading_difference[name] for name in datasets):
         yield f"{effect_rule(measure, figures.practical_difference, figures.alpha)}."
     if figures.all_pairs and any(column.comparisons for column in figures.columns.values()):
-        yield "Letters: models that share one do not differ significantly by the lead measure."
+        yield "Letters: models that share one do not differ significantly by the lead measure, or by the chosen one."
     if any(line.ties_least is not None for line in estimates):
         yield f"{FLIPS} another order of documents with equal scores would put another model first."
 

@@ -30,18 +30,27 @@ def leaderboards(recorded: Recorded) -> Tables:
 
 def _board(recorded: Recorded, dataset: str, part: str, own: Sequence[Line]) -> Expected:
     lead = recorded.leading(dataset)
+    of_measures = {line["measure"]: "" if line["measure"] == lead else f" by {line['measure']}" for line in own}
     lines = [line for line in own if line["slice"] == part]
     leading = sorted((x for x in lines if x["measure"] == lead), key=lambda x: _worth(recorded, x, lead))
-    compared = [
-        line
-        for line in recorded.comparisons
-        if (line["dataset"], line["slice"], line["measure"]) == (dataset, part, lead)
-    ]
+    compared = [line for line in recorded.comparisons if (line["dataset"], line["slice"]) == (dataset, part)]
     rows = [
         {
             "model": line["model"],
-            "rank": "–".join(dict.fromkeys(filter(None, (line["rank_low"], line["rank_high"])))),
-            **_against(recorded, line["model"], dataset, compared),
+            **{
+                f"rank{of_measures[x['measure']]}": "–".join(
+                    dict.fromkeys(filter(None, (x["rank_low"], x["rank_high"])))
+                )
+                for x in lines
+                if x["model"] == line["model"]
+            },
+            **{
+                key: text
+                for measure, by in of_measures.items()
+                for key, text in _against(
+                    recorded, line["model"], dataset, [x for x in compared if x["measure"] == measure], by
+                ).items()
+            },
             **{x["measure"]: _figure(recorded, x, lines) for x in lines if x["model"] == line["model"]},
         }
         for line in leading
@@ -61,14 +70,14 @@ def _figure(recorded: Recorded, line: Line, lines: Sequence[Line]) -> str:
     return " ".join(filter(None, (four(line["estimate"]) + "†" * flips, small)))
 
 
-def _against(recorded: Recorded, model: str, dataset: str, compared: Sequence[Line]) -> dict[str, str]:
+def _against(recorded: Recorded, model: str, dataset: str, compared: Sequence[Line], by: str) -> dict[str, str]:
     """The difference from the one baseline; letters are looked at by themselves."""
     baselines = {line["baseline"] for line in recorded.comparisons if line["dataset"] == dataset}
     if len(baselines) != 1 or recorded.all_pairs:
         return {}
     found = [line for line in compared if line["model"] == model]
     text = f"{difference_of(found[0])} {interval(found[0], signed)}".strip() if found else ""
-    return {f"difference from {next(iter(baselines))}": text}
+    return {f"difference from {next(iter(baselines))}{by}": text}
 
 
 def _worth(recorded: Recorded, line: Line, measure: str) -> float:
@@ -108,16 +117,22 @@ def differences(recorded: Recorded) -> Tables:
 
 
 def slices(recorded: Recorded) -> Tables:
-    """A table per dataset of the differences by the leading measure on slices, by their part of the whole."""
+    """A table per dataset of differences on slices by the leading measure, by corrected p, then standard errors."""
     for dataset in recorded.datasets:
         measure = recorded.leading(dataset)
         own = [line for line in recorded.comparisons if (line["dataset"], line["measure"]) == (dataset, measure)]
         own = [line for line in own if float(_plain_difference(line))]
-        whole = {(line["model"], line["baseline"]): _sum(line) for line in own if line["slice"] == "all"}
-        found = [line for line in own if line["slice"] != "all" and (line["model"], line["baseline"]) in whole]
+        whole = {
+            (line["model"], line["baseline"]): _sum(line)
+            for line in own
+            if line["slice"] == "all" and float(line["ci_low"]) * float(line["ci_high"]) > 0
+        }
+        found = [line for line in own if line["slice"] != "all"]
         found.sort(
             key=lambda line: (
-                -abs(_sum(line) / whole[line["model"], line["baseline"]]),
+                int(line["n_clusters"]) < 30,
+                float(line["p_corrected"] or line["p_value"] or 1),
+                -abs(float(line["difference"]) / float(line["std_error"])) if float(line["std_error"] or 0) else 0,
                 *(line[name] for name in ("model", "baseline", "slice")),
             )
         )
@@ -147,7 +162,7 @@ def _slice(line: Line, whole: Mapping[tuple[str, str], float]) -> dict[str, str]
         "figure": four(line["estimate"]),
         "difference": difference_of(line),
         "interval": interval(line, signed),
-        "of the change": f"{_sum(line) / whole[pair]:+.0%}",
+        "of the change": f"{_sum(line) / whole[pair]:+.0%}" if pair in whole else "",
         "note": ", ".join(filter(None, (_CAUTIONS[line["mark"]], few))),
     }
 
