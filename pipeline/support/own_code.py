@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tokenize import TokenError
 from types import ModuleType
 
 from rankledger.pipeline.support.errors import shorten
@@ -119,7 +120,7 @@ def hold_code(value: object, function: object) -> OwnCode:
     enclosed = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
     try:
         source = inspect.getsource(function).encode()  # type: ignore[arg-type]
-    except (OSError, TypeError):  # as of a function that was typed at a prompt
+    except (OSError, TypeError, SyntaxError, TokenError):  # as of a function that was typed at a prompt
         source = marshal.dumps(getattr(function, "__code__", None))
     name = next((name for name, each in vars(module).items() if each is value), "") if module else ""
     place = CodePlace("", name or str(getattr(function, "__name__", type(function).__name__)))
