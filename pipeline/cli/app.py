@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NoReturn, TextIO
 
-__all__ = ["main"]
-
 # NumPy and Arrow ask for huge pages, which the system must first clear where memory is fragmented: right after another
 # large process that took an evaluation of 7 million rows 0.7 s more of 2.0 s. Read when NumPy and Arrow are imported.
 _ALLOCATION = {"NUMPY_MADVISE_HUGEPAGE": "0", "ARROW_DEFAULT_MEMORY_POOL": "system"}

@@ -16,8 +16,6 @@ from rankledger.pipeline.cli.understand import explain, find, measures, plan, va
 from rankledger.pipeline.support.errors import InputError, LockedError, likely, shorten
 from rankledger.pipeline.support.progress import work
 
-__all__ = ["GROUPS", "OTHER_WORDS", "cli", "run"]
-
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
     "Start": (demo, init),
     "Everyday": (evaluate, nightly, show, compare, history, report, site),

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rankledger.pipeline.report.forms import Fit, Form
     from rankledger.pipeline.types.results import Evaluation
 
-__all__ = ["compare", "evaluate", "history", "nightly", "report", "show", "site"]
-
 _BELOW = 2  # lines of a terminal for the prompt
 
 

@@ -13,8 +13,6 @@ from rankledger.pipeline.cli import options, terminal
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import RecordOptions
 
-__all__ = ["accept", "list_evaluations", "prune", "reproduce", "sync", "tag_outputs", "verify"]
-
 
 @click.command(short_help="Accept a record as the baseline of gates.")
 @click.argument("record")

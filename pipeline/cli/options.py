@@ -15,27 +15,6 @@ from rankledger.pipeline.support.progress import quiet as no_progress
 if TYPE_CHECKING:
     from rankledger.pipeline.workflow.workspace import Backend
 
-__all__ = [
-    "EvaluationOptions",
-    "RecordOptions",
-    "allow_env",
-    "as_json",
-    "date",
-    "evaluation",
-    "file",
-    "form",
-    "jobs",
-    "name",
-    "no_tracking",
-    "of_records",
-    "overrides",
-    "quiet",
-    "records",
-    "runs_dir",
-    "seed",
-    "tracking_uri",
-]
-
 
 def _in_a_folder(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
     """Check that the folder of a file to write exists, before the work begins."""

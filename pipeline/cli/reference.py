@@ -13,8 +13,6 @@ from rankledger.pipeline.cli.terminal import print_bytes, print_json, print_line
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import RecordOptions
 
-__all__ = ["export", "formats", "schema", "trec_eval"]
-
 
 @click.command(short_help="Write figures and scores in the schema of Every Eval Ever.")
 @click.argument("reference", default="last")

@@ -10,8 +10,6 @@ import rankledger
 from rankledger.pipeline.cli import options, terminal
 from rankledger.pipeline.cli.everyday import evaluate
 
-__all__ = ["demo", "init"]
-
 
 @click.command(short_help="Evaluate five rankers on data that is installed.")
 @options.no_tracking

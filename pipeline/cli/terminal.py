@@ -20,29 +20,6 @@ from rankledger.pipeline.support.progress import aside
 if TYPE_CHECKING:
     from rankledger.pipeline.types.results import Evaluation
 
-__all__ = [
-    "BUG",
-    "DIFFERENT",
-    "DISK",
-    "DONE",
-    "INCOMPLETE",
-    "INTERRUPTED",
-    "NOT_RECORDED",
-    "colour",
-    "exit_code_of",
-    "height",
-    "leave",
-    "notes_of",
-    "print_bytes",
-    "print_json",
-    "print_lines",
-    "print_remark",
-    "print_result",
-    "print_text",
-    "unread_is_fine",
-    "width",
-]
-
 _Result = TypeVar("_Result")
 
 DONE = 0

@@ -14,8 +14,6 @@ from rankledger.pipeline.cli import options, terminal
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import RecordOptions
 
-__all__ = ["explain", "find", "measures", "plan", "validate"]
-
 
 @click.command(short_help="Show how a query gets its score.")
 @click.argument("source", metavar="CONFIG|RECORD", type=click.Path())
