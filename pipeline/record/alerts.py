@@ -13,8 +13,6 @@ from rankledger.pipeline.record.store import STATE, Records, json_file, read_jso
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.alerts import AlertLog, NightState, state_of
 
-__all__ = ["change_log", "new_nights", "read_log"]
-
 
 def read_log(records: Records, name: str) -> AlertLog | None:
     """The log of alerts of an evaluation; None if there is none.

@@ -21,8 +21,6 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST, Manifest, begun, evaluation_name, parse_manifest
 from rankledger.pipeline.types.results import Estimate, Record
 
-__all__ = ["RecordEntry", "no_records", "scan_earlier", "scan_records"]
-
 _AT_A_TIME = 16  # a read elsewhere is all waiting
 
 T = TypeVar("T")

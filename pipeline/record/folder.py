@@ -54,23 +54,6 @@ from rankledger.pipeline.types.views import QueryChange, QueryDetail
 if TYPE_CHECKING:
     from rankledger.pipeline.types.upkeep import ComparedFigures
 
-__all__ = [
-    "CHANGES_PAGE",
-    "FIGURES",
-    "Judged",
-    "RecordTables",
-    "config_of",
-    "new_evaluation_id",
-    "read_figures",
-    "read_query_changes",
-    "read_query_details",
-    "read_record",
-    "record_of",
-    "refuse_changed",
-    "write_record",
-]
-
-
 CHANGES_PAGE = "changes.html"
 """What changed since the night before, as a page of its own."""
 

@@ -29,20 +29,6 @@ from rankledger.pipeline.types.gates import Acceptance, LookKey, Reference, Verd
 from rankledger.pipeline.types.manifest import Manifest, begun, is_evaluation_id
 from rankledger.pipeline.types.results import Record
 
-__all__ = [
-    "ACCEPTED",
-    "RecordHistory",
-    "Resolved",
-    "created_at",
-    "failures_in_a_row",
-    "failures_of",
-    "read_accepted",
-    "record_at",
-    "resolve",
-    "spent_looks",
-    "write_accepted",
-]
-
 
 @dataclass(frozen=True)
 class Resolved:

@@ -27,8 +27,6 @@ from datetime import UTC, datetime, timedelta
 from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.support.errors import InputError, LockedError
 
-__all__ = ["LEASE", "Claim", "Holder", "Night", "claim_alias", "claim_night", "read_night"]
-
 
 @dataclass(frozen=True)
 class Holder:

@@ -17,17 +17,6 @@ from rankledger.pipeline.support.atomic import clear_abandoned
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.types.manifest import RECEIPTS
 
-__all__ = [
-    "PromotionReceipt",
-    "Receipt",
-    "SettledPromotion",
-    "clear_left_behind",
-    "one_at_a_time",
-    "read_promotions",
-    "read_receipt",
-    "write_receipt",
-]
-
 _LOCK = ".delivery.partial"
 
 

@@ -25,9 +25,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST, OtherSchemaError, begun, is_evaluation_id
 
-__all__ = ["ACCEPTED", "ELSEWHERE", "LAST", "clear_leftovers", "reasons_to_stay", "stored_records"]
-
-
 ACCEPTED = "accepted"
 _NEEDED = "baseline of a record that stays"
 LAST = "the last of its evaluation"

@@ -26,20 +26,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.recorded import File
 from rankledger.pipeline.types.results import Record, Scores
 
-__all__ = [
-    "CONTENTS",
-    "REPLICATES",
-    "SCORES",
-    "read_column",
-    "read_contents",
-    "read_query_ids",
-    "read_score",
-    "read_scores",
-    "scores_in",
-    "write_contents",
-    "write_scores",
-]
-
 SCORES = "scores.parquet"
 REPLICATES = "replicates.parquet"
 """The scores of each replicate; a model's own scores are their means. Written only if a model has replicates."""

@@ -40,20 +40,6 @@ from rankledger.pipeline.types.manifest import (
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = [
-    "STATE",
-    "DamagedError",
-    "Records",
-    "Remote",
-    "digest_of",
-    "forget_own",
-    "is_own",
-    "json_file",
-    "open_records",
-    "read_json_file",
-    "remember_own",
-]
-
 T = TypeVar("T")
 
 STATE = ".state"

@@ -42,26 +42,6 @@ from rankledger.pipeline.types.views import QueryChange, QueryDetail, RankedDocu
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "RecordedGates",
-    "damaged_files",
-    "fitting_details",
-    "gates_in",
-    "is_text",
-    "lines_in",
-    "query_changes_in",
-    "query_details_in",
-    "read_file",
-    "read_unchanged",
-    "refuse_unknown",
-    "unchanged",
-    "unexpected_files",
-    "write_gates",
-    "write_lines",
-    "write_query_changes",
-    "write_query_details",
-]
-
 Line = TypeVar("Line", bound="DataclassInstance")
 Parser: TypeAlias = Callable[[str], Any]
 
