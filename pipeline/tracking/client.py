@@ -23,8 +23,6 @@ from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.tracking.delivery import Delivered
 from rankledger.pipeline.tracking.payload import Run
 
-__all__ = ["TrackingStore"]
-
 _DEFAULTS = {  # where the user has not set them
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",

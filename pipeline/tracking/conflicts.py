@@ -17,17 +17,6 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run as FoundRun
 
-__all__ = [
-    "DELETED",
-    "GHOST",
-    "SAME_ROW",
-    "ConflictError",
-    "delete_ghosts",
-    "find_runs",
-    "retry_conflicts",
-    "without_retries",
-]
-
 Result = TypeVar("Result")
 
 SAME_ROW = "unique"

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
     from mlflow.entities import Run as FoundRun
 
-__all__ = ["NO_REGISTRY", "Delivered", "deliver", "logged_model_id", "open_experiments"]
-
 Item = TypeVar("Item", Run, History)
 Result = TypeVar("Result")
 

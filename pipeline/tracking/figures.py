@@ -22,8 +22,6 @@ from rankledger.pipeline.types.mlflow_names import EXTRA, WORST_SLICE, Naming, a
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record
 from rankledger.pipeline.types.tables import ChangeSince
 
-__all__ = ["Logged", "MetricSelection", "by_name"]
-
 Value = TypeVar("Value")
 Line = TypeVar("Line", Estimate, Comparison, ChangeSince)
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from mlflow.entities import Metric
     from mlflow.entities import Run as FoundRun
 
-__all__ = ["log_histories"]
-
 _BATCH = 1_000  # points that MLflow takes at once
 
 _Each: TypeAlias = Callable[[Callable[[History], None], Sequence[History]], object]

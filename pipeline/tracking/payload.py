@@ -31,21 +31,6 @@ from rankledger.pipeline.types.mlflow_names import (
 from rankledger.pipeline.types.recorded import Dataset
 from rankledger.pipeline.types.results import Record
 
-__all__ = [
-    "DATASET",
-    "EVALUATION",
-    "FAILED",
-    "HISTORY",
-    "MANIFEST",
-    "MODEL",
-    "REPLICATE",
-    "History",
-    "Run",
-    "RunInput",
-    "Task",
-    "runs_of",
-]
-
 EVALUATION = "rankledger.evaluation"
 """The tag by which every run of an evaluation is found again."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities.model_registry import ModelVersion
 
-__all__ = ["OUTPUTS", "PROMOTED_BY", "AliasState", "Outcome", "Promotion", "promote", "tag_outputs"]
-
 OUTPUTS = "rankledger.outputs_sha256"
 """The tag of a version by which it is known which outputs it made."""
 

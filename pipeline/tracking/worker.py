@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run as MLflowRun
 
-__all__ = ["copy_record", "delete_runs", "evaluation_of_run", "logged_digests"]
-
 _DATABASE = "sqlite:///"
 _ARTIFACTS = "mlruns"  # of the experiment `Default`, which is nobody's; MLflow's own choice
 
