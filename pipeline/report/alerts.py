@@ -23,8 +23,6 @@ from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import Manifest
 from rankledger.pipeline.types.results import Evaluation
 
-__all__ = ["AlertForm", "Links", "alert_message"]
-
 AlertForm: TypeAlias = Literal["json", "slack", "teams"]
 
 _TYPE = "rankledger.state_changed"

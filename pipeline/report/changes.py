@@ -43,24 +43,6 @@ from rankledger.pipeline.types.views import (
     SeriesBreak,
 )
 
-__all__ = [
-    "break_lines",
-    "comparison_data",
-    "comparison_markdown",
-    "comparison_tables",
-    "figure_matches",
-    "history_data",
-    "history_markdown",
-    "history_tables",
-    "night_table",
-    "notes_below",
-    "query_rows",
-    "record_list",
-    "split_tables",
-    "summary",
-    "where",
-]
-
 _DIGEST = 12  # characters of a digest
 _NAMED = 3  # documents of a query
 _NOWHERE = "not retrieved"

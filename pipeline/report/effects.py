@@ -11,8 +11,6 @@ from typing import Literal, TypeAlias
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 from rankledger.pipeline.types.results import PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison
 
-__all__ = ["EffectLabel", "effect_label", "effect_rule", "letter_display", "p_value_notes"]
-
 EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "unclear"]
 
 

@@ -26,8 +26,6 @@ from rankledger.pipeline.types.manifest import Manifest
 from rankledger.pipeline.types.recorded import Definition
 from rankledger.pipeline.types.results import ALL, Estimate, Record
 
-__all__ = ["ScoreColumn", "every_eval_ever"]
-
 _VERSION = "0.3.0"
 _RESERVED = re.compile(r"(\.|$|data$|(con|prn|aux|nul|com\d|lpt\d)(\.|$))", re.ASCII | re.IGNORECASE)
 _LONGEST = 200  # bytes of the name of a folder

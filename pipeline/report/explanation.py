@@ -18,8 +18,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.explanation import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
 from rankledger.pipeline.types.joined import Replicate
 
-__all__ = ["as_data", "markdown", "measures", "tables"]
-
 _NAMED = 3  # documents beside their number
 _GAP = "⋮"
 _SLIM = ("rank", "document", "grade", "found at", "term")  # of an ideal list without room for more

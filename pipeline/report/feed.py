@@ -10,8 +10,6 @@ from xml.etree import ElementTree
 from rankledger.pipeline.report.text_table import printable, short_text
 from rankledger.pipeline.types.site import FEED, Site, SiteRecord
 
-__all__ = ["atom"]
-
 _ATOM = "http://www.w3.org/2005/Atom"
 _IDS = UUID("6f6f0b0e-5d0c-4c3e-9a53-2c1f4bb0c7a1")  # the namespace of our ids, drawn once
 _MOST = 100  # entries

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-__all__ = ["ENDINGS", "Fit", "Form", "TableStyle"]
-
 Form: TypeAlias = Literal["html", "markdown", "latex", "csv"]
 
 ENDINGS: Mapping[str, Form] = MappingProxyType({".html": "html", ".md": "markdown", ".tex": "latex", ".csv": "csv"})

@@ -13,8 +13,6 @@ from rankledger.pipeline.types.manifest import MONTHS, begun, is_evaluation_id
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.tables import ChangeSince
 
-__all__ = ["headline_change", "headline_of"]
-
 _NAME = 60  # characters of a name
 _REASON = 240  # characters
 _LEADS = 2  # datasets whose best model is named

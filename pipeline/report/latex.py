@@ -28,8 +28,6 @@ from rankledger.pipeline.types.recorded import RecordedConventions
 from rankledger.pipeline.types.results import Comparison
 from rankledger.pipeline.types.views import Page
 
-__all__ = ["escaped", "latex"]
-
 _MEASURES = 6  # columns that a page is wide enough for
 _WITH_INTERVALS = 3  # and if each has its interval
 _NOTHING = "--"  # without a figure

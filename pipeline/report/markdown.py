@@ -37,8 +37,6 @@ from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.views import History, Page, PairedScores
 
-__all__ = ["markdown", "note"]
-
 _MEASURES = 5
 _ROWS = 20  # of a leaderboard, and of the differences
 _SLICES = 5

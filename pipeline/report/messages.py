@@ -31,28 +31,6 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.tables import SliceChange
     from rankledger.pipeline.types.upkeep import PruneResult, Reproduction
 
-__all__ = [
-    "OVERSTATED",
-    "acceptance",
-    "agreement_notes",
-    "completeness",
-    "dataset_counts",
-    "failures",
-    "legend",
-    "not_compared",
-    "notes",
-    "promotions",
-    "pruning_lines",
-    "rank_note",
-    "replicate_notes",
-    "reproduction_data",
-    "reproduction_lines",
-    "rerun_command",
-    "slice_notes",
-    "verification",
-    "where_it_changed",
-]
-
 OVERSTATED = "the effect in slices that were searched for is overstated: confirm it on new queries"
 """What to make of the slices that a search found."""
 

@@ -13,8 +13,6 @@ from rankledger.pipeline.report.text_table import counted, short_text
 from rankledger.pipeline.report.verdicts import headline
 from rankledger.pipeline.types.results import Evaluation
 
-__all__ = ["leaderboard"]
-
 _MEASURES = 4
 _MODELS = 50  # of a table
 _NOTES = 12

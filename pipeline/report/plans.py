@@ -13,8 +13,6 @@ from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 from rankledger.pipeline.types.power import PowerLine, PowerPlan, PowerPoint
 from rankledger.pipeline.types.results import ALL
 
-__all__ = ["heading", "needed_tables", "notes", "plan_data", "plan_markdown", "plan_tables"]
-
 _MARKS = {
     "few": f"under {LEAST_CLUSTERS}",
     "replicates": "replicates differ",

@@ -17,8 +17,6 @@ from rankledger.pipeline.types.gates import Effect
 from rankledger.pipeline.types.manifest import Manifest
 from rankledger.pipeline.types.results import ALL, Estimate, Evaluation
 
-__all__ = ["metrics_text"]
-
 _Sample = tuple[Mapping[str, str], float]
 
 

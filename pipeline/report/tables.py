@@ -18,41 +18,6 @@ from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Verdict
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Evaluation
 from rankledger.pipeline.types.views import Night, Page
 
-__all__ = [
-    "FEWEST_CELLS",
-    "FLIPS",
-    "MOST_CELLS",
-    "POOLED",
-    "UNSURE",
-    "DifferenceRow",
-    "Interval",
-    "Key",
-    "Leaderboard",
-    "MeasureColumn",
-    "PageFigures",
-    "Scale",
-    "by_evidence",
-    "comparability_notes",
-    "difference_rows",
-    "difference_table",
-    "display_name",
-    "few_mark",
-    "figure",
-    "interval_bar",
-    "interval_text",
-    "leaderboards",
-    "models",
-    "p_value",
-    "page_figures",
-    "scale_header",
-    "shared_baseline",
-    "shared_lead_measures",
-    "side_by_side",
-    "signed",
-    "worst_differences",
-    "worst_figures",
-]
-
 POOLED = "*"
 """The name of all datasets together in the summary."""
 

@@ -33,8 +33,6 @@ from rankledger.pipeline.types.results import ALL, Comparison, Evaluation, Valid
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["NO_RECORD", "as_data", "closing", "differences", "leaderboard", "matrix"]
-
 NO_RECORD = "record: none, because no model output was evaluated"
 
 _LETTERS = "letters"

@@ -19,24 +19,6 @@ from rankledger.pipeline.support.escaping import one_line, visible
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = [
-    "COMMENT",
-    "ByteBudget",
-    "TerminalText",
-    "TextTable",
-    "byte_size",
-    "counted",
-    "frame_width",
-    "n_bytes",
-    "number",
-    "numbers",
-    "plain",
-    "printable",
-    "queries",
-    "short_sentence",
-    "short_text",
-]
-
 _NARROWEST = 12  # columns left for text on a narrow terminal
 _FRAME = 3  # a line, and a blank on either side
 _CELL = 2_000  # characters of a cell that a terminal shows

@@ -27,25 +27,6 @@ from rankledger.pipeline.types.gates import Effect, Verdict, overall_effect
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import Page
 
-__all__ = [
-    "REASON",
-    "RESULT_WORDS",
-    "add_verdicts",
-    "estimates",
-    "failing",
-    "headline",
-    "junit",
-    "markdown",
-    "not_judged",
-    "passed",
-    "raised",
-    "result",
-    "result_word",
-    "table",
-    "write_reports",
-    "write_text",
-]
-
 REASON = 600
 """Characters of a reason that Markdown and a page show."""
 

@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.report import feed
-from rankledger.pipeline.report.html.site import GENERATOR, pages
+from rankledger.pipeline.report.html.render import GENERATOR
+from rankledger.pipeline.report.html.site import pages
 from rankledger.pipeline.report.text_table import counted
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, LockedError

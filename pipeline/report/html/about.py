@@ -35,8 +35,6 @@ from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.recorded import Dataset, Definition, Output
 from rankledger.pipeline.types.views import History, Series
 
-__all__ = ["SECTIONS", "curves", "definitions", "facts", "history", "provenance", "quality"]
-
 _COMMIT = 10  # characters of it beside the title
 _NOTE = 600  # characters
 _SERIES = 12  # of a measure, each with a chart and a table: 11 kB of a page

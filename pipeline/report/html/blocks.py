@@ -14,36 +14,6 @@ from rankledger.pipeline.report.text_table import TextTable, short_text
 if TYPE_CHECKING:
     from rankledger.pipeline.report.html.charts import Chart
 
-__all__ = [
-    "TONES",
-    "Axis",
-    "Block",
-    "Cell",
-    "Column",
-    "Command",
-    "DifferenceBars",
-    "Drawing",
-    "Drawings",
-    "EstimateBars",
-    "Facts",
-    "Folded",
-    "Group",
-    "Kind",
-    "PagePart",
-    "Plot",
-    "Row",
-    "Section",
-    "SideBySide",
-    "Table",
-    "Tone",
-    "Words",
-    "against",
-    "bar_cell",
-    "dataset_title",
-    "isolated",
-    "text_table",
-]
-
 Kind: TypeAlias = Literal["name", "reason", "text", "number", "mark", "bar", "difference"]
 Tone: TypeAlias = Literal["", "good", "bad", "warn", "quiet"]
 

@@ -25,20 +25,6 @@ from rankledger.pipeline.types.views import Night, Series
 if TYPE_CHECKING:
     from rankledger.pipeline.types.power import PowerPoint
 
-__all__ = [
-    "Cell",
-    "Chart",
-    "by_cutoff",
-    "cut",
-    "data",
-    "judged_by_rank",
-    "nights",
-    "power_by_queries",
-    "precision_recall",
-    "short",
-    "sparkline",
-]
-
 Cell = str | float | int | None
 
 _LONGEST = 200  # characters of a text in the data

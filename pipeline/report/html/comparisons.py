@@ -33,8 +33,6 @@ from rankledger.pipeline.types.changes import ComparisonReport, DatasetFigure, S
 from rankledger.pipeline.types.gates import night_of
 from rankledger.pipeline.types.results import ALL, Comparison
 
-__all__ = ["comparison_html", "comparison_title"]
-
 _NOTE = 600  # characters
 _PAIRS = 12  # each with a chart and its queries
 _FIGURES = (

@@ -51,8 +51,6 @@ from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 from rankledger.pipeline.types.results import ALL, Comparison
 from rankledger.pipeline.types.views import ListedDocument, PairedScores, QueryChange, QueryDetail
 
-__all__ = ["SECTIONS", "differences", "pair_parts", "queries", "query_chart", "slice_blocks", "slices"]
-
 _SLICES = 40  # rows of slices of a dataset
 _ROWS = 1_000  # of all tables, beyond which the leading measure alone is shown
 _LEGEND = (

@@ -29,8 +29,6 @@ from rankledger.pipeline.types.gates import night_of, overall_effect
 from rankledger.pipeline.types.results import ALL
 from rankledger.pipeline.types.views import Night, Page, Series, SeriesBreak
 
-__all__ = ["Address", "index_html"]
-
 _TONES: Mapping[str, Tone] = {"fail": "bad", "stop": "bad", "inconclusive": "bad", "warn": "warn", "pass": "good"}
 _NOTE = 600  # characters
 _READING = (

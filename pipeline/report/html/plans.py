@@ -12,8 +12,6 @@ from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.power import PowerPlan
 from rankledger.pipeline.types.results import ALL
 
-__all__ = ["plan_html"]
-
 
 def plan_html(plan: PowerPlan) -> str:
     """A page of a plan: a section for each dataset, with its tables and its power curves; and the notes."""

@@ -11,8 +11,6 @@ from rankledger.pipeline.report.tables import Interval, PageFigures, Scale
 from rankledger.pipeline.report.text_table import number, short_text
 from rankledger.pipeline.types.results import ALL
 
-__all__ = ["Mark", "Marks", "marks_of", "plot_csv", "plot_text", "trade_off"]
-
 _MARGIN = 0.08  # of a scale, at either end
 _NAMED = 8  # models that the text names
 _NAME = (0.08, 0.045)  # of the width and the height, which a name takes

@@ -38,8 +38,6 @@ from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.views import Page
 
-__all__ = ["GENERATOR", "SiteFrame", "document", "html"]
-
 GENERATOR = '<meta name="generator" content="rankledger site">'
 """What every page of a site has in its head."""
 

@@ -21,7 +21,7 @@ from rankledger.pipeline.report.html.blocks import (
     Words,
     dataset_title,
 )
-from rankledger.pipeline.report.html.render import GENERATOR, SiteFrame, document
+from rankledger.pipeline.report.html.render import SiteFrame, document
 from rankledger.pipeline.report.tables import Interval, display_name, figure, signed
 from rankledger.pipeline.report.text_table import counted, short_text
 from rankledger.pipeline.types.alerts import State
@@ -35,8 +35,6 @@ from rankledger.pipeline.types.site import (
     model_path,
 )
 from rankledger.pipeline.types.views import Night, Series
-
-__all__ = ["GENERATOR", "pages"]
 
 _MODELS = "models.html"
 _NIGHTS = 30  # of the figures by night

@@ -27,8 +27,6 @@ from rankledger.pipeline.types.manifest import evaluation_name
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.tables import ChangeSince
 
-__all__ = ["standing"]
-
 _SLICE_ROWS = 20  # of a dataset
 _MODEL, _INTERVAL = Column("model", "name"), Column("interval", "difference")
 _CHANGES = (

@@ -53,8 +53,6 @@ from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Effect, Verdict, ove
 from rankledger.pipeline.types.results import ALL, Evaluation
 from rankledger.pipeline.types.tables import VarianceComponents
 
-__all__ = ["SECTIONS", "leaderboard", "verdict"]
-
 _NO_DATASET = "external metrics"  # of verdicts that are of no dataset
 _MODEL = Column("model", "name")
 _COMPONENTS = (

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-__all__ = ["BAND", "BETTER", "COLOURS", "INK", "MUTED", "WIDTH", "WORSE", "Drawing", "Panel", "limits_around", "ticks"]
-
 WIDTH = 360
 
 INK, MUTED, RULE, BAND = "currentColor", "var(--muted)", "var(--rule)", "var(--band)"

@@ -26,8 +26,6 @@ from rankledger.pipeline.types.results import ALL
 from rankledger.pipeline.types.tables import ChangeSince, Since
 from rankledger.pipeline.types.views import Series
 
-__all__ = ["over_time"]
-
 _SHOWN = 5  # series; the others are folded, so that the leaderboard stays near
 _BREAKS = 3  # that are written out, the last ones; the section on history has all
 _NOTE = 200  # characters
