@@ -391,3 +391,14 @@ def test_a_store_that_went_away_is_asked_once(registry, monkeypatch):
 
     assert asked == ["promote"]
     assert [(result.reason, result.unpromoted) for result in results] == [("", "no answer within 1 s")] * 2
+
+
+def test_a_folder_of_records_has_records_alone(registry):
+    """A night that was logged and promoted has its receipts inside, claims are hidden, and `verify` finds no fault."""
+    evaluation = night(registry, FIRST)
+
+    (record,) = Path("runs/records").glob("[!.]*")
+    files = {path.name for path in record.iterdir()}
+    assert {"manifest.json", "receipt.json", "promotion.json"} < files
+    assert rankledger.verify(evaluation.evaluation_id).n_files == len(files) - 2
+    assert [path.name for path in Path("runs/records").glob(".*")] == [".state"]
