@@ -47,13 +47,15 @@ def test_it_is_kept_without_outputs():
     assert all(not cell.outputs and cell.execution_count is None for cell in kept.cells if cell.cell_type == "code")
 
 
-def test_a_warning_alone_is_written_on_stderr(notebook):
-    """It is that of the evaluation, on the model that draws documents at random, and no progress is drawn."""
+def test_warnings_alone_are_written_on_stderr(notebook):
+    """They are those of the evaluation, on short lists and unjudged documents, and no progress is drawn."""
     found, _ = notebook
 
     (output,) = [output for cell in found.cells for output in cell.get("outputs", ()) if output.output_type == "stream"]
+    assert "InputWarning: names on stdlib-search: 125 of 300 lists" in output.text
     assert "InputWarning: random on stdlib-search: small overlap with the dataset" in output.text
-    assert len(output.text.splitlines()) == 2
+    assert "InputWarning: stdlib-search: random: 0% of its top 10 is judged" in output.text
+    assert len(output.text.splitlines()) == 3 * 2
 
 
 def test_the_leaderboard_has_the_figures_of_the_record(notebook):

@@ -136,10 +136,11 @@ def _page(record: Record, workspace: Workspace, measures: Sequence[str], *, seve
     page = page_of(_narrowed(record, measures) if measures else record, workspace, with_history=False)
     datasets = set(page.datasets)
     quality = {task: own for task, own in page.evaluation.quality.items() if task[0] in datasets}
+    warnings = tuple(warning for warning in page.evaluation.data_warnings if warning.dataset in datasets)
     return replace(
         page,
         title=page.evaluation.evaluation_id if several else page.title,
-        evaluation=replace(page.evaluation, quality=quality),
+        evaluation=replace(page.evaluation, quality=quality, data_warnings=warnings),
         pairs=tuple(
             replace(
                 pair, largest_changes=tuple(query for query in pair.largest_changes if query.measure == pair.measure)

