@@ -99,7 +99,6 @@ def outcome(query: QueryList, measure: Measure, profile: Profile) -> Outcome:
 
 
 def _of(query: QueryList, measure: Measure, profile: Profile) -> dict[str, Any]:
-    """The parts of an explanation that the kernel gives."""
     assert isinstance(query.block, JudgedBlock)
     conventions = profile.conventions_of(measure.metric.name)
     block = conventional_scores.apply_conventions(query.block, conventions)
@@ -136,7 +135,6 @@ def _judged_lines(query: QueryList, block: JudgedBlock, terms: Terms, *, any_ord
 
 
 def _term(terms: Terms, row: int, **line: Any) -> ScoreTerm:
-    """The line of a document, with its factors and the sum down to it."""
     factors = {name: _plain(values[row, 0]) for name, values in terms.factors.items()}
     running = float(terms.terms[: row + 1, 0].cumsum()[-1])
     return ScoreTerm(factors=factors, term=float(terms.terms[row, 0]), running=running, **line)
@@ -214,7 +212,6 @@ def _sum(terms: Terms) -> ScoreTotal:
 
 
 def _why(query: QueryList, measure: Measure) -> str:
-    """Why a score is undefined, in the words of the metric's documentation, and what there was."""
     if isinstance(query.block, RatingsBlock):
         return "where no document has both a rating and a prediction"
     documented = " ".join((inspect.getdoc(measure.metric.function) or "").split())
@@ -322,7 +319,6 @@ def _because(own: Profile, other: Profile, choice: str) -> str:
 
 
 def _outcome(listed: Listed, measure: Measure, own: Profile, made: Sequence[_Difference]) -> Outcome:
-    """What the query scores once these choices are made otherwise."""
     definition = (measure, own)
     try:
         for choice in made:
@@ -336,7 +332,6 @@ def _outcome(listed: Listed, measure: Measure, own: Profile, made: Sequence[_Dif
 
 
 def _refused(query: QueryList, conventions: Conventions) -> str | None:
-    """What of this query the conventions take for an error."""
     if conventions.missing_queries == "error" and not query.retrieved:
         return "a query without output"
     if conventions.negative_grades == "error" and min(query.grades[row] for row in query.kept) < 0:

@@ -177,7 +177,6 @@ _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
 def _before_sending(cause: object) -> bool:
-    """Whether an error came before anything was sent."""
     if isinstance(cause, ssl.SSLCertVerificationError | socket.gaierror | ValueError | http.client.InvalidURL):
         return True
     return isinstance(cause, OSError) and cause.errno in _UNREACHABLE

@@ -231,7 +231,6 @@ def _figures(
     clusters: Mapping[str, Clusters],
     workers: Workers,
 ) -> dict[tuple[str, str | Replicate, Measure], tuple[float, float]]:
-    """Each figure that describes a set, and its standard error, by dataset, model and measure."""
     calls = {
         (dataset, model, measure): (
             partial(measure.metric.function, **measure.arguments(task.max_grade)),
@@ -249,7 +248,6 @@ def _figures(
 def _confidence_blocks(
     dataset: str, task: Joined, measures: Sequence[Measure], profile: Profile
 ) -> dict[Measure, ConfidenceBlock]:
-    """What each of the measures of confidence asks for."""
     scored = {measure: measure.scored(profile) for measure in measures if measure.metric.input == "confidence"}
     if not scored or task.ranked is None:
         return {}
@@ -357,7 +355,6 @@ def bound_ties(
 
 
 def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, int]]:
-    """The queries of each block and its number, which names its stream, if a measure is of judged documents."""
     begin = 0
     for number, block in enumerate(task.blocks):
         if isinstance(block, JudgedBlock) and _rows(result):

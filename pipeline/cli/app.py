@@ -86,7 +86,6 @@ def _end(code: int) -> None:
 
 
 def _prepare() -> None:
-    """Set what holds for the whole process."""
     for name, value in (_ALLOCATION | _PLUGINS).items():
         os.environ.setdefault(name, value)
     gc.set_threshold(_OBJECTS)

@@ -345,7 +345,6 @@ def site(output: str, url: str, runs_dir: str, records: str | None) -> None:
 
 
 def _write(text: str, file: str | None) -> None:
-    """Write a report into the file, or on stdout."""
     from rankledger.pipeline.report.verdicts import write_text
 
     try:
@@ -459,7 +458,6 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
 
 
 def _print_undelivered(evaluation: Evaluation) -> None:
-    """Say on stderr what is not where it should be, and which command delivers it."""
     later = f"`{evaluation.delivery}` delivers the record"
     if evaluation.unsaved:
         terminal.print_remark(f"not kept: {evaluation.unsaved}; {later}")

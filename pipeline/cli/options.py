@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 def _in_a_folder(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
-    """Check that the folder of a file to write exists, before the work begins."""
     if file is not None and not Path(file).parent.is_dir():
         raise click.UsageError(f"{file}: folder not found; create it or check {option.opts[0]}")
     return file

@@ -191,5 +191,4 @@ class Gate(Section):
         return [kind for kind in made if kind.kind != "limit" or self.extra is None]
 
     def _written(self) -> list[str]:
-        """The keys of what is judged that are away from their defaults."""
         return [key for key in _JUDGED if getattr(self, key) != type(self).model_fields[key].default]

@@ -229,7 +229,6 @@ def _document(
     tracking: TrackingVariables | None,
     budget: Budget,
 ) -> Document:
-    """The values of a layer with overrides, variables and defaults."""
     if isinstance(overrides, str):  # whose letters would be taken for overrides
         raise InputError(f"overrides: found the text {shorten(repr(overrides))}; write a list of such texts")
     errors: list[Finding] = []
@@ -286,7 +285,6 @@ def _with_defaults(
 
 
 def _under(default: dict[str, Value], entry: Value) -> Value:
-    """One dataset or model on top of its default."""
     if not (entry is None or isinstance(entry, dict)):
         return entry
     written = entry or {}
@@ -361,7 +359,6 @@ class _Reader:
         return below.under(layer)
 
     def _parent(self, name: Value, path: Path, chain: tuple[Path, ...], origin: Origin) -> _Layer:
-        """The layer of a file that another one extends."""
         if not (isinstance(name, str) and name and "\0" not in name):
             return self._refuse(origin, f"takes a file's path or a list of them; found {name!r}")
         parent = path.parent / name
@@ -382,7 +379,6 @@ class _Reader:
 
 
 def _text_of(path: Path) -> str:
-    """The text of a regular file, which has a size that a config can have."""
     if "\0" in str(path):
         raise InputError("a path cannot hold a zero byte; check the path")
     try:

@@ -229,7 +229,6 @@ def _split(data: Mapping[str, Value], path: KeyPath) -> tuple[KeyPath, str] | No
 
 
 def _measures(items: list[Value]) -> list[tuple[int, str]]:
-    """For each item, the position where its measure begins, and that measure in one piece."""
     pieces: list[list[str]] = []
     for item in items:
         line = ",".join(pieces[-1]) if pieces else ""

@@ -186,7 +186,6 @@ def tables_of_folder(folder: str, roles: Collection[str] | None = None) -> dict[
 
 
 def _regex(pattern: str) -> str:
-    """A glob pattern as a regular expression that catches the name searched for, the same wherever it stands."""
     parts: list[str] = []
     for token in re.split(r"(\[[^]]+\]|[*?\0])", pattern):
         if token == _FOUND:

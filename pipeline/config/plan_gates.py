@@ -155,7 +155,6 @@ class _GatePlanner:
         return reference
 
     def _known(self) -> list[str]:
-        """What the models are called, and were."""
         models = self.models
         return [*models, *(model.was for model in models.values() if model.was)]
 
@@ -176,7 +175,6 @@ class _GatePlanner:
         )
 
     def _check_left_out(self, tasks: Sequence[tuple[str, str]], against: Reference | None) -> None:
-        """Find what the gate names and does not judge, or that it judges nothing."""
         if self.gate.kind == "extra":
             wanted = "it has no `extra` file; add it to the model"
         else:

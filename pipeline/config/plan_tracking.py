@@ -123,7 +123,6 @@ def _naming(planning: Planning) -> Naming:
 
 
 def _check_texts(planning: Planning, entry: str, model: Model) -> None:
-    """Find params and tags that are too long, or not to be set."""
     params = {key: text_of(value) for key, value in model.params.items()}
     for what, texts, limit in (("param", params, PARAM_LIMIT), ("tag", model.tags, TAG_LIMIT)):
         path = ("models", entry, f"{what}s")
@@ -158,7 +157,6 @@ def plan_promotions(planning: Planning, tasks: Sequence[Task], gates: Sequence[P
 
 
 def _without_version(name: str, model: Model, families: Collection[str]) -> Iterator[str]:
-    """Why a model's outputs are not those of one version of the registered model."""
     assert model.promote is not None, "asked of models that are promoted alone"
     example = f"{model.promote.model}/3"
     if name == EVERYTHING:

@@ -347,7 +347,6 @@ class Config(Section):
     @model_validator(mode="before")
     @classmethod
     def _may_leave_suites_out(cls, data: object) -> object:
-        """Where every dataset is of scores, these are the measures, and there is nothing for a suite to name."""
         datasets = data.get("datasets") if isinstance(data, dict) else None
         if isinstance(data, dict) and isinstance(datasets, dict) and all(map(_is_of_scores, datasets.values())):
             return {"suites": {}} | {key: value for key, value in data.items() if value is not None}
@@ -485,13 +484,11 @@ def _validated(data: dict[str, Value]) -> tuple[ConfigFile | None, list[tuple[Ke
 
 
 def _is_of_scores(dataset: object) -> bool:
-    """Whether what was written of a dataset, or was read of it, makes it one of scores or logs."""
     keys = ("scores", "logs")
     return any(dataset.get(key) if isinstance(dataset, dict) else getattr(dataset, key, None) for key in keys)
 
 
 def _section_at(path: KeyPath) -> type[Section]:
-    """The section whose keys stand under a key path."""
     found: type[Section] = ConfigFile
     keys = iter(path)
     for key in keys:

@@ -224,7 +224,6 @@ def _sample_id(part: FilePart, row: int, sample: Sample) -> str:
 
 
 def _wide(part: FilePart, columns: Sequence[str], wanted: Sequence[str]) -> tuple[list[_Cell], Set[str], int]:
-    """Return the cells, the names of the scores, and the number of rows. A dotted name leads into objects."""
     theirs = {name: part.name(name) for name in ("query_id", *wanted)}
     holders = {name: _holder(own, columns) for name, own in theirs.items()}
     read = part.format.cells(part, [*dict.fromkeys(holder or theirs[name] for name, holder in holders.items())])

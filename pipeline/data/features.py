@@ -76,7 +76,6 @@ def _of_cells(path: str, name: str, cells: Sequence[Any]) -> Feature:
 
 
 def _of_array(path: str, name: str, column: pa.Array) -> Feature:
-    """One column of a table of Arrow."""
     found = column.type
     if pa.types.is_dictionary(found):
         column = column.dictionary_decode()

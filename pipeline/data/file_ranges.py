@@ -172,7 +172,6 @@ class RangeReader:
 
 
 def _with_digests(path: str, size: int, places: Sequence[PartPlace]) -> list[FileRange]:
-    """The ranges of a file that is cut there, with what each of them hashes."""
     hashed = _hashed(size, places)
     borders = [begin for begin, end in hashed if begin < end] + [size]
     hashers = {begin: number for number, (begin, end) in enumerate(hashed) if begin < end}

@@ -237,7 +237,6 @@ def _judged_block(
     n_hits: Ints,
     n_judgments: Ints,
 ) -> JudgedBlock:
-    """The block of a span of queries, with their hits and their rows of judgments."""
     grades, rows = judgments.grades, judgments.rows_of(np.arange(span.start, span.stop))
     by_grade = rows[np.lexsort((-grades[rows], np.repeat(np.arange(len(n_judgments)), n_judgments)))]
     judged_grades = _pad(grades[by_grade], n_judgments, np.nan)

@@ -248,7 +248,8 @@ def short_lists(
         others: (Q,) documents of each list, by model: of the baseline, or of all other models.
         n_documents: documents in the catalogue, NaN if unknown.
     """
-    lengths, n_out, found = hits.n_retrieved, hits.quality.n_excluded_queries, []
+    lengths, n_out = hits.n_retrieved, hits.quality.n_excluded_queries
+    found: list[str] = []
     n_lists, longest = int((lengths > 0).sum()), int(lengths.max(initial=0))
     loses = (lengths > 0) & (hits.n_hits < judgments.n_judged)
     for k, measure in sorted(cutoffs.items()):

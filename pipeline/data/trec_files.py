@@ -113,7 +113,6 @@ def read_z_scores(path: str) -> dict[tuple[str, str], tuple[float, float]]:
 
 
 def _levels(judged: Rows, doc_ids: Sequence[str]) -> dict[str, dict[tuple[str, ...], dict[str, float]]]:
-    """By query and by judge and ranking, the level of each document."""
     assert judged.subtopics is not None, "what was asked for"
     found: dict[str, dict[tuple[str, ...], dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     rows = zip(judged.query_codes.tolist(), judged.subtopics.to_pylist(), doc_ids, judged.values.tolist(), strict=True)

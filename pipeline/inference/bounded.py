@@ -100,7 +100,6 @@ def _capital(ordered: Floats, confidence: float) -> Callable[[float], float]:
 
 
 def _least_mean(logarithm: Callable[[float], float], confidence: float) -> float:
-    """The least mean that the capital does not exclude, from below."""
     most = math.log(2 / (1 - confidence))
     if logarithm(0.0) < most:
         return 0.0

@@ -196,7 +196,6 @@ def greatest_excess(figures: Floats, std_errors: Floats) -> Mapping[Tier, Floats
 
 
 def _stretches(figures: Floats, std_errors: Floats, breaks: Sequence[int]) -> list[_Stretch]:
-    """The nights between breaks, without those that repeat the figure of the night before."""
     repeats = np.abs(np.diff(figures)) <= _SAME * np.maximum(1.0, np.abs(figures[1:]))
     repeats[[place - 1 for place in breaks if 0 < place < len(figures)]] = False
     places = np.flatnonzero(~np.concatenate([[False], repeats]))
@@ -330,7 +329,6 @@ def _lengths(n_nights: int) -> list[int]:
 
 
 def _every_change(stretch: _Stretch) -> Iterator[Changepoint]:
-    """A step at every change of a stretch in which outputs stay."""
     at = range(1, len(stretch.places))
     yield from _described(stretch, at, [_Bounds(i, i, "step") for i in at], noise=0.0, correlation=0.0)
 
@@ -390,7 +388,6 @@ def _likeliest(stretch: _Stretch, begin: int, bounds: _Bounds, end: int) -> int:
 def _described(
     stretch: _Stretch, at: Sequence[int], bounds: Sequence[_Bounds], noise: float, correlation: float
 ) -> Iterator[Changepoint]:
-    """The steps at these nights, with the levels between them."""
     levels, weights = _levels(stretch, at)
     lasting = np.diff([0, *at, len(stretch.places)])
     for i, own in enumerate(bounds):
@@ -415,7 +412,6 @@ def _levels(stretch: _Stretch, at: Sequence[int]) -> tuple[Floats, Floats]:
 
 
 def _false_steps(n_nights: int) -> tuple[FalseSteps, ...]:
-    """The rates of false steps in series of about that many nights."""
     place = min(range(len(_FALSE_NIGHTS)), key=lambda place: abs(math.log(_FALSE_NIGHTS[place] / n_nights)))
     return tuple(
         FalseSteps(noise, _FALSE_NIGHTS[place], *shares[place], correlation)

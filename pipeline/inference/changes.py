@@ -219,7 +219,6 @@ def definition_differences(
 
 
 def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
-    """Parameters and versions that differ."""
     values = before.parameters | after.parameters
     for name in values:
         one, other = before.parameters.get(name), after.parameters.get(name)
@@ -232,7 +231,6 @@ def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
 
 
 def _unlike_code(base: Description, candidate: Description, measure: str) -> Iterator[str]:
-    """The code of a metric of the user's own, if it differs."""
     name = re.split("[(@]", measure)[0]
     before, after = (manifest.own_metrics.get(name) for manifest in (base, candidate))
     one, other = before and before.code, after and after.code

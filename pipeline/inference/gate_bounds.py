@@ -359,7 +359,6 @@ class GateCheck:
         return method, judged.outer(*ends, judged.total_error.reach(rule.confidence)) if judged.families else ends
 
     def _failing_end(self, rule: GateRule, limit: Limit) -> tuple[float, str, float | None]:
-        """Return the error of the end that decides a failure, how it is made, and the end."""
         error = (1 - rule.joint.confidence) / 2 if self.trusted else rule.error
         if rule.errors:
             error = rule.errors[self.subject[:2]]

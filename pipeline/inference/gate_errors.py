@@ -110,7 +110,6 @@ def small_slices(gates: Sequence[PlannedGate], groups: Mapping[str, Groups], con
 
 
 def _decisive_count(gate: PlannedGate, confidence: float) -> tuple[int, str]:
-    """Return how many queries decide a slice, and for what."""
     errors = errors_of(gate, confidence)
     if gate.kind == "query_drop" and errors is not None:
         n = math.ceil(math.log(errors.passing) / math.log1p(-gate.allow))

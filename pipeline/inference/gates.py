@@ -421,7 +421,6 @@ def _limit_unscored(gate: PlannedGate, subject: Subject, verdict: Verdict, evide
 
 
 def _shortfalls(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> Iterator[tuple[int, int, str]]:
-    """Count queries without a score, then lists that end before the cutoff, of how many each, and say so."""
     n, of = _count_unscored(gate, subject, slice, evidence)
     yield n, of, f"has scores on {of - n:,} of {of:,} queries"
     dataset, model, measure = subject
@@ -454,7 +453,6 @@ def _count_unscored(gate: PlannedGate, subject: Subject, slice: str, evidence: E
 
 
 def _fails_anyway(gate: PlannedGate, verdict: Verdict, measure: Measure, share: float) -> bool:
-    """Return whether the gate fails even if all other queries have the best score that there is."""
     low, high = measure.metric.range
     limit = verdict.limit or 0.0
     if gate.kind == "query_drop" and not gate.allow_share:

@@ -164,7 +164,6 @@ class Resampled:
         return np.sort(self.resamples[::_SAMPLED])  # NaN last
 
     def _beyond_sampled(self, share: float, n_defined: int) -> tuple[Floats, int]:
-        """The defined resamples from one end to a little past this share, and how many come before them."""
         sampled = self._sampled
         margin = 4 * math.sqrt(len(sampled) * share * (1 - share)) + 4
         if share < 1 / 2:
@@ -305,7 +304,6 @@ def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
 
 
 def _bias(resampled: Resampled, *, first: bool) -> float:
-    """How far the median resample is from the estimate, in standard normal units."""
     n_resamples = len(resampled.resamples)
     share = resampled.n_below / (2 * n_resamples) + (resampled.n_undefined / n_resamples if first else 0.0)
     least = 1 / (2 * n_resamples)  # where all resamples lie on one side, half of one is taken to lie on the other

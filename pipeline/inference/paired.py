@@ -319,7 +319,6 @@ def refuse_unlike_clusters(dataset: str, groups: Groups, test: TestRule) -> None
 def _line(
     sample: Sample, pair: Pair, difference: Resampled, changed: tuple[Bools, Bools], rule: IntervalRule, alpha: float
 ) -> Comparison:
-    """A line, not tested yet."""
     ours, theirs = sample.sides(pair)
     low, high = rule.of(difference)
     mask = sample.slices[pair.slice]
@@ -366,7 +365,6 @@ def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:
 def _judge(
     sample: Sample, tested: Sequence[Pair], lines: Sequence[Comparison], by_t: Sequence[float], test: TestRule
 ) -> Iterator[Comparison]:
-    """Yield the lines of a family with p-values by the test and the correction that are set."""
     p_values, corrected = _p_values(sample, tested, by_t, test)
     for line, pair, p_value, p_corrected in zip(lines, tested, p_values.tolist(), corrected, strict=True):
         made = _replicate_test(sample, pair) or test.test
@@ -474,7 +472,6 @@ def _judge_primary(
 
 
 def _family_key(family: Family, measure: Measure, slice: str) -> tuple[str, bool]:
-    """Return what tests of one family share."""
     return (str(measure), slice == ALL) if family == "measure" else ("", True)
 
 

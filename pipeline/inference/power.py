@@ -181,7 +181,6 @@ class Variation:
         return n * self.kappa < _TRUSTED * self.n_clusters
 
     def _distances(self, n: int, alpha: float) -> Floats:
-        """Return for each of many samples of n clusters how far the true difference must be from the margin to pass."""
         if (n, alpha) not in self._known:
             rng = np.random.default_rng(n)
             drawn = self.values[rng.integers(0, self.n_clusters, (max(100, min(1_000, _NUMBERS // n)), n))]
@@ -201,7 +200,6 @@ class Variation:
 
 
 def _reach_of(alpha: float, n: int, kappa: float, acceleration: float) -> float:
-    """Return how many standard errors the lower end of one sample of a gate is below its estimate."""
     if kappa >= ENOUGH:
         return _reach(alpha, n - 1, acceleration)
     return t_quantile(1 - alpha / 2, kappa - 1) if kappa >= 2 else math.inf  # what decides then is wide

@@ -210,7 +210,6 @@ def _critical(ordered: Floats, alpha: float) -> float:
 
 
 def _joint(found: _Found, p_value: float, family: _Stars, alpha: float, n_found: int) -> JointDifference:
-    """The difference, whose own p-value this is, among so many that were found together."""
     low, high = _ends(found, *family.reaches(found, alpha))
     if found.sparse is not None and low is not None and high is not None:
         tail = alpha / (2 * n_found)
@@ -220,7 +219,6 @@ def _joint(found: _Found, p_value: float, family: _Stars, alpha: float, n_found:
 
 
 def _ends(found: _Found, below: float, above: float) -> tuple[float | None, float | None]:
-    """The interval that reaches so many standard errors."""
     if not (math.isfinite(below) and math.isfinite(above)):
         return None, None
     least, greatest = map(float, found.limits)

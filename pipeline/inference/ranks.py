@@ -161,7 +161,6 @@ def _measures(samples: Sequence[Sample]) -> dict[tuple[str, str], Measure]:
 def _columns(
     lines: Sequence[Estimate], measures: Mapping[tuple[str, str], Measure]
 ) -> dict[tuple[str, str], list[int]]:
-    """By dataset and measure, the places of the lines that are of all queries."""
     columns: dict[tuple[str, str], list[int]] = {}
     for place, line in enumerate(lines):
         if line.slice == ALL and (line.dataset, line.measure) in measures:
@@ -178,7 +177,6 @@ def _figures(samples: Sequence[Sample], lines: Sequence[Estimate], measure: Meas
 
 
 def _effective_clusters(sample: Sample, model: str, measure: Measure) -> float:
-    """As how many clusters of one size those of a figure count."""
     weights, clusters = sample.contributions[model, measure].denominators, sample.groups.clusters
     if clusters is not None:
         weights = np.bincount(clusters, weights, sample.n_clusters).astype(np.float64)

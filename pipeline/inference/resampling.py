@@ -360,7 +360,6 @@ def in_chunks(
 
 
 def _chunks(n_clusters: int, stream: str, settings: Settings, n_cells: int) -> list[tuple[list[int], int]]:
-    """The seed of each chunk, and how many rows it has."""
     n_rows = max(1, n_cells // n_clusters)
     sizes = [min(n_rows, settings.resamples - begin) for begin in range(0, settings.resamples, n_rows)]
     entropy = entropy_of(stream)

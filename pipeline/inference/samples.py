@@ -133,7 +133,6 @@ class Sample:
         self._draws.refuse_too_many(n_kept + max(self._blocks.values(), default=0) // (1 + self.n_resamples))
 
     def _draw_from(self, draws: Draws) -> None:
-        """Nothing is drawn yet."""
         self._draws = draws
         self.n_resamples = draws.n_resamples
         self._drawn: dict[Key, Drawn] = {}
@@ -199,7 +198,6 @@ class Sample:
             yield window
 
     def _in_blocks(self) -> dict[tuple[Measure, ...], int]:
-        """The blocks, and how many sums each has."""
         sizes: dict[Measure, int] = {}
         # A column's numbers need room, too, unless they are made some at a time.
         are_held = self.n_clusters <= MANY_CLUSTERS
@@ -254,7 +252,6 @@ class Sample:
         return tuple(sorted(ours ^ theirs))
 
     def _sharing(self, pair: Pair) -> bool:
-        """Whether both are families that share their seeds."""
         found = [self._replicated.get((name, pair.measure)) for name in (pair.model, pair.baseline)]
         return all(family is not None and family[0].shared_seeds for family in found)
 
@@ -331,7 +328,6 @@ class Sample:
         return sign * (ours - pair.factor * theirs)
 
     def _in_order(self, ratio: Ratio) -> Floats | None:
-        """The values of a ratio that is a plain mean of queries with equal weights."""
         counted = ratio.denominators > 0
         weights = ratio.denominators[counted]
         if ratio.aggregation is not MEAN or ratio.clusters is not None or not np.all(weights == 1):
@@ -400,7 +396,6 @@ class Sample:
         return (ReplicateEffects.of([*cells], np.stack([*cells.values()], axis=1)),) if cells else ()
 
     def _sizes(self, models: tuple[ModelKey, ModelKey], measure: Measure, slice: str, ratio: Ratio) -> tuple[int, int]:
-        """The queries that count for both models, and the clusters that they are in, which are those of the ratio."""
         key = (self._weights[models[0], measure], self._weights[models[1], measure], slice)
         if key not in self._counted:
             ours, theirs = (self.contributions[model, measure].counted for model in models)
@@ -418,7 +413,6 @@ class Sample:
         return self._influences[ratio]
 
     def _ratio(self, contributions: Contributions, slice: str, queries: Bools | None = None) -> Ratio:
-        """The figure over the queries of a slice, and among these."""
         masks = [mask for mask in (self.slices[slice], queries) if mask is not None]
         return contributions.ratio(reduce(np.logical_and, masks) if masks else None, self.groups.clusters)
 
@@ -441,7 +435,6 @@ class Sample:
         return inside if np.array_equal(inside[clusters], mask) else None
 
     def _drawn_of(self, key: Key) -> Drawn:
-        """A figure's sums, drawn with its block if they are not there."""
         if key not in self._drawn:
             block = self._block_of[key[1]]
             self._make_room(self._blocks[block])
@@ -508,7 +501,6 @@ class Sample:
         return keep
 
     def _draw(self, ratios: Sequence[Ratio], *beside: ResampledSums) -> tuple[list[Drawn], list[Floats]]:
-        """The ratios with their sums, those over the same clusters together, and the sums of what is drawn beside."""
         columns = Columns.alike(ratios)
         sums = [found[0] for found in self._draws.sums([*(each.part() for each in columns), *beside])]
         drawn = {one.ratio: one for each, own in zip(columns, sums, strict=False) for one in each.drawn(own)}
@@ -544,7 +536,6 @@ def effective_clusters(weights: Floats) -> float:
 
 
 def _range_of(pair: Pair) -> tuple[float, float]:
-    """The least and the greatest difference that there can be, oriented."""
     least, greatest = pair.measure.metric.range
     low, high = least - pair.factor * greatest, greatest - pair.factor * least
     return (-high, -low) if pair.measure.metric.direction == "lower" else (low, high)

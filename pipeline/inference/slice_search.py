@@ -544,7 +544,6 @@ def changed_slices(
 
 
 def _described(search: SliceSearch, changed: str) -> str:
-    """What was searched, and what was not."""
     if not search.columns:
         return f"no slices were searched: no value of a column has {_LEAST} queries in it and {_LEAST} outside"
     skipped = f" ({search.n_skipped:,} pairs of columns were left out: too many queries)" if search.n_skipped else ""

@@ -128,12 +128,10 @@ def _line(
 
 
 def _count(queries: Bools, mask: Bools | None) -> int:
-    """How many of these queries are in a slice."""
     return int(np.count_nonzero(queries if mask is None else queries & mask))
 
 
 def _figures(scores: Scores, n_clusters: int) -> Iterator[Estimate]:
-    """The lines of the measures that have one figure per dataset."""
     for measure, figure in scores.figures.items():
         yield Estimate(
             dataset=scores.dataset,

@@ -88,7 +88,6 @@ def _nights(records: Records, name: str) -> Iterator[tuple[bool, NightState]]:
 
 
 def _read(records: Records, name: str) -> tuple[bytes | None, AlertLog | None]:
-    """The file of the log, and the log."""
     return read_json_file(records, _file(name), AlertLog, "log of alerts") or (None, None)
 
 

@@ -179,7 +179,6 @@ def write_record(
 
 
 def _record_of(path: Path, manifest: Manifest, tables: RecordTables) -> Record:
-    """The record in that folder, whose tables need not be read again."""
     return Record(path, manifest, lambda name: getattr(tables, name) or ())
 
 
@@ -202,7 +201,6 @@ _EVEN_EMPTY = ("summary", "comparisons", "slice_changes")
 
 
 def _write_tables(folder: Path, tables: RecordTables) -> None:
-    """Write the summary, and the tables that not every record has."""
     for name, (file, kind) in _TABLES.items():
         lines = getattr(tables, name)
         if lines or (lines is not None and name in _EVEN_EMPTY):
@@ -212,7 +210,6 @@ def _write_tables(folder: Path, tables: RecordTables) -> None:
 
 
 def _manifest_of(partial: Path, description: Description, timings: Mapping[str, float]) -> Manifest:
-    """The manifest, which has the hashes of all other files."""
     return Manifest(
         **dict(description),
         finished=datetime.now(UTC).isoformat(),
@@ -222,7 +219,6 @@ def _manifest_of(partial: Path, description: Description, timings: Mapping[str, 
 
 
 def _finish(partial: Path, manifest: Manifest) -> Manifest:
-    """Write the manifest, and have all files on disk."""
     (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     for file in partial.iterdir():
         _sync(file)
@@ -357,7 +353,6 @@ def _lines(path: Path, manifest: Manifest, name: str, read: Read) -> tuple[Any, 
 
 
 def _refuse_incomplete(manifest: Manifest, file: Path, lines: Iterable[Estimate]) -> None:
-    """Refuse a summary that lacks a measure of an output."""
     there = {(line.dataset, line.model, line.measure) for line in lines if line.slice == ALL}
     for output in manifest.outputs:
         for measure in manifest.datasets[output.dataset].measures:
@@ -376,7 +371,6 @@ def _verdicts(path: Path, manifest: Manifest, read: Read) -> tuple[Verdict, ...]
 
 
 def _refuse_undefined(manifest: Manifest, file: Path, measures: Iterable[str]) -> None:
-    """Refuse lines by what was not measured."""
     for measure in dict.fromkeys(measures):
         if measure not in manifest.definitions:
             raise InputError(f"{file}: {measure!r} has no definition in the record; restore the record")

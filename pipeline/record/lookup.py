@@ -134,7 +134,6 @@ class RecordHistory:
         return self._damages[record.path]
 
     def _most_recent_first(self) -> Iterator[Record]:
-        """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
         for _, same in groupby(self.records.ids(self.name), key=begun):
             found = [self._read(path) for evaluation_id in same if (path := self._fetch(evaluation_id))]
             earlier = [record for record in found if record is not None and created_at(record) < self._before]
@@ -148,7 +147,6 @@ class RecordHistory:
             return None
 
     def _read(self, path: Path) -> Record | None:
-        """The record in that folder, if it is a night of this evaluation and all that gates ask of it can be read."""
         try:
             record = read_record(path)
             _ = record.verdicts
@@ -337,7 +335,6 @@ def _accepted(history: RecordHistory, file: Path, names: list[str]) -> Resolved:
 
 
 def _opened(history: RecordHistory, path: Path, names: list[str]) -> Resolved:
-    """The record in that folder, if the model is in it and its files are what they were."""
     try:
         return _of_record(history, history.open(path), names)
     except InputError as error:

@@ -248,7 +248,6 @@ def _renewed(night: Night) -> Night:
 
 
 def _claim_anywhere(records: Records, file: str, work: str) -> Claim:
-    """The night where records are kept, or on this machine alone where that is away."""
     try:
         return _claim(records, file, work)
     except OSError as error:
@@ -297,7 +296,6 @@ def _taken(records: Records, file: str, night: Night, gone: Holder | None) -> Ni
 
 
 def _same(one: Holder | None, other: Holder | None) -> bool:
-    """Whether two holders are one."""
     return one is not None and other is not None and one.key == other.key
 
 

@@ -132,6 +132,5 @@ def _is_undelivered(found: RecordEntry, records: Records) -> bool:
 
 
 def _held_against(found: RecordEntry) -> Iterator[str]:
-    """The ids of the records that its gates held models against."""
     for models in found.manifest.baselines.values():
         yield from (held.record for held in models.values() if held.record is not None)

@@ -144,7 +144,6 @@ def read_scores(record: Record, dataset: str, model: str, measures: Sequence[Mea
 
 
 def _read_replicate(record: Record, family: Scores, name: str) -> Scores:
-    """The scores of one replicate by the measures of its family."""
     columns = [column for measure in family.measures for column in _columns(measure)]
     path = record.path / REPLICATES
     if lacking := [column for column in columns if column not in _names_in(record, REPLICATES)]:
@@ -259,7 +258,6 @@ def _read_small(path: Path, columns: tuple[str, ...], n_bytes: int, changed: int
 
 @contextmanager
 def _naming_file(path: Path) -> Iterator[None]:
-    """What Arrow refuses, in one line that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last, of a column's name
@@ -268,7 +266,6 @@ def _naming_file(path: Path) -> Iterator[None]:
 
 
 def _columns(measure: Measure) -> list[str]:
-    """The column of the scores, and those of the sums that a pooled figure is made of."""
     name = str(measure)
     if not measure.weighted:
         return [name]

@@ -160,7 +160,6 @@ class Remote:
 
     @contextlib.contextmanager
     def _naming_url(self) -> Iterator[None]:
-        """What goes wrong as an OSError that names the URL and says why in one line."""
         try:
             yield
         except self._errors as error:
@@ -180,7 +179,6 @@ def _object_store(url: str) -> ObjectStore:
 
 
 def _server(scheme: str, host: str, query: Mapping[str, str]) -> dict[str, str]:
-    """What the query of a URL, as Arrow reads it, says of the server, as obstore calls it."""
     server = {"region": query["region"]} if "region" in query else {}
     if address := query.get("blob_storage_authority"):  # of Azure, or of its emulator
         account, protocol = host.partition(".")[0], "http" if query.get("enable_tls") in ("false", "0") else "https"

@@ -127,7 +127,6 @@ def _parsed(lines: Iterable[str], kind: type[Line], path: Path) -> Iterator[Line
 
 
 def _cells(row: Sequence[Any], texts: Sequence[int]) -> list[Any]:
-    """The row, with its texts as cells."""
     cells = list(row)
     for place in texts:
         cells[place] = to_cell(cells[place])

@@ -124,7 +124,6 @@ def _title(message: Mapping[str, Any]) -> str:
 
 
 def _lines(message: Mapping[str, Any]) -> list[str]:
-    """What is wrong, a line each, after the model and its owner."""
     data, lines = message["data"], []
     for model in data["models"]:
         owner = f" (owner: {model['owner']})" if model["owner"] else ""
@@ -138,14 +137,12 @@ def _lines(message: Mapping[str, Any]) -> list[str]:
 
 
 def _addresses(message: Mapping[str, Any]) -> dict[str, str]:
-    """The links that a browser can open, by what they are called."""
     titles = {"page": "Page", "mlflow": "MLflow run", "record": "Record"}
     links = message["data"]["links"]
     return {titles[key]: link for key, link in links.items() if link.startswith(("http://", "https://"))}
 
 
 def _places(message: Mapping[str, Any]) -> str:
-    """The other links, in words."""
     links = message["data"]["links"]
     return "; ".join(
         f"{key}: {short_text(link, _REASON)}" for key, link in links.items() if not link.startswith("http")
@@ -153,7 +150,6 @@ def _places(message: Mapping[str, Any]) -> str:
 
 
 def _paragraphs(message: Mapping[str, Any]) -> list[str]:
-    """What stands below the title, the record and a repeat's mark last."""
     cut = short_sentence(message["data"]["headline"], _TEXT)
     ends = [_places(message), _REPEAT if message["repeat"] else ""]
     return [part for part in (cut, *_lines(message), message["data"]["promotions"], *ends) if part]
@@ -173,7 +169,6 @@ def _plain_text(text: str) -> dict[str, Any]:
 
 
 def _escaped(text: str) -> str:
-    """Text in which Slack finds no mention and no link."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

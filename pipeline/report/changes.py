@@ -347,7 +347,6 @@ def _change_text(change: float) -> str:
 
 
 def _marks(night: Night, step: LevelChange | None, commit_before: str | None) -> Iterator[str]:
-    """What to know of a night beside its figures."""
     if night.failure:
         yield "not evaluated"
     if night.promoted:
@@ -420,7 +419,6 @@ def _basis(series: Series) -> str:
 
 
 def _false_steps(rates: Sequence[FalseSteps], correlation: float) -> str:
-    """How often series without a step show one, of the simulated kinds whose correlation is nearest."""
     nearest = min({rate.correlation for rate in rates}, key=lambda simulated: abs(simulated - correlation))
     rates = [rate for rate in rates if rate.correlation == nearest]
     shares = ", ".join(f"{rate.step:.0%} / {rate.step_or_drift:.0%} ({rate.noise})" for rate in rates)
@@ -494,7 +492,6 @@ def figure_matches(match: FigureMatch, *, width: int) -> str:
 
 
 def _match_notes(match: FigureMatch, n_rows: int) -> Iterator[str]:
-    """How many figures are not shown, and whether the measure has several definitions in the records."""
     if n_rows > _FIGURES:
         yield f"{n_rows - _FIGURES:,} more; --json has all"
     for measure in dict.fromkeys(line.measure for line in match.figures):

@@ -88,7 +88,6 @@ def _family_note(lines: Sequence[Comparison], n_primary: int) -> str:
 
 
 def _primary_tests(lines: Sequence[Comparison]) -> str:
-    """By what the intervals of a primary family are made, and over what they hold."""
     of_replicates = " and ".join(dict.fromkeys(line.test for line in lines if line.is_of_replicates))
     if all(line.is_of_replicates for line in lines):
         return f"{of_replicates}, by Bonferroni over {lines[0].family}"
@@ -145,6 +144,5 @@ def _letter_groups(order: Sequence[str], alike: Collection[frozenset[str]]) -> l
 
 
 def _letter(number: int) -> str:
-    """a to z, then aa, ab and so on."""
     more, last = divmod(number, len(_ALPHABET))
     return (_letter(more - 1) if more else "") + _ALPHABET[last]

@@ -90,7 +90,6 @@ def _json(value: object, indent: int | None = None) -> str:
 
 
 def _identity(manifest: Manifest, model: str) -> dict[str, Any]:
-    """What was evaluated, when and by what."""
     model_id = model if "/" in model.strip("/") else f"unknown/{model.strip('/')}"
     created = str(datetime.fromisoformat(manifest.created).timestamp())
     return {
@@ -124,7 +123,6 @@ def _folder_name(text: str) -> str:
 
 
 def _result(manifest: Manifest, line: Estimate) -> dict[str, Any]:
-    """One figure."""
     definition = manifest.definitions_for(line.dataset)[line.measure]
     low, high = definition.range
     counts = {"n_queries": line.n_queries, "n_missing": line.n_missing, "n_undefined": line.n_undefined}
@@ -189,6 +187,5 @@ def _instances(manifest: Manifest, log: dict[str, Any], column: ScoreColumn) -> 
 
 
 def _best(definition: Definition) -> float | None:
-    """The best score that there is, if there is one."""
     low, high = definition.range
     return {"higher": high, "lower": low, "neither": None}[definition.direction]

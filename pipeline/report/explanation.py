@@ -43,7 +43,6 @@ def tables(explanation: Explanation, *, width: int, colour: bool) -> str:
 
 
 def _add(text: TerminalText, explanation: Explanation) -> None:
-    """Add the arithmetic of one model's score."""
     text.add(_heading(explanation), style="bold")
     text.add(_definition(explanation))
     for table in _side_by_side(_lists(explanation), text):
@@ -58,7 +57,6 @@ def _add(text: TerminalText, explanation: Explanation) -> None:
 
 
 def _both(explanation: Explanation) -> list[Explanation]:
-    """The explanation, and that of the other model if there is one."""
     return [explanation, *([] if explanation.against is None else [explanation.against])]
 
 
@@ -155,7 +153,6 @@ def _definition(explanation: Explanation) -> str:
 
 
 def _lists(explanation: Explanation) -> list[TextTable]:
-    """The ranking, and the ideal list if there is one."""
     lines, _ = _split(explanation)
     ranked = explanation.measure.metric.input == "judged"
     factors = dict.fromkeys(name for line in explanation.documents for name in line.factors)
@@ -229,7 +226,6 @@ def _equation(explanation: Explanation) -> str:
 
 
 def _notes(explanation: Explanation) -> Iterator[str]:
-    """What to know beside the figures."""
     conventions = explanation.profile.conventions_of(explanation.measure.metric.name)
     ranked = explanation.measure.metric.input == "judged"
     yield from _in_the_mean(explanation)
@@ -257,7 +253,6 @@ def _notes(explanation: Explanation) -> Iterator[str]:
 
 
 def _in_the_mean(explanation: Explanation) -> Iterator[str]:
-    """What the query counts as in the mean, if that is not its score."""
     outcome, measure = explanation.outcome, explanation.measure
     conventions = explanation.profile.conventions
     if outcome.value is None and outcome.counts_as is not None:
@@ -274,7 +269,6 @@ def _in_the_mean(explanation: Explanation) -> Iterator[str]:
 
 
 def _left_out(explanation: Explanation) -> Iterator[str]:
-    """What the list has beside the documents shown."""
     _, others = _split(explanation)
     n_unjudged = explanation.n_retrieved - len(explanation.documents)
     parts = [f"{counted(n_unjudged, 'document')} without judgment"] if n_unjudged > 0 else []
@@ -287,7 +281,6 @@ def _left_out(explanation: Explanation) -> Iterator[str]:
 
 
 def _profile(explanation: Explanation) -> str:
-    """The profile, and the config's own choices."""
     profile = explanation.profile
     standard = PROFILES[profile.name].conventions
     own = [
@@ -316,7 +309,6 @@ def _profile_score(explanation: Explanation, comparison: ProfileComparison) -> s
 
 
 def _decimals(explanation: Explanation, comparison: ProfileComparison) -> int:
-    """Four decimals, or as many as tell other scores from that of the evaluation."""
     own = explanation.outcome
     others = [comparison.outcome, *(choice.alone for choice in comparison.choices)]
     different = [other for other in others if not other.same_as(own)]
@@ -325,7 +317,6 @@ def _decimals(explanation: Explanation, comparison: ProfileComparison) -> int:
 
 
 def _score(outcome: Outcome, decimals: int) -> str:
-    """A score and, if that is not the same, what it counts as in the mean."""
     if outcome.refused is not None:
         return f"refused: {outcome.refused}"
     if outcome.value is not None:

@@ -242,7 +242,6 @@ class _Words:
         return f"{day.day} {MONTHS[day.month - 1]}{year}{time}"
 
     def _subject(self, task: Task) -> str:
-        """The model, and on which dataset if there are several."""
         dataset, model = task
         return f"{_name(model)} on {_name(dataset)}" if dataset and self._has_several else _name(model)
 

@@ -80,7 +80,6 @@ def latex(pages: Sequence[Page], *, n_measures: int | None = None, style: TableS
 
 
 def _head(style: TableStyle) -> str:
-    """What the preamble must have."""
     packages = ["booktabs", *(["amssymb"] if style.arrows else []), *(["graphicx"] if style.fit in _WIDTHS else [])]
     return _HEAD.replace("booktabs", ",".join(packages))
 
@@ -92,7 +91,6 @@ def escaped(text: str) -> str:
 
 
 def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: int, style: TableStyle) -> str:
-    """One table, ready for a paper."""
     columns = board.columns[:n_measures]
     left = len(board.columns) - len(columns)
     failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == board.dataset}
@@ -157,7 +155,6 @@ def _is_unreliable(column: MeasureColumn) -> bool:
 
 
 def _number(value: float | None) -> str:
-    """A figure whose minus sign is as wide as a digit, where TeX would print a hyphen."""
     return figure(value).replace("-", "$-$")
 
 
@@ -197,7 +194,6 @@ def _note(
 
 
 def _conventions(chosen: RecordedConventions) -> Iterator[str]:
-    """The profile, and each choice that differs from it."""
     profile = PROFILES[chosen.profile]
     yield profile.name
     for name, own in asdict(profile.conventions).items():
@@ -209,7 +205,6 @@ def _conventions(chosen: RecordedConventions) -> Iterator[str]:
 def _significance(
     figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn], style: TableStyle
 ) -> Iterator[str]:
-    """What daggers, arrows or letters mean, if there are any comparisons."""
     if not any(column.letters if figures.all_pairs else column.comparisons for column in columns):
         return
     if figures.all_pairs:

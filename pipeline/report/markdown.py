@@ -135,7 +135,6 @@ def _completeness(evaluation: Evaluation) -> str:
 
 
 def _add_dataset(budget: ByteBudget, figures: PageFigures, board: Leaderboard, n_measures: int) -> None:
-    """A dataset's leaderboard, and by its lead measure the differences, worst slices and largest changes."""
     budget.add(f"### {plain(board.title)}", "")
     _add_table(budget, _leaderboard(board, n_measures), file="summary.csv")
     left = len(board.columns) - n_measures
@@ -164,7 +163,6 @@ def _leaderboard(board: Leaderboard, n_measures: int) -> TextTable:
 
 
 def _add_differences(budget: ByteBudget, figures: PageFigures, dataset: str) -> None:
-    """The leading differences, what each amounts to, and by which rule."""
     measure, lines = figures.leading_difference[dataset], figures.on_all(dataset)
     if not lines:
         return
@@ -180,7 +178,6 @@ def _add_differences(budget: ByteBudget, figures: PageFigures, dataset: str) -> 
 
 
 def _add_slices(budget: ByteBudget, evaluation: Evaluation, dataset: str) -> None:
-    """The slices that did worst by the leading measure, folded away."""
     if differences := worst_differences(evaluation, dataset):
         measure = evaluation.leading_difference[dataset]
         table = difference_table("", difference_rows(differences), by="slice", most=_NAME)
@@ -197,7 +194,6 @@ def _add_slices(budget: ByteBudget, evaluation: Evaluation, dataset: str) -> Non
 
 
 def _add_changes(budget: ByteBudget, pair: PairedScores) -> None:
-    """The queries of a pair with the largest changes, folded away."""
     names = models(short_text(pair.model, _NAME), short_text(pair.baseline, _NAME))
     table = query_rows("", pair.largest_changes).without("model")
     rows = tuple((short_text(query_id, _NAME), *cells) for query_id, *cells in table.rows)
@@ -240,5 +236,4 @@ def _add_list(budget: ByteBudget, lines: Iterable[str]) -> None:
 
 
 def _text(text: str, most: int = _TITLE) -> str:
-    """Text that Markdown shows as it is, cut if it is long."""
     return plain(short_text(text, most))

@@ -245,7 +245,6 @@ def _leads_by_ties(board: Leaderboard) -> Iterator[str]:
 
 
 def _unreliable_intervals(board: Leaderboard) -> Iterator[str]:
-    """The intervals that are not reliable, by the reason."""
     reasons = {"sparse": "a few queries or clusters decide it", "degenerate": "all of them score alike"}
     for mark, reason in reasons.items():
         names = [

@@ -89,7 +89,6 @@ def _figure(column: MeasureColumn, model: str) -> Markup:
 
 
 def _lines(evaluation: Evaluation, boards: Sequence[Leaderboard]) -> Iterator[str]:
-    """The legend, what is left out, the notes except those on each output, and where the record is."""
     leads = [board.columns[0] for board in boards]
     if leads:
         intervals = any(line.ci_low is not None for lead in leads for line in lead.estimates.values())

@@ -299,7 +299,6 @@ def leaderboards(evaluation: Evaluation) -> list[Leaderboard]:
 
 
 def _measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[Key, MeasureColumn]:
-    """The lines of the summary by dataset, slice and measure."""
     comparisons = _by_key(evaluation.comparison_lines)
     return {
         key: MeasureColumn(
@@ -314,7 +313,6 @@ def _measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[
 
 
 def _by_key(lines: Iterable[Line]) -> dict[Key, list[Line]]:
-    """The lines by dataset, slice and measure."""
     groups: dict[Key, list[Line]] = {}
     for line in lines:
         groups.setdefault((line.dataset, line.slice, line.measure), []).append(line)

@@ -288,5 +288,4 @@ def _short_name(name: str) -> str:
 
 
 def _width(column: MeasureColumn, *, ends: bool = True) -> int:
-    """The columns of the terminal that a measure takes."""
     return frame_width([column.measure, *(column.text(model, ends=ends) for model in column.estimates)])

@@ -168,7 +168,6 @@ class TextTable:
         return [[short_text(cell, _CELL) for cell in row] for row in self.rows]
 
     def _least_widths(self) -> list[int]:
-        """The columns of the terminal that each column needs."""
         widest = [max(map(cell_len, cells)) for cells in zip(self.headers, *self._terminal_rows(), strict=True)]
         return [
             width if numeric or header in self.fixed else min(width, _NARROWEST)
@@ -177,7 +176,6 @@ class TextTable:
 
     @property
     def _least_width(self) -> int:
-        """The columns of the terminal that the table needs with its frame."""
         return sum(self._least_widths()) + _FRAME * len(self.headers) + 1
 
     def in_markdown(self) -> Iterator[str]:

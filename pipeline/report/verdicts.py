@@ -121,7 +121,6 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool, height: int 
 def _table(
     verdicts: Sequence[Verdict], lines: Sequence[Verdict], width: int, colour: bool, *, details: bool = False
 ) -> str:
-    """The verdicts with these reasons."""
     from rich.table import Table
     from rich.text import Text
 
@@ -193,7 +192,6 @@ def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
 
 
 def _rows(verdicts: Sequence[Verdict], last: str) -> TextTable:
-    """A row per verdict, with its reason or its details last."""
     headers = ("result", "gate", "dataset", "model", "measure", "slice", last)
     rows = tuple(
         (
@@ -233,7 +231,6 @@ def junit(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
 
 
 def _outcome(verdict: Verdict) -> tuple[str, dict[str, str], str | None]:
-    """The element of a test case's outcome, its attributes and text, with the reason where the servers show it."""
     reason = printable("; ".join(filter(None, [verdict.reason, verdict.details])))
     if verdict.blocks:
         return "failure", {"message": reason, "type": verdict.outcome}, reason

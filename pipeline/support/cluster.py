@@ -114,7 +114,6 @@ class Cluster:
 
 @contextmanager
 def _connected(cluster: Cluster) -> Iterator[Any]:
-    """A client of the scheduler, which in the end forgets what the client submitted."""
     try:
         from distributed import Client
     except ImportError:
@@ -158,7 +157,6 @@ def _within(connect: Callable[[], T], cluster: Cluster) -> T:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Keep Dask from logging what is raised as an error."""
     names = (name for name in logging.root.manager.loggerDict if name.partition(".")[0] in ("distributed", "tornado"))
     levels = {logger: logger.level for logger in map(logging.getLogger, names)}
     for logger in levels:
@@ -364,7 +362,6 @@ def _answer(versions: Mapping[str, str], payload: bytes) -> bytes:
 
 @cache
 def _versions() -> Mapping[str, str]:
-    """Everything that decides a result, or whether what one process has pickled another one can read."""
     python = ".".join(platform.python_version_tuple()[:2])
     return {"Python": python} | {name: version(name) for name in ("rankledger", "numpy", "pyarrow")}
 

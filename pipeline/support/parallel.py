@@ -189,7 +189,6 @@ def _cores() -> int:
 
 
 def _cores_of_process() -> int:
-    """The cores that this process may use, by its affinity and by the quota of its container."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         quota, period = _QUOTA.read_text(encoding="ascii").split()

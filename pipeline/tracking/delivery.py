@@ -93,14 +93,12 @@ def _created(client: MlflowClient, name: str, artifacts: Path | None) -> Any:
 
 
 def _tags(primary: tuple[str, bool] | None) -> dict[str, str]:
-    """What MLflow takes for the metric that matters most, and whether more of it is better."""
     if primary is None:
         return {}
     return {f"{_PRIMARY}.name": primary[0], f"{_PRIMARY}.greaterIsBetter": str(primary[1])}
 
 
 def _location(name: str, artifacts: Path | None) -> str | None:
-    """A folder of the experiment's own, which can be deleted with it."""
     if artifacts is None:
         return None
     readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80]
@@ -246,7 +244,6 @@ class _Sender:
                 fill(run)
 
     def _link(self, ended: Iterable[Run], ids: Mapping[Task, str]) -> None:
-        """Link the runs of replicates anew whose model's run turned out to be another's, of two deliveries at once."""
         for run in ended:
             found = self._ended[ids[run.task]]
             for key, value in _parent(run, ids).items():
@@ -320,8 +317,6 @@ class _Sender:
 
 
 def _public(run: Run, uri: str) -> Run:
-    """The run without the credentials of any URI."""
-
     def cleaned(texts: Mapping[str, str]) -> dict[str, str]:
         return {key: without_credentials(value, uri) for key, value in texts.items()}
 

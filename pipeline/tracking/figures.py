@@ -209,7 +209,6 @@ class MetricSelection:
         return self._manifest.definitions[measure].direction
 
     def _differences(self, task: tuple[str, str], measure: str, name: str, primary: bool) -> Iterator[_MetricGroup]:
-        """How it differs from other models, and from earlier evaluations."""
         order = _Order.PRIMARY_DIFFERENCE if primary else _Order.DIFFERENCE
         for line in self._compared[task][measure]:
             yield _fields(order, self._naming.difference(name, line.baseline), f"{measure} of {line.baseline}", line)
@@ -236,7 +235,6 @@ class MetricSelection:
 
 
 def _by_task(lines: Iterable[Line]) -> dict[tuple[str, str], dict[str, list[Line]]]:
-    """The lines by dataset and model, and by measure."""
     found: dict[tuple[str, str], dict[str, list[Line]]] = defaultdict(lambda: defaultdict(list))
     for line in lines:
         found[line.dataset, line.model][line.measure].append(line)
@@ -264,13 +262,11 @@ def _own(names: Mapping[str, str], owner: str, line: Estimate, first: Collection
 
 
 def _fields(order: _Order, names: Mapping[str, str], owner: str, line: object) -> _MetricGroup:
-    """What these fields of a line say, by the names of the metrics."""
     whose = {key: owner if key in ("estimate", "difference") else f"{key} of {owner}" for key in names}
     return _part(order, ((name, whose[key], getattr(line, key)) for key, name in names.items()))
 
 
 def _part(order: _Order, metrics: Iterable[tuple[str, str, float | None]]) -> _MetricGroup:
-    """What of it is finite."""
     return _MetricGroup(order, tuple((name, owner, figure) for name, owner, figure in metrics if _finite(figure)))
 
 

@@ -193,7 +193,6 @@ def runs_of(record: Record, *, metric_name: str, max_metrics: int, note: str) ->
 
 
 def _replicates_of(manifest: Description) -> dict[tuple[str, str], list[tuple[str]]]:
-    """By dataset and model, the replicates that were evaluated, and those that failed beside one that was."""
     found = {task: [(output.replicate,) for output in own if output.replicate] for task, own in manifest.tasks.items()}
     for failure in manifest.failures:
         if failure.replicate and (failure.dataset, failure.model) in found:
@@ -263,7 +262,6 @@ choose *Time (wall)* as the x-axis to see dates. A night that was evaluated agai
 
 
 def _history(manifest: Description, run: Run) -> History:
-    """The history of the model that a run is of, and its points."""
     night = night_of(manifest.date, datetime.fromisoformat(manifest.created))
     tags = {HISTORY: manifest.name, "mlflow.note.content": _NOTE}
     return History(
@@ -287,7 +285,6 @@ def _failed_run(record: Record, task: tuple[str, str], start: int, figures: Metr
 def _task_run(
     record: Record, task: tuple[str, str], start: int, figures: MetricSelection, tags: Mapping[str, str]
 ) -> Run:
-    """A model's run but for its metrics."""
     manifest = record.manifest
     dataset, model = task
     described = manifest.models[model]
@@ -379,7 +376,6 @@ def _experiment(name: str) -> str:
 
 
 def _shortened(note: str) -> str:
-    """The note, cut after a whole line where it is too long."""
     if len(note) <= TAG_LIMIT:
         return note
     ending = "\n\n… cut here; the record has the full text."

@@ -207,7 +207,6 @@ def _night(tag: str | None) -> str | None:
 
 @contextmanager
 def _needing_a_registry() -> Iterator[None]:
-    """Say it in a line if the store has no model registry, or one without aliases."""
     from mlflow.exceptions import MlflowException
 
     try:

@@ -70,7 +70,6 @@ def _one_writer(uri: str) -> Iterator[None]:
 
 
 def _make(path: Path) -> None:
-    """Make a fresh store under another name, and rename it."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     partial = path.with_name(f".{path.name}.partial")

@@ -276,7 +276,6 @@ class Description(Part):
         return self
 
     def _problems(self) -> Iterator[str]:
-        """What names something that is not there, a line each."""
         if evaluation_name(self.evaluation_id) != self.name:
             yield f"the evaluation id has another name than {self.name!r}"
         yield from self._unknown_tasks()
@@ -364,6 +363,5 @@ def finding(error: ValidationError) -> str:
 
 
 def _in_one_line(text: str) -> str:
-    """As much of it as a message has room for, without characters that a terminal obeys."""
     plain = "".join(letter if letter.isprintable() else "�" for letter in text)
     return shorten(plain, 300)

@@ -80,7 +80,6 @@ def hold_metric(value: Metric | Callable[..., Any]) -> Metric:
 
 
 def _check(metric: Metric) -> None:
-    """Raise the ValueError of what no built-in metric would pass the tests with."""
     _check_signature(metric)
     least, greatest = metric.range
     unknown = sorted(set(metric.needs) - set(get_args(Need)))
@@ -206,7 +205,6 @@ def _n_queries(block: Any) -> int:
 
 
 def _read_only(value: Any) -> Any:
-    """The same value, with views of its arrays that refuse to be written to."""
     if isinstance(value, np.ndarray):
         view = value.view()
         view.flags.writeable = False

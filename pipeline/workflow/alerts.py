@@ -168,7 +168,6 @@ def send_due(loaded: Loaded, records: Records, runs_dir: Path) -> AlertResult:
 
 
 def _looked_at(records: Records, name: str, targets: Sequence[_PlannedTarget]) -> AlertLog:
-    """The log of alerts with what the new nights give rise to, as it is then kept."""
     known = read_log(records, name)
     nights, before = new_nights(records, name, known.latest if known else None)
     keys, always = ([t.key for t in targets], [t.key for t in targets if t.form is None])
@@ -265,7 +264,6 @@ def sync_alerts(
 
 
 def _last_own(records: Records) -> dict[str, Path]:
-    """The last record here of each evaluation, by name, that the user made and whose alerts were asked for."""
     found: dict[str, Path] = {}
     for evaluation_id in Records(records.folder).ids():
         name, path = str(evaluation_name(evaluation_id)), records.folder / evaluation_id

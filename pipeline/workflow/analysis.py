@@ -353,12 +353,10 @@ def test_rule(config: Config, rules: ComparisonRules, workers: Workers) -> TestR
 def _pairs(
     comparison: PlannedComparison, dataset: str, evaluated: Collection[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """The pairs of a dataset whose models were both evaluated."""
     return [pair for pair in comparison.pairs.get(dataset, ()) if all((dataset, model) in evaluated for model in pair)]
 
 
 def _external_metrics(planned: Plan) -> dict[str, ExternalMetrics | str]:
-    """The external metrics by model, or why they cannot be read."""
     metrics: dict[str, ExternalMetrics | str] = {}
     for model, file in planned.external_metrics.items():
         try:

@@ -232,7 +232,6 @@ def _rescored_on_current(
 def _rejoined(
     record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation
 ) -> dict[OutputKey, Joined]:
-    """The outputs that were evaluated then, one or that of each replicate, joined with the current judgments."""
     then = RecordedDataset.of(record.path, dataset.name)
     files = record.manifest.datasets[dataset.name].files_by_role
     now = current.inputs.datasets[dataset.name]
@@ -248,7 +247,6 @@ def _rejoined(
 
 
 def _together(parts: Sequence[Scores]) -> Scores:
-    """Scores by several measures of the same queries, in one table."""
     return replace(
         parts[0],
         measures=tuple(measure for scores in parts for measure in scores.measures),
@@ -306,7 +304,6 @@ class BaselineResolver:
         return tuple(found.scores for found in self._scored.values() if found.scores is not None)
 
     def _baseline(self, gate: PlannedGate, against: Reference, dataset: str, model: str) -> Baseline:
-        """What a gate compares the model with on the dataset."""
         if against.record is None:
             other = str(against.model)
             return Baseline(other, other)
@@ -402,7 +399,6 @@ class BaselineResolver:
         return self._resolved[reference, model]
 
     def _scores(self, record: Record, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
-        """The model of a record by every measure that a gate asks for on the dataset."""
         key = dataset.name, model
         if key not in self._scored:
             gates = [gate for gate in self.planned.gates if gate.against and gate.against.record]
@@ -524,7 +520,6 @@ def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
 
 
 def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile: Profile) -> Joined:
-    """A model's output, joined with the judgments of this or another evaluation, by the conventions of either."""
     task, files = kept.output(model)
     output, dataset = source_of(task.output), judged.dataset
     store = judged.store(profile)

@@ -200,7 +200,6 @@ class _Output:
     def _kept_whole(
         self, join: RankingJoin, ranges: Sequence[FileRange], digests: Sequence[RangeDigests], remarks: Sequence[str]
     ) -> ReadElsewhere | None:
-        """What is known of it once what its ranges put aside is joined, and all of it in the cache."""
         try:
             files = files_of(ranges, digests)
             if not join.finish():
@@ -240,7 +239,6 @@ def _remarks(cluster: Cluster, found: Sequence[ReadElsewhere | str], n_lost: int
 
 
 def _shared(reader: OutputReader) -> OutputReader:
-    """The reader with its store by the whole path, as the workers have other working directories."""
     assert reader.kept is not None, "what the cluster reads"
     store = reader.kept.store
     try:
@@ -399,7 +397,6 @@ def _reader(kept: OutputStore, output: Source, recorded: Sequence[InputFile] = (
 
 @lru_cache(_DATASETS)
 def _dataset(kept: OutputStore) -> DatasetInput:
-    """The judgments and excluded documents as the evaluation has put them into the cache."""
     try:
         dataset = kept.dataset()
     except CacheError as error:

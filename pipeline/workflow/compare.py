@@ -80,8 +80,6 @@ def _split(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
 
 
 def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]) -> Iterator[ChangeStep]:
-    """What is changed before the output is."""
-
     def figure(by: str, queries: npt.NDArray[np.object_] | None) -> Figure:
         if not can_rescore(measure):
             own = f"the code of {measure} is not run for records"
@@ -404,7 +402,6 @@ class _Comparer:
 
 
 def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
-    """The figures of all lists together that both have."""
     records = [side.record for side in (sides.base, sides.candidate) if side.record is not None]
     before, after = (
         {(line.dataset, line.model, line.measure): line.estimate for line in record.summary if line.slice == ALL}
@@ -419,7 +416,6 @@ def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
 
 
 def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
-    """The datasets and measures that one side alone has."""
     compared = {match.name: set(map(str, match.measures)) for match in matches}
     names = dict.fromkeys(d.name for side in (sides.base, sides.candidate) for d in side.planned.datasets)
     for name in names:

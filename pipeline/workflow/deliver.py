@@ -223,7 +223,6 @@ def _ignored(opened: Opened, key: str, option: str) -> str:
 
 
 def _local(opened: Opened, workspace: Workspace, advice: str, *, by_default: bool = True) -> Tracking:
-    """The store of a record's config, which for somebody else's must be that of MLFLOW_TRACKING_URI or the default."""
     tracking = opened.loaded.config.tracking
     if opened.is_own or (tracking.uri is not None and opened.is_overridden(("tracking", "uri"))):
         return tracking
@@ -457,7 +456,6 @@ class _Syncer:
             return replace(done, reason=self._records.describe_error(error))
 
     def _is_delivered(self, records: Records, evaluation_id: str) -> bool:
-        """Whether it was logged before, and is not to be logged again."""
         return not self._again and read_receipt(records, evaluation_id) is not None
 
     def place_of(self, record: Record) -> Records:
@@ -474,7 +472,6 @@ class _Syncer:
         return records
 
     def _look_whether_away(self, error: OSError) -> None:
-        """Whether the place is away, or it was the one record or file that could not be had."""
         records = self._places.get(str(error.filename))
         if records is None or isinstance(error, DamagedError) or records.place in self._away:
             return
@@ -484,7 +481,6 @@ class _Syncer:
             self._away[records.place] = away
 
     def _promote(self, done: SyncResult, record: Record, records: Records) -> SyncResult:
-        """Promote what is pending of a record that is delivered."""
         if not pending_promotions(record, records):
             return done
         tracking = tracking_of(record.path, self._workspace, allow_env=self._allow_env, by_default=False)

@@ -461,7 +461,6 @@ def validate(
 
 
 def _failing_metrics(planned: Plan) -> Iterator[tuple[KeyPath, str]]:
-    """The metrics of the user's own that fail on small queries, by key path, and how."""
     from rankledger.pipeline.types.own_metrics import try_metric
 
     failing: dict[KeyPath, str] = {}

@@ -153,7 +153,6 @@ class Evaluation(results.Evaluation):
 
     @contextmanager
     def _record(self) -> Iterator[Path]:
-        """The folder of its record, in which a slash tells it from an id."""
         if self.record is not None:
             yield self.record.absolute()
         elif self._session is None or not self.results:
@@ -172,7 +171,6 @@ class Evaluation(results.Evaluation):
         return leaderboard(self, width=get_terminal_size(fallback=(120, 24)).columns, colour=False).rstrip()
 
     def _repr_html_(self) -> str:
-        """The leaderboard, where this is the last expression of a notebook's cell."""
         from rankledger.pipeline.report.notebook import leaderboard
 
         return leaderboard(self)

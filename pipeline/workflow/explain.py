@@ -144,7 +144,6 @@ def _of_replicate(planned: Plan, model: str, dataset: str | None, replicate: str
 
 @contextmanager
 def _located(opened: Opened, model: str, dataset: str | None, inputs: str | Path | None) -> Iterator[Plan]:
-    """The plan by which the inputs are read where they are."""
     if opened.record is None:
         yield opened.planned
         return
@@ -173,7 +172,6 @@ def _explained(
     under: str | None,
     inputs: str | Path | None,
 ) -> Explanation:
-    """The same of one model."""
     opened = replace(opened, planned=_of_replicate(opened.planned, model, dataset, replicate))
     with _located(opened, model, dataset, inputs) as planned:
         record = opened.record
@@ -203,7 +201,6 @@ def _explained(
 
 
 def _lead(planned: Plan, dataset: str | None) -> str:
-    """The lead measure of the dataset, or of all datasets."""
     lead = {name: str(measure) for name, measure in planned.lead.items()}
     lead = {name: measure for name, measure in lead.items() if name == dataset} or lead
     if len(set(lead.values())) != 1:
@@ -213,7 +210,6 @@ def _lead(planned: Plan, dataset: str | None) -> str:
 
 
 def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
-    """Refuse an external score, as nothing else is known of it, and a measure of logs, which has no documents."""
     for found in planned.datasets:
         if found.kind == "scores" and dataset in (None, found.name) and measure in map(str, found.measures):
             what = "a measure of logs" if "logs" in found.suites else "an external score"
@@ -226,7 +222,6 @@ def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
 def _find(
     query: str, tasks: Sequence[tuple[PlannedDataset, Task]], measure: Measure, profile: Profile, record: Record | None
 ) -> tuple[SingleQuery, Task]:
-    """The query in the dataset that judges it, and the model's output there."""
     found: list[tuple[SingleQuery, Task]] = []
     known: list[str] = []
     for dataset, task in tasks:
@@ -257,7 +252,6 @@ def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: R
 
 
 def _recorded(record: Record, found: Explanation, replicate: str) -> RecordedScore:
-    """What the record says of the score."""
     name = str(found.measure)
     stored = read_score(record, found.dataset, found.model, found.query_id, name, replicate)
     definition = record.manifest.fingerprint(found.dataset, name)
@@ -290,7 +284,6 @@ def _choose_measure(text: str, profile: Profile, own: Mapping[str, Metric]) -> M
 
 
 def _choose_profile(name: str, measure: Measure) -> Profile:
-    """The profile of that name, under which the measure is to be shown."""
     if name not in PROFILES:
         raise InputError(f"unknown profile {name!r}{suggestion(name, PROFILES)}")
     if measure.metric.input == "ratings":

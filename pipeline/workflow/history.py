@@ -278,7 +278,6 @@ def nights_of(evaluations: Sequence[Entry]) -> tuple[list[Entry], tuple[str, ...
 
 
 def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: str | None) -> str:
-    """That there is no such model or dataset, and which there are."""
     datasets, models = ([*dict.fromkeys(part)] for part in zip(*tasks, strict=True))
     for kind, asked, known in (("dataset", dataset, datasets), ("model", model, models)):
         if asked is not None and asked not in known:
@@ -308,7 +307,6 @@ def _series(task: Task, evaluations: Sequence[HistoryEntry]) -> Series:
 
 
 def _of_task(task: Task, evaluations: Iterable[HistoryEntry]) -> Iterator[Night]:
-    """The nights on which the model was evaluated on the dataset, or was to be."""
     before: tuple[HistoryEntry, Night] | None = None  # the last night with a figure
     for evaluated in evaluations:
         if task not in evaluated.lines:
@@ -347,7 +345,6 @@ def _night(evaluated: HistoryEntry, task: Task, line: Estimate | None, breaks: t
 
 
 def _breaks(dataset: str, before: HistoryEntry, after: HistoryEntry) -> Iterator[SeriesBreak]:
-    """What keeps the figures of two nights on a dataset from being compared."""
     if (old := _digest(dataset, before.readings)) != (new := _digest(dataset, after.readings)):
         yield SeriesBreak("judgments", old, new)
     if (old := _digest(dataset, before.exclusions)) != (new := _digest(dataset, after.exclusions)):

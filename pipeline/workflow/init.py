@@ -169,7 +169,6 @@ def _drafted(folder: Path, files: Sequence[Recognised]) -> _Draft:
 
 
 def _tell_lists(of: dict[Role, list[Recognised]]) -> None:
-    """Tell lists of recommendations from predictions of ratings, most of whose pairs were rated."""
     judged, lists = of.get("ratings") or of.get("judgments", []), of.get("rankings", [])
     if lists and judged and all(file.may_predict for file in lists):
         rated = shared_pairs([_rows(file) for file in lists], [_rows(file) for file in judged])

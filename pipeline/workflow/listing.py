@@ -64,7 +64,6 @@ def measures(name: str | None = None, *, own: bool = False, config: str | Path |
 
 
 def _own(config: str | Path | None) -> tuple[dict[str, Metric], list[str]]:
-    """The metrics of one's own, and a line for each installed one that cannot be used."""
     from rankledger.metrics.metric import Metric
     from rankledger.pipeline.config.plan_metrics import installed_metrics, load_metrics
     from rankledger.pipeline.config.planned import Planning

@@ -89,7 +89,6 @@ def build_manifest(
 
 
 def _settings(config: Config) -> dict[str, Any]:
-    """What the config sets, defaults included."""
     conventions, comparison = config.conventions, config.comparison
     return {
         "name": config.name,
@@ -106,7 +105,6 @@ def _settings(config: Config) -> dict[str, Any]:
 
 
 def _plan(planned: Plan) -> dict[str, Any]:
-    """What the config comes to."""
     return {
         "date": planned.date,
         "lead": {dataset: str(measure) for dataset, measure in planned.lead.items()},
@@ -126,7 +124,6 @@ def _plan(planned: Plan) -> dict[str, Any]:
 
 
 def _optional(model: PlannedModel) -> dict[str, Any]:
-    """What a manifest says of few models."""
     found: dict[str, Any] = {"shared_seeds": True} if model.shared_seeds else {}
     if model.promote:
         found["promote"] = RecordedPromotion(**model.promote.model_dump())
@@ -134,7 +131,6 @@ def _optional(model: PlannedModel) -> dict[str, Any]:
 
 
 def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
-    """What was read, and what its measures mean."""
     planned, profile = opened.planned, opened.loaded.config.conventions.resolved
     shared = _shared_definitions(planned, profile)
     return {
@@ -149,7 +145,6 @@ def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
 
 
 def _own_metrics(planned: Plan) -> dict[str, RecordedMetric]:
-    """What a record has of the metrics of the user's own that a suite names."""
     measures = (measure for dataset in planned.datasets for measure in dataset.measures)
     if not (own := {measure.metric.name: measure.metric for measure in measures if measure.metric.code}):
         return {}

@@ -204,7 +204,6 @@ def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair
 
 
 def _are_equal(one: Scores, other: Scores) -> bool:
-    """Whether all of their figures are the same, as they are made of the same numbers of the same queries."""
     pairs = [(one.values, other.values), (one.weights, other.weights)]
     pairs += [(own, other.moments.get(measure, own)) for measure, own in one.moments.items()]
     return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)

@@ -229,7 +229,6 @@ def nightly(
 
 
 def _date_of(text: str | None, now: datetime) -> str:
-    """The date as paths and the night's file have it."""
     try:
         if text is None or calendar_date.fromisoformat(text).isoformat() == text:
             return text or now.date().isoformat()

@@ -268,7 +268,6 @@ class OutputReader:
         return ()
 
     def _lack(self, remarks: Sequence[str]) -> str:
-        """Why the store is no help."""
         if not self.kept:
             return "no output cache has it"
         if not self.suffices:

@@ -271,7 +271,6 @@ def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[Que
 def _details(
     shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], computed: Computed
 ) -> Iterator[QueryDetail]:
-    """What is known of the queries that changed most, dataset by dataset."""
     opened, inputs = computed.opened, computed.inputs
     conventions = opened.loaded.config.conventions.resolved.conventions
     recorded = cache(_recorded_dataset)
@@ -311,7 +310,6 @@ def _current_output(dataset: str, model: str, computed: Computed) -> ShownOutput
 def _baseline_output(
     scores: PairedScores, record: Record | None, computed: Computed, recorded: Callable[[Path, str], RecordedDataset]
 ) -> ShownOutput | None:
-    """The output that a model was compared with, of this evaluation or of another record."""
     if record is None:
         return _current_output(scores.dataset, scores.baseline_model, computed)
     with suppress(InputError, OSError):
@@ -320,7 +318,6 @@ def _baseline_output(
 
 
 def _recorded_dataset(path: Path, name: str) -> RecordedDataset:
-    """A dataset of the record in that folder."""
     from rankledger.pipeline.workflow.baselines import RecordedDataset
 
     return RecordedDataset.of(path, name)

@@ -290,7 +290,6 @@ def _with_figures(line: PowerLine, variation: Variation, goal: _Goal, confidence
 
 
 def _queries(line: PowerLine, n_clusters: int) -> int:
-    """The queries of so many clusters, if these are as large as those of the record."""
     return -(-n_clusters * line.n_queries // line.n_clusters)
 
 

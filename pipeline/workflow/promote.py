@@ -66,7 +66,6 @@ def pending_promotions(record: Record, records: Records) -> tuple[str, ...]:
 
 
 def _passed(record: Record, model: str) -> bool:
-    """Whether the evaluation is complete, nothing stops the release, and every gate passes the model."""
     manifest, verdicts = record.manifest, record.verdicts
     if manifest.failures or any(warning.measure for warning in manifest.warnings):
         return False
@@ -177,13 +176,11 @@ def _is_superseded(record: Record, records: Records) -> bool:
 
 
 def _night_of(record: Record) -> tuple[date, datetime, str]:
-    """The night of a record, by which it comes after others."""
     created = created_at(record)
     return night_of(record.manifest.date, created), created, record.manifest.evaluation_id
 
 
 def _line(settled: SettledPromotion) -> str:
-    """What became of a promotion."""
     version, alias = f"models:/{settled.registered}/{settled.version}", f"@{settled.alias}"
     at = "no version" if settled.at is None else f"version {settled.at}"
     night = f", promoted by {settled.by}" if settled.by else ""

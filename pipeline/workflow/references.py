@@ -214,7 +214,6 @@ def source_of_reference(source: str | Path, name: str | None, workspace: Workspa
 
 
 def _of_a_word(reference: Reference, name: str, workspace: Workspace) -> tuple[Record, tuple[str, ...]]:
-    """The one record that a word means for the model that is named, or for all models of the last record."""
     last = last_record(name, workspace)
     accepted = config_of(last).parent / ACCEPTED
     models = [reference.model] if reference.model else last.manifest.models

@@ -103,7 +103,6 @@ def report(
 
 
 def _address(record: Record, folder: Path) -> Address:
-    """Where the record's pages are, from a folder."""
     from rankledger.pipeline.report.html.index import Address
 
     def link(name: str) -> str:
@@ -130,7 +129,6 @@ def _refuse_without_figures(records: Iterable[Record]) -> None:
 
 
 def _page(record: Record, workspace: Workspace, measures: Sequence[str], *, several: bool) -> Page:
-    """The page of a record with these measures alone, called by its id where there are others."""
     if damaged := next(damaged_files(record, but=_PAGE), None):
         raise InputError(damaged)
     page = page_of(_narrowed(record, measures) if measures else record, workspace, with_history=False)
@@ -169,7 +167,6 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
 
 
 def _chosen(record: Record, measures: Sequence[str]) -> tuple[str, ...]:
-    """The measures of the record that these texts write."""
     known = list(dict.fromkeys(line.measure for line in record.summary))
     return measures_among(measures, known, f"{record.path}: has no measure")
 
@@ -191,7 +188,6 @@ def _with_history(page: Page, last: int, workspace: Workspace) -> Page:
 
 
 def _cut(series: Series, last: int) -> Series:
-    """The last nights of a series, and the steps between them."""
     nights = series.nights[-last:]
     dates = {night.date for night in nights}
     return replace(series, nights=nights, steps=tuple(step for step in series.steps if step.date in dates))

@@ -111,7 +111,6 @@ class ChangesSince:
                 self._plan(scores, then, _Change(own, measure, key, then.n_gone.get(measure, 0)))
 
     def _measures(self, scores: Scores) -> tuple[Measure, ...]:
-        """The lead measure of a dataset, and what gates ask of the model there."""
         task = scores.dataset, scores.model
         asked = {measure for gate in self._planned.gates if task in gate.tasks for measure in gate.measures}
         lead = self._planned.lead.get(scores.dataset)
@@ -120,7 +119,6 @@ class ChangesSince:
     def _recorded(
         self, scores: Scores, measures: Sequence[Measure], resolved: Resolved
     ) -> tuple[Scores | None, Mapping[Measure, str]]:
-        """The model's scores in a record by the measures that mean the same, and why the others do not."""
         if resolved.record is None:
             return None, dict.fromkeys(measures, resolved.reason)
         manifest, where = resolved.record.manifest, resolved.record.manifest.where
@@ -179,7 +177,6 @@ class ChangesSince:
                 self._put(line)
 
     def _lacks_queries(self, change: _Change, sample: Sample) -> bool:
-        """Return whether too many queries of the record have no score now, which the line then says."""
         then, now = (sample.contributions[key, change.measure].counted for key in (change.key, change.line.model))
         n_then, n_lacking = int(then.sum()) + change.n_gone, int((then & ~now).sum()) + change.n_gone
         if n_lacking <= MOST_UNSCORED * n_then or change.measure.metric.input == "logs":
@@ -262,8 +259,6 @@ class ChangesSince:
         return first
 
     def _has_level(self, line: ChangeSince, measure: Measure) -> Callable[[Record], bool]:
-        """Whether a record's figure means the same, and is nearer to the present one than to what it was before."""
-
         def has_level(record: Record) -> bool:
             figure = self._figures(record.path.name, line.measure).get((line.dataset, line.model))
             if figure is None or line.before is None or line.after is None:
@@ -301,7 +296,6 @@ def _tasks(line: ChangeSince) -> set[tuple[str, str]]:
 
 
 def _fails(line: ChangeSince) -> Callable[[Record], bool]:
-    """Whether a gate of a record failed the model on the dataset."""
     return lambda record: any(
         verdict.outcome == "fail" and (verdict.dataset, verdict.model) in _tasks(line) for verdict in record.verdicts
     )

@@ -158,7 +158,6 @@ def _checked_url(url: str) -> str:
 
 
 def _refuse_other_folder(folder: Path) -> None:
-    """Refuse a folder that has an index.html of something else."""
     index = folder / "index.html"
     try:
         if GENERATOR in index.read_text(encoding="utf-8", errors="replace"):
@@ -293,7 +292,6 @@ def _evaluation_in(record: Record) -> Evaluation:
 
 
 def _figures(evaluation: Evaluation) -> Iterator[SiteFigure]:
-    """The figures by the lead measure of each dataset, and the outputs that were not evaluated."""
     evaluated = set()
     for line in evaluation.estimates:
         if line.slice == ALL and evaluation.leading[line.dataset] == line.measure:
@@ -341,7 +339,6 @@ def _histories(evaluation: SiteEvaluation) -> Iterator[History]:
 
 
 def _history_entry(night: SiteRecord, measure: str) -> HistoryEntry:
-    """What the history of a measure needs of a night."""
     datasets = {name: dataset for name, dataset in night.datasets.items() if dataset.measure == measure}
     figures = [figure for figure in night.figures if figure.dataset in datasets]
     return HistoryEntry(

@@ -119,7 +119,6 @@ def _scored(
     n_documents: int,
     workers: Workers,
 ) -> _Scored:
-    """The scores of what the lines need, by judgments in that format."""
     if form.endswith("prefs"):
         joined, preferences, tag = join_preferences(qrels, ranking, rules.conventions, subgroups=form == "prefs")
         none = np.zeros((0, len(joined.query_ids)))

@@ -110,7 +110,6 @@ def _choose(record: Record, models: Sequence[str]) -> list[str]:
 
 
 def _config_of(record: Record, config: str | Path | None) -> Path:
-    """The config that is next to the file."""
     path = Path(config) if config else config_of(record)
     if not path.is_file():
         named = f"{path}: there is no such config" if path.name else f"{record.path}: does not say what was evaluated"

@@ -243,7 +243,6 @@ def open_record(
 
 
 def _own_metrics(record: Record) -> Mapping[str, Metric]:
-    """The metrics of the user's own as the record describes them."""
     if not record.manifest.own_metrics:
         return {}
     from rankledger.pipeline.types.own_metrics import recorded_metric
@@ -405,7 +404,6 @@ def with_python_advice(failure: Failure) -> Failure:
 
 
 def _lines(measures: MeasureLike | Sequence[MeasureLike]) -> tuple[list[str], dict[str, Metric]]:
-    """Return the lines of the suite, and by name the metrics of the user's own among the measures."""
     listed = measures if isinstance(measures, Sequence) and not isinstance(measures, str) else [measures]
     if not listed or not all(isinstance(item, str | Measure | Metric) or callable(item) for item in listed):
         raise InputError(f"measures: found {shorten(repr(measures))}; give names, such as ['ndcg@10', 'ap']")
@@ -454,8 +452,6 @@ def _columns_of(role: str) -> tuple[str, ...]:
 
 
 def _with(planned: Plan, held: Mapping[str, InMemory]) -> Plan:
-    """The plan with what was given in memory in the place of its files."""
-
     def filled(file: Any) -> Any:
         found = None if file is None else held.get(file.path)
         if found is None:

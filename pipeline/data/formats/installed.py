@@ -66,7 +66,6 @@ def _checked(name: str, code: OwnCode) -> Format:
 
 
 def _guarded(found: Format, of: str) -> Format:
-    """The format with functions whose errors name it and its package."""
     values = {field.name: getattr(found, field.name) for field in fields(found)}
     guarded: dict[str, Any] = {name: _guard(value, of) for name, value in values.items() if callable(value)}
     parse = guarded["parse"]

@@ -95,7 +95,6 @@ def _rows_of_split(found: Mapping[Any, Any]) -> list[dict[str, Any]]:
 def _columns_of_objects(
     found: Mapping[Any, Mapping[Any, Any]], columns: Sequence[str], names: Mapping[str, str]
 ) -> dict[Any, Sequence[Any]] | None:
-    """Return the columns of objects by column, by row, or by query with lists in them."""
     cells = [*found.values()]
     keys = [*cells[0]]
     if all([*cell] == keys for cell in cells):
@@ -206,7 +205,6 @@ def _documents(part: FilePart, lists: Mapping[str, KeyChain], n_columns: int) ->
 
 
 def _queries(part: FilePart, plain: Sequence[str], n_columns: int) -> list[str]:
-    """The columns that may hold the query."""
     named = part.name("query_id")
     if named in plain:
         return [named]
@@ -218,7 +216,6 @@ def _queries(part: FilePart, plain: Sequence[str], n_columns: int) -> list[str]:
 
 
 def _with_lists(part: FilePart, chains: Mapping[str, KeyChain], query: str, documents: str) -> FilePart:
-    """The part with this layout, and what has to be said of it."""
     ids = {"query_id": query, "doc_id": documents}
     value, name = _value(part, chains, ids)
     names = {**ids, **({str(value): name} if name else {})}
@@ -279,7 +276,6 @@ def _rank(part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str]
 def _one(
     part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str], ours: str, names: Sequence[str]
 ) -> str:
-    """The only name, which is one of a list."""
     if len(names) > 1:
         line = columns_line({**ids, ours: names[0]})
         raise InputError(f"{part.path}: {ours} may be {' or '.join(names)}; say {line}, or another of them")
@@ -290,7 +286,6 @@ def _one(
 
 
 def _holder(chain: KeyChain) -> KeyChain:
-    """What holds a list of values, or objects with a value each."""
     return chain[:-2] if chain[-1] == EACH else chain[:-1]
 
 
@@ -304,12 +299,10 @@ def _refuse(part: FilePart, queries: Sequence[str], documents: Sequence[str], li
 
 
 def _column(chain: KeyChain) -> str:
-    """The key of the list that a chain leads through."""
     return chain[chain.index(EACH) - 1]
 
 
 def _last(name: str) -> str:
-    """The last key of a name, in the singular."""
     return re.sub("(?<=[a-z])s$", "", name.rpartition(".")[2])
 
 
@@ -358,7 +351,6 @@ def _rows_of_batch(part: FilePart, batch: pa.RecordBatch, n_before: int) -> pa.T
 
 
 def _coded(queries: pa.Array, sizes: Ints) -> pa.DictionaryArray:
-    """The query of each document, as codes of those that have any."""
     ids = queries.cast(pa.string()).filter(bools(sizes > 0))
     codes = np.repeat(np.arange(len(ids), dtype=np.int32), sizes[sizes > 0])
     numbers = pa.Int32Array.from_buffers(pa.int32(), len(codes), [None, pa.py_buffer(codes)])
@@ -371,7 +363,6 @@ def _ranks(sizes: Ints) -> Floats:
 
 
 def _values(part: FilePart, batch: pa.RecordBatch, sizes: Ints, rows: Ints, n_before: int) -> pa.Array:
-    """The values of all documents of a batch."""
     own = numpy_of(pc.list_value_length(batch.column("value")), np.int64)
     if (own != sizes).any():
         row = int(np.flatnonzero(own != sizes)[0])
@@ -446,5 +437,4 @@ class ListedQueries:
 
 
 def _at(part: FilePart, row: int) -> str:
-    """Where a row of the file stands."""
     return part.format.position(part, row)

@@ -78,7 +78,6 @@ def _written_out(column: pa.ChunkedArray) -> int:
 
 
 def _parse(part: FilePart) -> pa.Table:
-    """The wanted columns."""
     file = _open(part)
     names = wanted_names(part, file.schema_arrow)
     queries = names[:1] if part.kind.ids[0] == "query_id" else []
@@ -87,7 +86,6 @@ def _parse(part: FilePart) -> pa.Table:
 
 
 def _lists(part: FilePart) -> pa.Table:
-    """The query and the lists of each row."""
     assert part.lists is not None, "which its layout has"
     return lists_of(part, _table(part, part.lists.columns))
 
@@ -103,7 +101,6 @@ def _table(part: FilePart, names: Sequence[str]) -> pa.Table:
 
 
 def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
-    """The values as Python has them."""
     table = _table(part, names)
     return {name: values_of(part, name, table.column(name)) for name in names}
 

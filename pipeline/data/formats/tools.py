@@ -82,7 +82,6 @@ def _objects(part: FilePart) -> Iterator[dict[str, Any]]:
 
 
 def _fields(prefix: str, holder: object) -> dict[str, object]:
-    """Return the strings and whole numbers below an object, or JSON of one, which may name a query."""
     found = decoded(holder)
     if not isinstance(found, dict):
         return {prefix: found} if type(found) in (str, int) else {}
@@ -134,7 +133,6 @@ def _inspect(part: FilePart) -> Iterator[Sample]:
 
 
 def _without_ids(value: object) -> object:
-    """Return an input without the ids that Inspect gives to the messages of each run."""
     if isinstance(value, dict):
         return {key: _without_ids(inner) for key, inner in value.items() if key != "id"}
     return [*map(_without_ids, value)] if isinstance(value, list) else value

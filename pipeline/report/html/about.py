@@ -62,7 +62,6 @@ def history(figures: PageFigures) -> Section | None:
 
 
 def _history_blocks(history: History, place: int) -> Iterator[Block]:
-    """The charts beside each other, and a table of nights for each, folded."""
     from rankledger.pipeline.report.changes import break_lines
 
     drawings = [
@@ -80,7 +79,6 @@ def _history_blocks(history: History, place: int) -> Iterator[Block]:
 
 
 def _series(history: History, series: Series, name: str) -> Folded:
-    """The nights of a model on a dataset, and its steps."""
     from rankledger.pipeline.report.changes import night_table, notes_below
 
     title = f"{isolated(short_text(series.model))} on {isolated(dataset_title(series.dataset))}"
@@ -190,7 +188,6 @@ def definitions(figures: PageFigures) -> Section:
 
 
 def _parameters(meant: Definition) -> str:
-    """Every parameter that has an effect, and the cutoff."""
     parameters = meant.parameters | ({} if meant.k is None else {"k": meant.k})
     return ", ".join(f"{name}={_setting(value)}" for name, value in parameters.items()) or "none"
 
@@ -237,7 +234,6 @@ def provenance(figures: PageFigures) -> Section:
 
 
 def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
-    """The settings and versions that figures depend on."""
     bootstrap, comparison = manifest.bootstrap, manifest.comparison
     if manifest.config:
         yield "config", short_text(manifest.config, _PATH)

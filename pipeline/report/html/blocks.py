@@ -276,7 +276,6 @@ TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no pract
 
 
 def _padded(scale: Scale) -> Scale:
-    """The scale with a twentieth more at either end, or with a half if it has no length."""
     margin = (scale.high - scale.low) / 20 or 0.5
     return Scale(scale.low - margin, scale.high + margin)
 
@@ -353,7 +352,6 @@ class DifferenceBars:
 
 
 def _css(share: float) -> str:
-    """A share of the cell's width, to a thousandth of it."""
     return f"{share:.3f}".rstrip("0").rstrip(".").removeprefix("0") or "0"
 
 

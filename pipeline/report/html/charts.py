@@ -206,7 +206,6 @@ def _of_enough(line: _Points) -> _Points:
 
 
 def _ends(own: _Lines, lines: _Lines, axes: _Axes) -> list[str]:
-    """Where lines end early, and how many queries are left there."""
     ends = [
         f"{short(model, 60)} at {line[-1][0]:g} (n = {line[-1][1].n_queries:,})"
         for model, line in lines.items()
@@ -243,7 +242,6 @@ def _draw_curves(title: str, lines: _Lines, places: Sequence[float], models: Seq
 
 
 def _draw_axes(panel: svg.Panel, places: Sequence[float], axes: _Axes) -> None:
-    """Numbers on both scales, and what they are."""
     panel.scale_up(svg.ticks(axes.limits))
     panel.scale_across(_apart(panel, places) if axes.logarithmic else svg.ticks(panel.across))
     (left, right), (bottom, top) = panel.across, panel.up
@@ -252,7 +250,6 @@ def _draw_axes(panel: svg.Panel, places: Sequence[float], axes: _Axes) -> None:
 
 
 def _apart(panel: svg.Panel, places: Sequence[float]) -> list[float]:
-    """The places that have room for their number, from the greatest on."""
     chosen: list[float] = []
     last = math.inf
     for place in reversed(places):
@@ -271,7 +268,6 @@ def _draw_band(panel: svg.Panel, line: _Points, colour: str) -> None:
 
 
 def _draw_line(panel: svg.Panel, points: Sequence[tuple[float, float | None]], marked: slice, look: int) -> None:
-    """A model's line, in the colour and dashes of its rank, with marks of its shape at some of the points."""
     panel.lines([points], svg.COLOURS[look], width=1.5, dashes=_DASHES[look % len(_DASHES)])
     panel.marks(points[marked], svg.COLOURS[look], look)
 
@@ -381,7 +377,6 @@ def _runs(drawn: Sequence[Night]) -> list[list[tuple[int, float]]]:
 
 
 def _draw_breaks(panel: svg.Panel, drawn: Sequence[Night]) -> None:
-    """A dashed line before each night whose figure cannot be compared with those before, by the reasons' initials."""
     low, high = panel.up
     broken = [number for number, night in enumerate(drawn) if night.breaks and number]
     panel.lines(([(number - 0.5, low), (number - 0.5, high)] for number in broken), svg.MUTED, dashes="4,3")

@@ -80,7 +80,6 @@ def _began(side: Side) -> datetime:
 
 
 def _verdict(report: ComparisonReport) -> Section:
-    """What changed in a sentence, and what cannot be compared."""
     said = summary(report)
     blocks: list[Block] = [Words(f"{said[0].upper()}{short_text(said[1:], _NOTE)}.", leads=True)]
     blocks += [Words(f"{line[0].upper()}{short_text(line[1:], _NOTE)}.") for line in where(report)]
@@ -190,13 +189,11 @@ def _queries(report: ComparisonReport, records: tuple[str, str]) -> Iterator[Sec
 
 
 def _causes(report: ComparisonReport) -> Section | None:
-    """What each change is due to, where judgments, queries or definitions changed, too."""
     tables = tuple(text_table(f"causes-{place}", table) for place, table in enumerate(split_tables(report), start=1))
     return Section("causes", "What the change is due to", tables) if tables else None
 
 
 def _provenance(report: ComparisonReport, *, in_record: bool) -> Section:
-    """Which records are compared, and what was left out."""
     facts = [fact for pair in report.records for fact in _facts(pair.base, pair.candidate, in_record=in_record)]
     facts.append(("intervals", f"{report.confidence:.4g}; differences above 0 are better"))
     notes = (Words(f"{short_text(line, _NOTE)}.", "quiet") for line in _distinct(report.remarks, report.warnings))

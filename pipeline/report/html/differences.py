@@ -263,7 +263,6 @@ def _change_blocks(pair: _PairToShow) -> Iterator[Block]:
 
 
 def _query_blocks(pair: _PairToShow, query: QueryChange, key: str) -> Iterator[Block]:
-    """What a query says, its slices, both lists side by side, its graded documents, and what explains the scores."""
     detail = pair.details.get((query.dataset, query.query_id))
     if detail and detail.text:
         yield Words(short_text(detail.text, _QUERY))
@@ -307,7 +306,6 @@ def _listed(listed: Sequence[ListedDocument] | None, place: int) -> tuple[str | 
 
 
 def _relevant_documents(query: QueryChange, name: str) -> Block:
-    """The ranks of a query's graded documents before and after."""
     if not query.documents:
         unknown = "The ranks of its graded documents were not recorded."
         return Words(unknown if query.documents is None else "It has no document graded above 0.", "quiet")
@@ -401,7 +399,6 @@ def _chosen(pair: PairedScores) -> npt.NDArray[np.intp]:
 
 
 def _draw_scales(panel: svg.Panel, pair: PairedScores) -> None:
-    """Both scales, what they are, the diagonal, and on which side of it the model is better."""
     low, high = panel.across
     panel.scale_across(svg.ticks((low, high)))
     panel.scale_up(svg.ticks((low, high)))

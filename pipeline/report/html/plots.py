@@ -128,7 +128,6 @@ def _scale(values: Iterable[Interval]) -> Scale:
 
 
 def _placed(line: Interval, scale: Scale, axis: str) -> list[str]:
-    """The point on an axis, the beginning of its interval and its length."""
     value = line.value or 0.0
     low, middle, high = (scale.share(value if end is None else end) for end in (line.low, value, line.high))
     return [f"--{axis}:{middle:.3f}", f"--{axis}l:{low:.3f}", f"--{axis}w:{high - low:.3f}"]

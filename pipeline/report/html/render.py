@@ -139,13 +139,11 @@ def document(
 
 
 def _site_head(frame: SiteFrame | None) -> Markup:
-    """What the head of a site's page has beside that of others."""
     feed = Markup('<link rel="alternate" type="application/atom+xml" title="Changes of verdicts" href="{}">\n')
     return Markup(f"{GENERATOR}\n") + feed.format(frame.feed) if frame else Markup()
 
 
 def _search(frame: SiteFrame | None) -> Iterator[Markup]:
-    """A field to search the site, and what is found by it, which no script can take for markup."""
     if frame and frame.search:
         index = json.dumps(frame.search, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         yield Markup("""\
@@ -159,7 +157,6 @@ def _search(frame: SiteFrame | None) -> Iterator[Markup]:
 
 
 def _contents(sections: Sequence[Section], links: Sequence[tuple[str, str]]) -> Markup:
-    """Links to other pages and to all sections."""
     item = Markup('<li><a href="{1}">{0}</a></li>')
     targets = [*links, *((own.title, f"#{own.key}") for own in sections)]
     return Markup("<ul>\n{}\n</ul>").format(_lines(item.format(*target) for target in targets))
@@ -277,7 +274,6 @@ class _Writer:
 
 
 def _words(words: Words) -> Markup:
-    """A paragraph."""
     classes = words.tone + (" leads" if words.leads else "")
     text = Markup('<a href="{}">{}</a>').format(words.link, words.text) if words.link else words.text
     return Markup('<p class="{}"><bdi>{}</bdi></p>').format(classes, text)
@@ -293,7 +289,6 @@ def _foldable(title: Markup, content: Markup, folded: bool | None) -> Markup:
 
 
 def _head(column: Column) -> Markup:
-    """The header of a column."""
     lower = Markup(' data-lower=""') if column.lower else ""
     by = Markup(' data-by="{}"').format(column.by) if column.by else ""
     return Markup('<th scope="col" class="{}"{}{}{}><bdi>{}</bdi></th>').format(
@@ -302,7 +297,6 @@ def _head(column: Column) -> Markup:
 
 
 def _tools(filters: _Filters) -> Markup:
-    """What the rows of all tables are chosen by, as far as it is of use."""
     chosen = Markup(
         '<span><label for="by-{0}">{0}</label> <select id="by-{0}" data-by="{0}" autocomplete="off">{1}</select></span>'
     )
@@ -325,7 +319,6 @@ def _tools(filters: _Filters) -> Markup:
 
 
 def _group(group: Group, table: Table) -> Markup:
-    """A body of a table, below its title if it has one."""
     attributes = Markup()
     for name, value in (("measure", group.measure), ("slice", group.slice)):
         if value:
@@ -372,7 +365,6 @@ def _cell(column: Column, cell: str | Cell) -> str:
 
 
 def _plot(plot: Plot) -> Markup:
-    """A plot of models."""
     marks = marks_of(plot)
     mark = Markup('<div class="mark{}" style="{}"><bdi>{}</bdi></div>')
     ends = zip(("x0", "x1", "y0", "y1"), marks.ends, strict=True)
@@ -398,7 +390,6 @@ def _plot(plot: Plot) -> Markup:
 
 
 def _figure(drawing: Drawing) -> Markup:
-    """A chart with its title, its caption and its data."""
     chart = drawing.chart
     points = Markup(' data-points="{}"').format(" ".join(f"{value:.6g}" for value in chart.points))
     return Markup("""\

@@ -104,7 +104,6 @@ def _verdict(record: SiteRecord) -> Cell:
 
 
 def _failing(record: SiteRecord) -> str:
-    """The models that did not pass, with who answers for them."""
     named = [short_text(model) for model in record.failing[:_NAMED]]
     more = len(record.failing) - len(named)
     return ", ".join([*named, *([f"{more} more"] if more else [])])
@@ -142,7 +141,6 @@ def _last_night(evaluation: SiteEvaluation) -> Iterator[Block]:
 
 
 def _figures(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]) -> Table:
-    """The last figure of each model on a dataset, and how it came about."""
     bars = EstimateBars.of(Interval.of(_last(one)) for one in series)
     rows = tuple(
         (
@@ -165,12 +163,10 @@ def _figure_cells(series: Series, bars: EstimateBars) -> tuple[str | Cell, ...]:
 
 
 def _last(series: Series) -> Night:
-    """The last night with a figure."""
     return next(night for night in reversed(series.nights) if night.estimate is not None)
 
 
 def _nights(evaluation: SiteEvaluation) -> Table:
-    """All records, those of older evaluations of a night among them."""
     counted_ids = {night.evaluation_id for night in evaluation.nights}
     rows = tuple(
         (
@@ -193,7 +189,6 @@ def _nights(evaluation: SiteEvaluation) -> Table:
 
 
 def _by_night(evaluation: SiteEvaluation, measure: str, series: Sequence[Series]) -> Table:
-    """The figures of the last nights on a dataset, a column per model."""
     figures = {(one.model, night.evaluation_id): night for one in series for night in one.nights}
     rows = tuple(
         (
@@ -240,7 +235,6 @@ def _model_row(name: str, own: Sequence[SiteSeries]) -> Row:
 
 
 def _owners(name: str, own: Sequence[SiteSeries]) -> list[str]:
-    """Who answers for a model, in any evaluation."""
     owners = dict.fromkeys(one.evaluation.last.owners.get(name, "") for one in own)
     return [short_text(owner) for owner in owners if owner]
 

@@ -75,7 +75,6 @@ def _against_records(figures: PageFigures) -> Iterator[Block]:
 
 
 def _record_group(figures: PageFigures, key: tuple[str, str], lines: Sequence[Verdict]) -> Group:
-    """The differences to other records on a dataset by a measure."""
     dataset, measure = key
     bars = DifferenceBars.of(map(Interval.of, lines), figures.practical_difference.get(measure, 0.0))
 
@@ -89,7 +88,6 @@ def _record_group(figures: PageFigures, key: tuple[str, str], lines: Sequence[Ve
 
 
 def _reference(figures: PageFigures, reference: str) -> Cell:
-    """The model, and the name and the night of its record, whose id is small."""
     model, _, record = reference.rpartition(" in ")
     name = evaluation_name(record)
     if not name:
@@ -119,7 +117,6 @@ def _worst_slices(figures: PageFigures) -> Iterator[Block]:
 
 
 def _slice_changes(figures: PageFigures, dataset: str, changes: Sequence[ChangeSince]) -> Group:
-    """A dataset's slices that explain drops, with the differences over them."""
     lines = [line for line in changes if line.dataset == dataset]
     signs = {line.measure: -1 if figures.page.evaluation.directions[line.measure] == "lower" else 1 for line in lines}
     rows = tuple(

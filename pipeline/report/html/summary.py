@@ -94,7 +94,6 @@ _TONES: dict[str, Tone] = {"": "", "pass": "good", "warn": "warn", "fail": "bad"
 
 
 def _headline(figures: PageFigures) -> Iterator[Block]:
-    """What happened, in a few sentences, and a link to the queries of the drop that they name."""
     evaluation = figures.page.evaluation
     if text := headline_of(evaluation):
         yield Words(text, _TONES[overall_effect(evaluation.verdicts)], leads=True)
@@ -107,7 +106,6 @@ def _headline(figures: PageFigures) -> Iterator[Block]:
 
 
 def _outcome(figures: PageFigures) -> Iterator[Block]:
-    """What the gates amount to, and what was evaluated."""
     evaluation = figures.page.evaluation
     if evaluation.verdicts:
         yield Words(headline(evaluation.verdicts), _TONES[overall_effect(evaluation.verdicts)])
@@ -119,7 +117,6 @@ def _outcome(figures: PageFigures) -> Iterator[Block]:
 
 
 def _failures(figures: PageFigures) -> Iterator[Block]:
-    """The outputs that were not evaluated, and why."""
     rows = tuple(
         (
             Cell(short_text(str(failure.output[1])), "bad"),
@@ -238,7 +235,6 @@ def leaderboard(figures: PageFigures) -> Section:
 
 
 def _board_blocks(figures: PageFigures, dataset: str, whole: bool) -> Iterator[Block]:
-    """The matrix of a dataset, what its ranks are, the plot, and what the errors of replicates are made of."""
     evaluation, lead = figures.page.evaluation, figures.leading[dataset]
     columns = figures.columns_of(dataset)
     slices: dict[str, dict[str, MeasureColumn]] = {}
@@ -266,7 +262,6 @@ def _board_blocks(figures: PageFigures, dataset: str, whole: bool) -> Iterator[B
 
 
 def _components(evaluation: Evaluation, dataset: str) -> Iterator[Block]:
-    """What the errors of families of replicates are made of, and by the lead measure what would help."""
     own: dict[str, list[VarianceComponents]] = {}
     for line in evaluation.components:
         if line.dataset == dataset:
@@ -344,7 +339,6 @@ def _board_group(figures: PageFigures, columns: Mapping[str, MeasureColumn], ran
 
 
 def _figure_cell(column: MeasureColumn | None, model: str) -> str | Cell:
-    """A figure, tinted the more the closer it is to the best, with its interval and its bounds over ties."""
     if column is None or model not in column.estimates:
         return ""
     line = column.estimates[model]
@@ -387,7 +381,6 @@ def _difference_cell(row: DifferenceRow | None, bars: DifferenceBars, *, apart: 
 
 
 def _legend(figures: PageFigures) -> Iterator[str]:
-    """What the marks and headers of the matrices mean."""
     estimates = figures.page.evaluation.estimates
     lower = [name for name, direction in figures.page.evaluation.directions.items() if direction == "lower"]
     if lower := [name for name in lower if any(line.measure == name for line in estimates)]:

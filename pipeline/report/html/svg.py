@@ -129,7 +129,6 @@ class Panel:
         self._draw(around, stroke=colour, fill=fill, stroke_width=1.5 if shape else 2 * _HALF)
 
     def _draw(self, lines: Iterable[_Pixels], **style: str | float) -> None:
-        """Add lines as one path, without those parts of them that have a single point."""
         data = "".join(map(_path_data, lines))
         if data:
             self.drawing.paths.append(f'<path d="{data}" style="{_style(style)}"/>')
