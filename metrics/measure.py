@@ -42,6 +42,11 @@ Value = float | int | str | tuple[int, ...]
 
 _EXACT = 2.0**53  # beyond it a whole number stays a double: NumPy takes no greater integers than 64 bits hold
 _LONGEST = 1_000  # characters: patterns take time by the square of them
+_ALIKE = 0.8  # letters of two names, beyond which one is likely the other misspelled
+_MEANT = {"aucpr": "pr_auc", "auprc": "pr_auc", "auroc": "auc", "roc_auc": "auc"}
+_NOT_HERE = {
+    *("context_precision", "infndcg", "mape", "msle", "ordered_pair_accuracy", "pfound", "rmsle", "smape", "statap")
+}
 
 _SHAPE = re.compile(r"\s*(?P<name>[^\s(@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoffs>[^()@]*))?\s*")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -333,6 +338,8 @@ def _suggestion(shape: re.Match[str]) -> str:
     name, rest = shape["name"], shape.string.strip().removeprefix(shape["name"])
     if form := FORMATS.get(name):
         return f"; it is computed of outputs with `format: {form}`, on a dataset with `scores: {{{name}: higher}}`"
+    if name.lower() in _NOT_HERE:
+        return "; it is not computed here, so add its values as an external score"
     numbered = re.fullmatch(r"(.+?)([._])(\d[\d.,]*)", name, re.ASCII)
     stem, mark, number = numbered.groups() if numbered else (name, "", "")
     close, whole = _close(stem), _close(name)
@@ -345,10 +352,14 @@ def _suggestion(shape: re.Match[str]) -> str:
 
 
 def _close(name: str) -> str:
-    """The name that looks most like `name`, of ours or another tool's; '' where none does."""
+    """Return the name that `name` means or misspells, of ours or another tool's; empty if there is none."""
     known = {alias.lower().replace("-", "_"): alias for alias in reversed([*ALIASES])} | {own: own for own in METRICS}
     word = name.lower().replace("-", "_")
-    found = difflib.get_close_matches(word, known, n=1) or [own for own in known if sorted(own) == sorted(word)]
+    titles = {re.sub(r"\W+", "_", metric.title).lower(): own for own, metric in METRICS.items()} | _MEANT
+    if word in titles:
+        return titles[word]
+    found = difflib.get_close_matches(word, known, n=1, cutoff=_ALIKE)
+    found = found or [own for own in known if sorted(own) == sorted(word)]
     return known[found[0]] if found else ""
 
 

@@ -291,6 +291,7 @@ def trec_lines(names: Sequence[str], profile: Profile, *, level: int, form: str)
             parameters.setdefault(name, written)
         found = known.intersection(_GROUPS.get(name, (name,)))
         if not found or (dot and not written):
+            name = "all_trec" if name == "all_qrels" else name  # as trec_eval's own help says
             meant = likely(name, [*known, *_GROUPS]) or f"; there are {', '.join(_GROUPS)} and single ones"
             raise InputError(f"trec_eval {VERSIONS[profile.name]} as it is here has no measure '{text}'{meant}")
         wanted |= found

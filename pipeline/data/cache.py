@@ -59,11 +59,11 @@ _PIECE = 1 << 20  # bytes that are written at a time
 _FAILURES = (OSError, pa.ArrowException)  # of a disk or an object store
 
 RANGES = MappingProxyType(
-    dict.fromkeys(("n_rows", "n_joined", "n_unjudged_queries", "n_tied", "knows_query"), pa.int64())
+    dict.fromkeys(("n_rows", "n_joined", "n_unjudged_queries", "n_tied", "n_rounded", "knows_query"), pa.int64())
     | dict.fromkeys(("n_excluded", "n_excluded_queries", "n_seen", "n_seen_queries"), pa.int64())
     | dict.fromkeys(("n_self_first", "n_rising"), pa.int64())
     | dict.fromkeys(("hits", "retrieved", "aside_number", "hash", "aside_hash"), pa.large_list(pa.int64()))
-    | dict.fromkeys(("aside_query", "aside_doc"), pa.large_list(pa.string()))
+    | dict.fromkeys(("aside_query", "aside_doc", "unmatched"), pa.large_list(pa.string()))
     | {"aside_value": pa.large_list(pa.float64())}
 )
 """The columns of a table with a row per range."""

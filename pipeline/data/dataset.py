@@ -32,6 +32,7 @@ from rankledger.pipeline.data.overlap import (
     none_of,
     refuse_other_pairs,
     refuse_other_queries,
+    similar_ids,
 )
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.ranking import order_rows
@@ -287,7 +288,12 @@ def read_output(
         if joined.missing.all() and not allow_no_overlap:
             refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
             refuse_other_pairs(dataset.judgments, rows)
-        return rows.files, replace(joined, remarks=rows.remarks)
+        places = dataset.judgments.find(rows.query_ids)
+        others = [name for name, place in zip(rows.query_ids, places, strict=True) if place >= len(joined.query_ids)]
+        absent = joined.query_ids[joined.missing].tolist()
+        alike = similar_ids(others, absent, "queries", "without output", len(joined.query_ids) - len(absent))
+        quality = replace(joined.quality, look_alikes=alike)
+        return rows.files, replace(joined, quality=quality, remarks=rows.remarks)
     ranges = readers.RankingRanges(output, by=row_order(conventions), n_rows=n_rows)
     depths = Depths(depth if with_catalogue else 0.0, compared)
     join = RankingJoin(dataset.judgments, conventions, depths, dataset.excluded)

@@ -100,6 +100,7 @@ class Totals(NamedTuple):
         n_rows: rows, those that were left out included.
         n_unjudged_queries: queries that no judgment names.
         n_tied: rows whose score another row of the query has too.
+        n_rounded: rows of these whose scores differ as they were read.
         n_excluded: rows that were left out.
         n_excluded_queries: queries of these.
         n_self_first: queries whose first document has the query's id.
@@ -111,6 +112,7 @@ class Totals(NamedTuple):
     n_rows: int = 0
     n_unjudged_queries: int = 0
     n_tied: int = 0
+    n_rounded: int = 0
     n_excluded: int = 0
     n_excluded_queries: int = 0
     n_self_first: int = 0

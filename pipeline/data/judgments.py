@@ -36,6 +36,7 @@ __all__ = [
     "find_repeats",
     "hash_ids",
     "hash_pairs",
+    "id_shapes",
     "index_judgments",
     "match",
     "n_without_relevant",
@@ -51,6 +52,7 @@ _OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
 _WORD = 8  # bytes
 _THREE, _SEVEN = np.uint64(3), np.uint64(7)
 _TABLED = 1 << 21  # hashes whose table of 4 bytes each and more is worth its memory
+_SHAPED = 1 << 14  # documents whose shapes are looked at
 _SPARE_BITS = 2  # places for a hash: most have one of their own
 _LOW_BYTES = np.array([(1 << 8 * n) - 1 for n in range(_WORD + 1)], dtype=np.uint64)  # masks of the first n bytes
 
@@ -88,6 +90,13 @@ def hash_ids(ids: pa.StringArray) -> Hashes:
         mixed = (hashes[rows] ^ word) * _ODD
         hashes[rows] = mixed ^ (mixed >> np.uint64(29))
     return hashes
+
+
+def id_shapes(ids: pa.StringArray) -> pa.StringArray:
+    """(n,): how each id looks, as `aA0-0` for `docID17-2`: the kinds of its characters."""
+    for pattern, sign in (("^0+([0-9])", r"~\1"), ("[0-9]+", "0"), ("[a-z]+", "a"), ("[A-Z]+", "A")):
+        ids = pc.replace_substring_regex(ids, pattern, sign)
+    return ids
 
 
 def _overlapping_words(text: pa.Buffer | None, begin: int, end: int) -> Hashes:
@@ -257,6 +266,12 @@ class Judgments:
         if self.counted is None:
             return self.sizes
         return np.bincount(self.queries_of(self.kept), minlength=len(self.query_ids))
+
+    @cached_property
+    def shapes(self) -> pa.StringArray:
+        """The distinct shapes of the documents, of many some."""
+        n_rows = len(self.grades)
+        return id_shapes(self.rows.take_doc_ids(np.arange(0, n_rows, n_rows // _SHAPED + 1))).unique()
 
     @cached_property
     def _by_start(self) -> tuple[Ints, Ints]:

@@ -8,9 +8,12 @@ trying them: ids of both sides are written alike in one way after another.
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
+from functools import partial
 from statistics import median
 from typing import NoReturn, TypeAlias
 
@@ -39,6 +42,7 @@ __all__ = [
     "content_warning",
     "find_unmatched",
     "likely_cause",
+    "look_alikes",
     "mismatch",
     "none_of",
     "odd_rankings",
@@ -46,6 +50,7 @@ __all__ = [
     "refuse_other_queries",
     "rename_by_content",
     "short_lists",
+    "similar_ids",
     "small_overlap",
     "unequal_judging",
 ]
@@ -57,13 +62,16 @@ _LONGEST = 256  # characters of an id that is looked at
 _SHOWN = 80  # characters of an id in a message
 _FEW = 0.1  # of the queries
 _HALF = 0.5
-_HARDLY = 0.01  # of the top 10
+_HARDLY = 0.01  # of the top 10, or of the rows
 _UNEQUAL = 0.03 - 1e-9  # shares of judged documents that differ by more decide one significant difference in five
 _ENDS = 3  # models with the least, and with the greatest share that are named
 _OF_JUDGED = frozenset({"bpref", "gm_bpref", "infap", "kendall_distance", "kendall_tau", "ap_corr", "rbp_resid"})
 """Metrics that pass over documents without a judgment, or say what these may be worth."""
 _TIMES = 10  # that the other models have
+_CUT = 1_000  # ids whose prefixes are looked at
+_AFFIXED = 2  # ids with an affix, from which it is one
 _Rule = Callable[[str], str]
+_Grouped = Sequence[tuple[str, str]]  # ids, each behind what it must match within, such as its query
 
 
 def rename_by_content(contents: Mapping[str, str], known: Mapping[str, str]) -> tuple[dict[str, str], int]:
@@ -164,16 +172,67 @@ def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, 
     Returns:
         An id of each side that would match, and what to do; None if no way makes any match.
     """
-    ours = [text for text in ours[:_OURS] if len(text) <= _LONGEST]
-    theirs = [text for text in theirs[:_THEIRS] if len(text) <= _LONGEST]
-    plain = {text: text for text in theirs}
-    most, cause = 0, None
+    found = _likely_pairs([("", text) for text in ours], [("", text) for text in theirs])
+    return found and (*found[0][0], found[1])
+
+
+def _likely_pairs(ours: _Grouped, theirs: _Grouped) -> tuple[list[tuple[str, str]], str] | None:
+    """Return the ids of both sides that match within their groups by one way of writing, and what to do."""
+    ours = [own for own in ours[:_OURS] if len(own[1]) <= _LONGEST]
+    theirs = [own for own in theirs[:_THEIRS] if len(own[1]) <= _LONGEST]
+    plain = {own: own[1] for own in theirs}
+    most: list[tuple[str, str]] = []
+    cause = ""
     for remedy, rule, of_both in _spellings(ours, theirs):
-        known = {rule(text): text for text in reversed(theirs)} if of_both else plain
-        pairs = [(text, known[written]) for text in ours if (written := rule(text)) in known]
-        if len(pairs) > most:
-            most, cause = len(pairs), (*pairs[0], remedy)
-    return cause
+        known = {(group, rule(text)): text for group, text in reversed(theirs)} if of_both else plain
+        pairs = [(text, known[key]) for group, text in ours if (key := (group, rule(text))) in known]
+        if len(pairs) > len(most):
+            most, cause = pairs, remedy
+    return (most, cause) if most else None
+
+
+def look_alikes(unmatched: Sequence[str], judgments: Judgments, hits: Hits) -> str:
+    """Return a warning on queries and documents that match nothing, but would if written otherwise; empty if none.
+
+    Args:
+        unmatched: queries of the output that are not judged, and documents of others, each behind its query and a NUL.
+        judgments: the dataset's.
+        hits: the judged documents that the output retrieved.
+    """
+    pairs = [(query, document) for text in unmatched for query, mark, document in [text.partition("\0")] if mark]
+    queries = [text for text in unmatched if "\0" not in text]
+    own = judgments.query_ids[hits.n_retrieved == 0].tolist()
+    found = [similar_ids(queries, own, "queries", "without output", len(hits.n_retrieved) - len(own))]
+    places = judgments.find([*dict.fromkeys(query for query, _ in pairs)])
+    retrieved = [hits.judgment_rows[hits.ends[place] - hits.n_hits[place] : hits.ends[place]] for place in places]
+    rows = judgments.rows_of(places)[:_THEIRS]
+    rows = rows[~np.isin(rows, np.concatenate([*retrieved, rows[:0]]))]
+    of = judgments.query_ids[judgments.queries_of(rows)].tolist()
+    judged = [*zip(of, judgments.rows.take_doc_ids(rows).to_pylist(), strict=True)] if len(rows) else []
+    found.append(_similar(pairs, judged, "documents", "that are not retrieved", int(hits.n_hits.sum())))
+    return " ".join(filter(None, found))
+
+
+def similar_ids(ours: Sequence[str], theirs: Sequence[str], what: str, absent: str, n_matching: int) -> str:
+    """Return a warning on ids that match nothing, but would if written otherwise; empty if there are none.
+
+    Args:
+        ours: ids of the output that match nothing.
+        theirs: ids of the dataset that match nothing.
+        what: what the ids name.
+        absent: what is said of the dataset's.
+        n_matching: ids that match.
+    """
+    return _similar([("", text) for text in ours], [("", text) for text in theirs], what, absent, n_matching)
+
+
+def _similar(ours: _Grouped, theirs: _Grouped, what: str, absent: str, n_matching: int) -> str:
+    found = _likely_pairs(ours, theirs) if ours and theirs else None
+    if found is None or (len(found[0]) < _AFFIXED and "fix '" in found[1]):  # of one id the affix is chance
+        return ""
+    (one, other), remedy = _shown(*found[0][0]), found[1]
+    like = f"look like judged ones {absent}, such as '{other}' ({n_matching:,} match as they are)"
+    return f"{len(found[0]):,} {what} such as '{one}' {like}. {remedy[:1].upper()}{remedy[1:]}."
 
 
 def small_overlap(
@@ -219,6 +278,11 @@ def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments, score: 
         yield (
             "the scores of every query rise down the file, and the highest comes first. If lower is better, negate "
             "them, or write columns: {rank: …} for ranks; else write columns: {score: …} with their column"
+        )
+    if quality.n_rounded > _HARDLY * quality.n_rows:
+        yield (
+            f"{quality.n_rounded:,} scores are equal in single precision alone, and count as tied. Set conventions: "
+            "{score_precision: float64} to tell them apart."
         )
     own, places = own_documents(judgments.query_ids.tolist()), np.arange(n_queries)
     n_judged = len(match(judgments.pairs(places), own, hash_pairs(own, places))[0])  # queries that judge themselves
@@ -327,7 +391,16 @@ def mismatch(
 ) -> str:
     """One line on ids that match nothing: an id of each side, and what to do about them, or instead."""
     one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
-    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {instead}"
+    one, other = _shown(one, other)
+    return f"{path}: {found}, such as '{one}'; {others} '{other}': {remedy}, {instead}"
+
+
+def _shown(one: str, other: str) -> tuple[str, str]:
+    """Two ids as messages show them: what is not ASCII is spelled out if they look alike."""
+    bare = [unicodedata.normalize("NFKD", text).encode("ascii", "ignore").strip() for text in (one, other)]
+    spelled = (ascii(text)[1:-1] if bare[0] == bare[1] else text for text in (one, other))
+    first, second = (text[:_SHOWN] for text in spelled)
+    return first, second
 
 
 def none_of(n: int, things: str) -> str:
@@ -335,33 +408,51 @@ def none_of(n: int, things: str) -> str:
     return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
 
 
-def _spellings(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, _Rule, bool]]:
+def _spellings(ours: _Grouped, theirs: _Grouped) -> Iterator[tuple[str, _Rule, bool]]:
     """What would be done, how an id of the output is written then, and whether one of the dataset is, too."""
     yield "remove the whitespace around ids", str.strip, True
+    yield "write ids in one Unicode form (NFC)", partial(unicodedata.normalize, "NFC"), True
+    yield "remove invisible characters, and write one form of each (Unicode NFKC)", _legible, True
+    yield "write whole numbers without an exponent (R wrote them in scientific form)", _without_exponent, True
+    yield "remove the quotation marks around ids", lambda text: text.strip("\"'"), True
     yield "write ids as text (pandas made floats of them)", _without("", ".0"), False
     yield "write the dataset's ids as text (pandas made floats of them)", "{}.0".format, False
     yield "write the leading zeros on both sides or on neither", lambda text: text.lstrip("0") or text[-1:], True
     yield "write the letters of both in the same case", str.casefold, True
-    for end in _beginnings(ours):
-        yield f"remove the prefix '{end}'", _without(end), False
-    for end in _beginnings(theirs):
-        yield f"add the prefix '{end}'", _affixed(end), False
-    for end in _endings(ours):
-        yield f"remove the suffix '{end}'", _without("", end), False
-    for end in _endings(theirs):
-        yield f"add the suffix '{end}'", _affixed("", end), False
+    for end in _prefixes(ours, theirs):
+        yield f"remove the prefix {_quoted(end)}", _without(end), False
+    for end in _prefixes(theirs, ours):
+        yield f"add the prefix {_quoted(end)}", _affixed(end), False
+    backwards = [[(group, text[::-1]) for group, text in own] for own in (ours, theirs)]
+    for end in _prefixes(*backwards):
+        yield f"remove the suffix {_quoted(end[::-1])}", _without("", end[::-1]), False
+    for end in _prefixes(*reversed(backwards)):
+        yield f"add the suffix {_quoted(end[::-1])}", _affixed("", end[::-1]), False
 
 
-def _beginnings(ids: Sequence[str]) -> Iterator[str]:
-    """How all of them begin, the shortest first; digits alone are left out, for numbers share them by chance."""
-    least, greatest = min(ids, default=""), max(ids, default="")  # all others begin as these two do
-    shared = takewhile(lambda n: least[:n] == greatest[:n], range(1, min(len(least), _SHOWN) + 1))
-    yield from (least[:n] for n in shared if not least[:n].isdigit())
+def _legible(text: str) -> str:
+    return "".join(char for char in unicodedata.normalize("NFKC", text) if unicodedata.category(char) != "Cf").strip()
 
 
-def _endings(ids: Sequence[str]) -> Iterator[str]:
-    """How all of them end, the shortest first; digits alone are left out."""
-    yield from (end[::-1] for end in _beginnings([text[::-1] for text in ids]))
+def _without_exponent(text: str) -> str:
+    return f"{int(float(text))}" if re.fullmatch(r"[1-9](\.[0-9]+)?[eE]\+?[01]?[0-9]", text) else text
+
+
+def _quoted(text: str) -> str:
+    """An affix as a message shows it, with what cannot be seen spelled out."""
+    return f"'{text if text.isprintable() else ascii(text)[1:-1]}'"
+
+
+def _prefixes(longer: _Grouped, shorter: _Grouped) -> Iterator[str]:
+    """Yield the prefix without which most of some ids are among others, if any; no number is cut in two."""
+    known = {*shorter}
+    cuts = (
+        text[:cut]
+        for group, text in longer[:_CUT]
+        for cut in range(1, min(len(text), _SHOWN))
+        if (group, text[cut:]) in known and not (text[cut - 1].isdigit() and text[cut].isdigit())
+    )
+    yield from (prefix for prefix, _ in Counter(cuts).most_common(1))
 
 
 def _without(prefix: str, suffix: str = "") -> _Rule:

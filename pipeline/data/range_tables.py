@@ -44,6 +44,7 @@ def _row(n_rows: int, found: JoinedRange) -> dict[str, Any]:
         "retrieved": integers(within.retrieved.ravel()),
         "aside_query": strings(aside.query_ids).take(codes),
         "aside_doc": aside.doc_ids,
+        "unmatched": within.unmatched,
         "aside_value": floats(aside.values),
         "aside_number": integers(found.numbers),
         "hash": integers(found.queries.view(np.int64)),
@@ -81,6 +82,7 @@ def _range(cells: dict[str, Any]) -> tuple[int, JoinedRange]:
         hit_columns(*numbers["hits"].reshape(4, -1)),
         numbers["retrieved"].reshape(3, -1),
         Totals(*(cells[name] for name in Totals._fields))._replace(n_rows=cells["n_joined"]),
+        unmatched=cells["unmatched"],
     )
     coded = cells["aside_query"].dictionary_encode()
     chunk = Chunk(numpy_of(coded.indices, np.int32), cells["aside_doc"], numpy_of(cells["aside_value"], np.float64))

@@ -61,6 +61,16 @@ class Ordering:
         return int(np.count_nonzero(self._tied))
 
     @property
+    def n_rounded(self) -> int:
+        """Rows whose score differs from another row's of the query as it was read, but not in single precision."""
+        tied = np.flatnonzero(self._tied)
+        if not tied.size:
+            return 0
+        keys, scores = self.keys[tied], self.ranking.values[tied if self.order is None else self.order[tied]]
+        differ = (keys[1:] == keys[:-1]) & (scores[1:] != scores[:-1])
+        return int((np.append(differ, False) | np.append(False, differ)).sum())
+
+    @property
     def n_self_first(self) -> int:
         """Queries whose first document has the query's id; of equal scores the file's first counts."""
         here = np.flatnonzero(self.ranking.counts)

@@ -11,7 +11,7 @@ Whatever the ranges are, the result is the same: ranks are whole numbers, and wh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NoReturn, TypeAlias
@@ -35,10 +35,12 @@ from rankledger.pipeline.data.judgments import (
     find_repeats,
     hash_ids,
     hash_pairs,
+    id_shapes,
     match,
     refuse_repeat,
     repeat_of,
 )
+from rankledger.pipeline.data.overlap import look_alikes
 from rankledger.pipeline.data.partitions import partitioned
 from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows
 from rankledger.pipeline.data.readers import RankingRanges
@@ -50,6 +52,9 @@ from rankledger.pipeline.types.joined import HitColumns, Hits, Joined, Quality, 
 __all__ = ["Depths", "JoinedRange", "JoinedRows", "Problem", "RankingJoin", "join_range", "join_ranking", "join_rows"]
 
 Ints = npt.NDArray[np.int64]
+
+_SAMPLED = 1 << 13  # rows of a range that are looked at for ids written otherwise
+_UNMATCHED = 1_000  # queries, and documents, that are kept of a range
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class JoinedRows:
             a rank, with each one's `number` among the rows of the output, the place of its `query` among the judged
             ones, its `rank` from 1, the `hash` of query and document, its `score`, and its `doc_id`.
         compared: what comparisons of rankings ask for, likewise, but for the ids.
+        unmatched: queries that are not judged, and unjudged documents that look unlike judged ones, some of each; a
+            document stands behind its query and a NUL.
     """
 
     hits: HitColumns
@@ -85,6 +92,7 @@ class JoinedRows:
     totals: Totals
     recommended: pa.Table | None = None
     compared: pa.Table | None = None
+    unmatched: pa.StringArray = field(default_factory=lambda: strings([]))
 
 
 Problem: TypeAlias = OddScore | Repeat | Seen
@@ -141,12 +149,28 @@ def join_rows(
         totals=left.totals._replace(
             n_unjudged_queries=int((here & ~known).sum()),
             n_tied=ordering.n_tied,
+            n_rounded=ordering.n_rounded,
             n_self_first=ordering.n_self_first,
             n_rising=ordering.n_rising,
         ),
         recommended=top(depths.recommended, with_ids=True) if depths.recommended else None,
         compared=top(depths.compared, with_ids=False) if depths.compared else None,
+        unmatched=_unmatched(judgments, places, rows, found),
     )
+
+
+def _unmatched(judgments: Judgments, places: Ints, rows: Rows, found: Ints) -> pa.StringArray:
+    """What may be written otherwise than in the judgments; of many rows, some at equal distances are looked at."""
+    n_queries, n_rows = len(judgments.query_ids), rows.ends[-1]
+    others = np.flatnonzero((places >= n_queries) & (rows.counts > 0))[:_UNMATCHED]
+    sample = np.arange(0, n_rows, n_rows // _SAMPLED + 1)
+    is_hit = np.append(found, -1)[np.searchsorted(found, sample)] == sample
+    sample = sample[~is_hit & (places[rows.query_codes[sample]] < n_queries)]
+    documents = rows.take_doc_ids(sample)
+    odd = np.flatnonzero(~pc.is_in(id_shapes(documents), judgments.shapes).to_numpy(zero_copy_only=False))[:_UNMATCHED]
+    queries = (rows.query_ids[code] for code in rows.query_codes[sample[odd]].tolist())
+    pairs = zip(queries, documents.take(integers(odd)).to_pylist(), strict=True)
+    return strings([*(rows.query_ids[code] for code in others.tolist()), *map("\0".join, pairs)])
 
 
 def _top(
@@ -390,6 +414,7 @@ class RankingJoin:
         kinds = [np.result_type(np.uint8, *own) for own in zip(*(found.hits for found in self._found), strict=True)]
         columns = [np.empty(n_hits.sum(), dtype=kind) for kind in kinds]
         starts = np.cumsum(n_hits) - n_hits
+        unmatched = [text for found in self._found for text in found.unmatched.to_pylist()]
         totals = Totals(*map(sum, zip(*(found.totals for found in self._found), strict=True)))
         while self._found:
             found = self._found.pop()
@@ -407,7 +432,8 @@ class RankingJoin:
             n_missing_queries=int((n_retrieved == 0).sum()),
             judged_at_10=judged_share(ranks, grades, n_retrieved),
         )
-        return Hits(n_hits, rows, ranks, tie_first, tie_last, n_retrieved, quality)
+        hits = Hits(n_hits, rows, ranks, tie_first, tie_last, n_retrieved, quality)
+        return replace(hits, quality=replace(quality, look_alikes=look_alikes(unmatched, self._judgments, hits)))
 
     def _recommended(self, found: Sequence[pa.Table | None], catalogue: Catalogue, hits: Hits) -> CatalogueBlock:
         top, queries, ranks, _ = _joined_tops(found)

@@ -94,6 +94,7 @@ class Quality:
         judged_at_10: share of the retrieved documents down to rank 10 that are judged, over all judged queries; None
             if there are none.
         n_tied: documents whose score another document of the same query has too.
+        n_rounded: documents of these whose scores differ before they are rounded to single precision.
         n_unpaired: ratings without prediction and predictions without rating.
         n_excluded: rows that the dataset's `exclude`, `exclude_self` and `seen: remove` left out; None if it has none.
         n_excluded_queries: queries of these.
@@ -101,6 +102,7 @@ class Quality:
         n_rising: queries of the output whose scores rise from first row to last; too low if any query's fall.
         n_seen: rows left that recommend what the user consumed in training; None if nothing is known of that.
         n_seen_queries: queries of these.
+        look_alikes: a warning on ids that match nothing, but would if written otherwise; empty if there are none.
     """
 
     n_rows: int
@@ -108,6 +110,7 @@ class Quality:
     n_missing_queries: int
     judged_at_10: float | None = None
     n_tied: int = 0
+    n_rounded: int = 0
     n_unpaired: int = 0
     n_excluded: int | None = None
     n_excluded_queries: int = 0
@@ -115,6 +118,7 @@ class Quality:
     n_rising: int = 0
     n_seen: int | None = None
     n_seen_queries: int = 0
+    look_alikes: str = ""
 
     @classmethod
     def of_replicates(cls, found: Sequence[Quality]) -> Quality:
@@ -128,6 +132,7 @@ class Quality:
             n_missing_queries=max(each.n_missing_queries for each in found),
             judged_at_10=sum(shares) / len(shares) if shares else None,
             n_tied=sum(each.n_tied for each in found),
+            n_rounded=sum(each.n_rounded for each in found),
             n_unpaired=sum(each.n_unpaired for each in found),
             n_excluded=None if found[0].n_excluded is None else sum(each.n_excluded or 0 for each in found),
             n_excluded_queries=max(each.n_excluded_queries for each in found),
@@ -135,6 +140,7 @@ class Quality:
             n_rising=max(each.n_rising for each in found),
             n_seen=None if found[0].n_seen is None else sum(each.n_seen or 0 for each in found),
             n_seen_queries=max(each.n_seen_queries for each in found),
+            look_alikes=next((each.look_alikes for each in found if each.look_alikes), ""),
         )
 
 

@@ -25,7 +25,7 @@ from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, is_missing, read_dataset, returns_any
 from rankledger.pipeline.data.judgments import rating_like_relevance
-from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, short_lists, small_overlap
+from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, short_lists, similar_ids, small_overlap
 from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed
@@ -120,6 +120,9 @@ def _scores(
     if not is_allowed:
         refuse_other_queries(output.path, output.query_ids, external.query_ids, what="queries")
     take, missing, quality = output.of(external.query_ids, conventions)
+    absent = external.query_ids[missing].tolist()
+    alike = similar_ids(output.query_ids, absent, "queries", "without output", len(missing) - len(absent))
+    quality = replace(quality, look_alikes=alike)
     values = take(output.values)
     weights = np.broadcast_to(1.0, values.shape)
     if output.n_rows_of is not None:
@@ -213,6 +216,7 @@ def _data_warnings(
                 lists = {model: own_lists for (_, model), own_lists in lengths.items() if model != model_of(key)[1]}
                 lists = {name: lists[name] for name in baselines if name in lists} or lists
                 found.append(short_lists(output.joined.hits, own.judgments, cutoffs, lists, own.n_documents))
+            found.append(output.quality.look_alikes)
             if isinstance(output, _ExternalScores):
                 found += [*output.warnings, _unscored(output.scores)]
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""

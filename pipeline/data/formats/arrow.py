@@ -12,7 +12,7 @@ from rankledger.pipeline.data.formats.common import EACH, REMEDIES, FilePart, Ke
 from rankledger.pipeline.support.arrow import integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["chains_of", "is_id", "is_number", "lists_of", "rows_of", "values_of", "wanted_names"]
+__all__ = ["chains_of", "is_id", "is_number", "lists_of", "plain_table", "rows_of", "values_of", "wanted_names"]
 
 _CODE = 4  # bytes of the code of an id
 
@@ -36,6 +36,7 @@ def rows_of(part: FilePart, table: pa.Table) -> pa.Table:
     Raises:
         InputError: a cell is null.
     """
+    table = plain_table(table)
     for name in table.column_names:
         if table.column(name).null_count:
             row = pc.index(pc.is_null(table.column(name)), True).as_py()
@@ -64,9 +65,29 @@ def values_of(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object
         raise InputError(f"{part.path}: '{name}' {found}; write texts or numbers") from None
 
 
+def plain_table(table: pa.Table) -> pa.Table:
+    """Return the table with plain texts and lists instead of views, which most functions of Arrow refuse."""
+    schema = pa.schema([column.with_type(_plain(column.type)) for column in table.schema])
+    return table if schema.equals(table.schema) else table.cast(schema)
+
+
+def _plain(found: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(found):
+        return pa.string()
+    if pa.types.is_dictionary(found):
+        return pa.dictionary(found.index_type, _plain(found.value_type), found.ordered)
+    if pa.types.is_struct(found):
+        return pa.struct([inner.with_type(_plain(inner.type)) for inner in found])
+    if pa.types.is_list(found) or pa.types.is_list_view(found):
+        return pa.list_(_plain(found.value_type))
+    if pa.types.is_large_list(found) or pa.types.is_large_list_view(found):
+        return pa.large_list(_plain(found.value_type))
+    return pa.list_(_plain(found.value_type), found.list_size) if pa.types.is_fixed_size_list(found) else found
+
+
 def chains_of(schema: pa.Schema) -> dict[str, KeyChain]:
     """What leads to each value of a row, by names such as `items` and `items.item_id`."""
-    chains = [chain for column in schema for chain in _chains(column.type, (column.name,))]
+    chains = [chain for column in schema for chain in _chains(_plain(column.type), (column.name,))]
     return {".".join(key for key in chain if key != EACH): chain for chain in reversed(chains)}
 
 
@@ -90,7 +111,7 @@ def lists_of(part: FilePart, table: pa.Table) -> pa.Table:
     chains = part.lists.chains
     batches = [
         pa.RecordBatch.from_arrays([_led_to(batch.column(chain[0]), chain[1:]) for chain in chains.values()], [*chains])
-        for batch in table.to_batches()
+        for batch in plain_table(table).to_batches()
     ]
     return pa.Table.from_batches(batches) if batches else pa.table({name: pa.array([], pa.null()) for name in chains})
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rankledger.pipeline.data.files import first_line
-from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of, values_of, wanted_names
+from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, plain_table, rows_of, values_of, wanted_names
 from rankledger.pipeline.data.formats.common import FilePart, Format, KeyChain, ListReader
 from rankledger.pipeline.data.formats.json import double
 from rankledger.pipeline.data.formats.lists import find_columns
@@ -54,7 +54,7 @@ def hold(name: str, data: Any, columns: Sequence[str], *, recorded: bool = False
         return InMemory(name, data.reset_index(level=levels) if levels else data, recorded)
     if hasattr(data, "__arrow_c_stream__"):
         with suppress(pa.ArrowException, TypeError, ValueError):  # of a column by itself
-            return InMemory(name, pa.table(data), recorded)
+            return InMemory(name, plain_table(pa.table(data)), recorded)
     elif not isinstance(data, Mapping) and callable(getattr(data, "to_dict", None)):
         data = data.to_dict()  # Qrels and Run of ranx, datasets of HuggingFace
     elif isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping):
