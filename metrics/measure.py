@@ -44,9 +44,7 @@ _EXACT = 2.0**53  # beyond it a whole number stays a double: NumPy takes no grea
 _LONGEST = 1_000  # characters: patterns take time by the square of them
 _ALIKE = 0.8  # letters of two names, beyond which one is likely the other misspelled
 _MEANT = {"aucpr": "pr_auc", "auprc": "pr_auc", "auroc": "auc", "roc_auc": "auc"}
-_NOT_HERE = {
-    *("context_precision", "infndcg", "mape", "msle", "ordered_pair_accuracy", "pfound", "rmsle", "smape", "statap")
-}
+_NOT_HERE = {*("context_precision", "infndcg", "msle", "ordered_pair_accuracy", "pfound", "rmsle", "smape", "statap")}
 
 _SHAPE = re.compile(r"\s*(?P<name>[^\s(@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoffs>[^()@]*))?\s*")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)

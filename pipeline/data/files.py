@@ -12,14 +12,17 @@ import fnmatch
 import functools
 import glob
 import hashlib
+import lzma
 import os
 import posixpath
 import re
 import stat
 import sys
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
@@ -50,7 +53,9 @@ __all__ = [
     "without_options",
 ]
 
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
+_XZ_MEMORY = 1 << 28  # bytes for a file's dictionary: `xz -9` takes a quarter of it
+_DAMAGED = (OSError, EOFError, NotImplementedError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 _PIECE = 1 << 22  # bytes that are read or uncompressed at a time
 _RATIO = 200  # of the bytes uncompressed to those stored: text reaches 20, tables of numbers 50, zeros 1,000
 _GOOGLE_PATIENCE = timedelta(seconds=60)
@@ -81,8 +86,12 @@ class StoredFile:
 
     @property
     def suffix(self) -> str:
-        """The ending that tells the format, in lower case: `.tsv` of `bm25.tsv.gz`."""
-        return suffixes(self.name)[0]
+        """The ending that tells the format, in lower case: `.tsv` of `bm25.tsv.gz`, or of the file in `bm25.zip`."""
+        suffix, compression = suffixes(self.name)
+        if compression == ".zip" and not suffix and self.filesystem is not None:
+            with suppress(InputError, *_DAMAGED), self._opened() as (file, _), zipfile.ZipFile(file) as archive:
+                return suffixes(_member(self.path, archive).filename)[0]
+        return suffix
 
     @property
     def size(self) -> int:
@@ -250,8 +259,43 @@ class _Stored:
         return self._digest.describe(self._path)
 
 
+@dataclass
+class _XzStream:
+    """The bytes that come of a .xz file, whose streams may follow each other."""
+
+    _stored: _Stored
+    _decoder: lzma.LZMADecompressor
+
+    def readinto(self, view: memoryview) -> int:
+        data = b""
+        while not data:
+            eof, packed = self._decoder.eof, self._decoder.unused_data
+            if not packed and (eof or self._decoder.needs_input):
+                packed = bytes(self._stored.read(_PIECE))
+                if not packed and not eof:
+                    raise EOFError("it ends early")
+            if eof:
+                if not (packed := packed.lstrip(b"\0")) and not self._stored.left:  # streams are padded
+                    return 0
+                self._decoder = lzma.LZMADecompressor(memlimit=_XZ_MEMORY)
+            data = self._decoder.decompress(packed, len(view))
+        view[: len(data)] = data
+        return len(data)
+
+
+def _member(path: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
+    """The only file of an archive, which is not encrypted."""
+    files = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
+    if len(files) != 1:
+        listed = shorten(", ".join(each.filename for each in files)) or "none"
+        raise InputError(f"{path}: {len(files)} files in the archive ({listed}). Unzip it, and name one of them.")
+    if files[0].flag_bits & 1:
+        raise InputError(f"{path}: the archive is encrypted. Unzip it with its password.")
+    return files[0]
+
+
 class Contents:
-    """A file's contents from the beginning, uncompressed where the name ends in .gz or .zst.
+    """A file's contents from the beginning, uncompressed where the name ends in .gz, .zst, .bz2, .xz or .zip.
 
     Attributes:
         limit: bytes that may come of the file.
@@ -269,8 +313,21 @@ class Contents:
         self._compression = _COMPRESSIONS.get(suffixes(file.name)[1])
         self.is_packed = self._compression is not None
         self._stream: Any = stored
-        if self._compression:
+        if self._compression == "xz":
+            self._stream = _XzStream(stored, lzma.LZMADecompressor(memlimit=_XZ_MEMORY))
+        elif self._compression == "zip":
+            with self._refusing_damaged():
+                archive = zipfile.ZipFile(pa.BufferReader(pa.py_buffer(stored.read(stored.left))))
+                self._stream = archive.open(_member(file.path, archive))
+        elif self._compression:
             self._stream = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), self._compression)
+
+    @contextmanager
+    def _refusing_damaged(self) -> Iterator[None]:
+        try:
+            yield
+        except _DAMAGED as error:
+            raise InputError(f"{self._path}: not {self._compression} ({first_line(error)}); write it again") from None
 
     def readinto(self, view: memoryview) -> int:
         """Fill as much of the view as there are bytes left; none of them is read again.
@@ -281,16 +338,13 @@ class Contents:
         if not self._compression:
             return self._stored.readinto(view)
         n_read = 0
-        try:
+        with self._refusing_damaged():
             while n_read < len(view) and (n_more := self._stream.readinto(view[n_read : n_read + _PIECE])):
                 n_read += n_more
                 self._n_read += n_more
                 if self._n_read > self.limit:
                     found = f"more than {self.limit:,.0f} bytes come of {self.size:,}"
                     raise InputError(f"{self._path}: {found}; check the file, or set allow_large: true")
-        except OSError as error:
-            reason = first_line(error)
-            raise InputError(f"{self._path}: not {self._compression} ({reason}); write it again") from None
         return n_read
 
     def read(self) -> pa.Buffer:

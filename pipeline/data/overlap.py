@@ -227,7 +227,7 @@ def similar_ids(ours: Sequence[str], theirs: Sequence[str], what: str, absent: s
 
 
 def _similar(ours: _Grouped, theirs: _Grouped, what: str, absent: str, n_matching: int) -> str:
-    found = _likely_pairs(ours, theirs) if ours and theirs else None
+    found = _likely_pairs(ours, theirs) if n_matching and ours and theirs else None
     if found is None or (len(found[0]) < _AFFIXED and "fix '" in found[1]):  # of one id the affix is chance
         return ""
     (one, other), remedy = _shown(*found[0][0]), found[1]

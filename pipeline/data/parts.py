@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from rankledger.pipeline.data.digests import has_ranges, hashed_alone
 from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
-from rankledger.pipeline.data.formats import FORMATS, find_format, format_of, layouts
+from rankledger.pipeline.data.formats import FORMATS, find_format, format_of, layouts, tool_of
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
 from rankledger.pipeline.data.formats.lists import recognise_lists
 from rankledger.pipeline.support.errors import InputError
@@ -41,6 +41,25 @@ _UNPACKED = 5  # bytes of text that come of a byte compressed, or of Parquet
 _TIMES = 2  # bytes of memory for a byte of text that is parsed and joined
 _BESIDE = 100e6  # bytes that are taken beside them by large ranges: what is sorted, looked up and put aside
 _LINE_FEED = b"\n"
+_TEXTS = {"trec", "tsv", "csv", "jsonl", "json"}
+_SIGNED = 262  # bytes: TAR has its signature at the end of these
+_SIGNATURES = {
+    b"\x1f\x8b": ("gzip", "Add .gz to its name"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "Add .zst to its name"),
+    b"\xfd7zXZ\0": ("xz", "Add .xz to its name"),
+    **{b"BZh%d1AY&SY" % level: ("bzip2", "Add .bz2 to its name") for level in range(1, 10)},
+    b"\x04\x22M\x18": ("LZ4", "Remove the compression, or use .gz or .zst"),
+    b"7z\xbc\xaf\x27\x1c": ("a 7z archive", "Remove the compression, or use .gz or .zst"),
+    b"ustar": ("a TAR archive", "Remove the archive around its files"),
+    b"PK\x03\x04": ("a ZIP archive, as .xlsx is", "Use CSV or Parquet for tables, and .zip for other files"),
+    b"\xd0\xcf\x11\xe0": ("an Excel file", "Use CSV or Parquet"),
+    b"PAR1\x15": ("Parquet", "Set format: parquet"),
+    b"ARROW1\0\0": ("Feather, an Arrow file", "Use Parquet"),
+    b"SQLite format 3\0": ("a database", "Use CSV or Parquet"),
+    b"\x93NUMPY": ("an array of NumPy", "Use CSV or Parquet"),
+    **{b"\x80%c" % version: ("a pickle", "Use CSV or Parquet") for version in range(2, 6)},
+    **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), ("UTF-16", "Use UTF-8")),
+}
 _Bytes = npt.NDArray[np.uint8]
 
 Span: TypeAlias = tuple[int, int]
@@ -111,8 +130,13 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
         ended: whether the file ends with them.
 
     Raises:
-        InputError: its first lines may mean two things.
+        InputError: its first lines may mean two things, or are no text.
     """
+    begin = bytes(sample[:_SIGNED]) if part.format.name in _TEXTS else b""
+    for sign, (what, remedy) in _SIGNATURES.items():
+        is_signed = begin.startswith(sign) or (what == "a TAR archive" and begin.endswith(sign))
+        if is_signed and tool_of(bytes(sample)) is None:
+            raise InputError(f"{part.path}: looks like {what}, which is not text. {remedy}.")
     if not {"query_id", "doc_id", "subtopic"}.issuperset(part.kind.ids):
         return part
     part = part.format.unfold(part) if part.format.unfold else part

@@ -62,13 +62,14 @@ class Ordering:
 
     @property
     def n_rounded(self) -> int:
-        """Rows whose score differs from another row's of the query as it was read, but not in single precision."""
+        """Number of rows in groups of equal scores that differ as they were read."""
         tied = np.flatnonzero(self._tied)
         if not tied.size:
             return 0
         keys, scores = self.keys[tied], self.ranking.values[tied if self.order is None else self.order[tied]]
-        differ = (keys[1:] == keys[:-1]) & (scores[1:] != scores[:-1])
-        return int((np.append(differ, False) | np.append(False, differ)).sum())
+        starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+        differ = np.minimum.reduceat(scores, starts) < np.maximum.reduceat(scores, starts)
+        return int(np.diff(starts, append=len(keys))[differ].sum())
 
     @property
     def n_self_first(self) -> int:
@@ -81,23 +82,21 @@ class Ordering:
 
     @property
     def n_rising(self) -> int:
-        """Number of queries whose scores rise and never fall, of one row or more; too low if any query's fall."""
-        ranking = self.ranking
-        if self.order is None:  # greater scores come first
-            return int((ranking.counts == 1).sum())
-        last = 0.0, -1
-        for chunk in ranking.chunks:  # most queries stand together, so most outputs are known by their first rows
-            values, codes = np.append(last[0], chunk.values), np.append(last[1], chunk.query_codes)
-            if ((values[1:] < values[:-1]) & (codes[1:] == codes[:-1])).any():
-                return 0
-            last = float(values[-1]), int(codes[-1])
-        order = np.argsort(ranking.query_codes, kind="stable")
-        values, codes = ranking.values[order], ranking.query_codes[order]
+        """Number of queries whose scores rise and never fall from their first row to their last, or of one row."""
+        counts = self.ranking.counts
+        if self._positions is None:  # greater scores come first
+            return int((counts == 1).sum())
+        keys = self.keys[self._positions]
+        codes = self.ranking.query_codes
+        if (codes[1:] < codes[:-1]).any():
+            rows = np.argsort(codes, kind="stable")
+            keys, codes = keys[rows], codes[rows]
         same = codes[1:] == codes[:-1]
-        if (same & (values[1:] < values[:-1])).any():
-            return 0
-        risen = np.bincount(codes[1:][same & (values[1:] > values[:-1])], minlength=len(ranking.counts)) > 0
-        return int((risen | (ranking.counts == 1)).sum())
+        rose, fell = (
+            np.bincount(codes[1:][same & steps], minlength=len(counts)) > 0
+            for steps in (keys[1:] < keys[:-1], keys[1:] > keys[:-1])
+        )
+        return int(((rose & ~fell) | (counts == 1)).sum())
 
     def ranks(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """The rank of each of these rows, and the first and the last rank of its group of equal scores.

@@ -10,6 +10,7 @@ Ids are strings and keep their spelling: "01" is not "1". A row that lacks somet
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,7 +27,7 @@ import pyarrow.compute as pc
 from rankledger.pipeline.data.features import joined_feature, read_features
 from rankledger.pipeline.data.files import StoredFile, each_file, refusing_unreadable
 from rankledger.pipeline.data.formats import FORMATS, parse
-from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
+from rankledger.pipeline.data.formats.common import FilePart, Kind, count_lines, refuse_surrogates
 from rankledger.pipeline.data.formats.layouts import RANK, columns_line, recognise
 from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.formats.trec import last_fields
@@ -60,6 +61,7 @@ __all__ = [
     "take_ranking",
 ]
 
+_SHORTENED = re.compile(" fields found where | is not a number|: not (JSON|UTF-8)|unexpected end of data")
 _CHUNK = 1 << 17  # rows that are worked on at a time: a chunk fits into the cache
 _OddValues: TypeAlias = tuple[tuple[Callable[[npt.NDArray[np.floating]], npt.NDArray[np.bool_]], str], ...]
 _NOT_FINITE: _OddValues = ((lambda values: ~np.isfinite(values), "is not a finite number"),)
@@ -346,6 +348,16 @@ def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index(RANK), "score", pa.chunked_array([floats(-ranks)]))
 
 
+def _cut_off(part: FilePart, message: str) -> str:
+    """The end of a message that names the last line of a file, if that has no end; empty of any other."""
+    data = part.data
+    if part.spans is not None or not len(data) or bytes(data[-1:]) == b"\n":
+        return ""
+    number = part.before() + count_lines(bytes(data)) + 1
+    is_last = _SHORTENED.search(message) and message.startswith(f"{part.path}:{number}:")
+    return "; it is the last line and has no end, so the file may be cut off" if is_last else ""
+
+
 def layout_remarks(paths: Mapping[str, str]) -> tuple[str, ...]:
     """The remarks on layouts that were recognised, a line each, with the first file that each is about."""
     return tuple(f"{remark} (such as {path})" for remark, path in paths.items() if remark)
@@ -407,7 +419,10 @@ class Reading:
         """What `take` returns for the parts of one file, whose digest is of the same bytes, read once."""
 
         def parsed(part: FilePart) -> tuple[FilePart, Sequence[str], int, list[T]]:
-            table = _parsed(part, self.kind)
+            try:
+                table = _parsed(part, self.kind)
+            except InputError as error:
+                raise InputError(error.lines[0] + _cut_off(part, error.lines[0])) from None
             listed = part.lists is not None and len(table) > 0
             layout = replace(part, stored=pa.py_buffer(b""), spans=None)  # its bytes are not kept
             queries = table.column("query_id").unify_dictionaries().chunk(0).dictionary.to_pylist() if listed else []

@@ -99,7 +99,7 @@ class Quality:
         n_excluded: rows that the dataset's `exclude`, `exclude_self` and `seen: remove` left out; None if it has none.
         n_excluded_queries: queries of these.
         n_self_first: queries of the output whose first document has the query's id.
-        n_rising: queries of the output whose scores rise from first row to last; too low if any query's fall.
+        n_rising: queries of the output whose scores rise from their first row to their last, or of one row.
         n_seen: rows left that recommend what the user consumed in training; None if nothing is known of that.
         n_seen_queries: queries of these.
         look_alikes: a warning on ids that match nothing, but would if written otherwise; empty if there are none.

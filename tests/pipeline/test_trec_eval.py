@@ -331,6 +331,7 @@ def test_intervals_do_not_depend_on_the_names_of_the_files(run):
             ["-m", "zzz"],
             "no measure 'zzz'; there are official, all_trec, all_prefs, prefs, qrels_jg, set and single ones",
         ),
+        (["-m", "all_qrels"], "no measure 'all_qrels'; did you mean 'all_trec'?"),
         (["-m", "P."], "no measure 'P.'; did you mean 'P'?"),
         (["-m", "P_10"], "no measure 'P_10'"),
         (["-m", "rbp"], "trec_eval 9.0.4 as it is here has no measure 'rbp'"),

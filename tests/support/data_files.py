@@ -5,11 +5,14 @@ The writers here know nothing of the readers: each format is written by the stan
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
 import json
+import lzma
 import re
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,7 @@ __all__ = [
     "rows_of_documents",
     "table_bytes",
     "write",
+    "zipped",
 ]
 
 Plain = Sequence[tuple[str, str, Any]]  # query, document, value
@@ -84,10 +88,21 @@ def json_lines(*objects: object) -> str:
 
 
 def compress(data: bytes, ending: str) -> bytes:
-    """The bytes as a file whose name ends so: `.gz`, `.zst` or nothing."""
-    if ending == ".gz":
-        return gzip.compress(data)
+    """The bytes as a file whose name ends so: `.gz`, `.zst`, `.bz2`, `.xz`, `.zip` or nothing."""
+    if ending in (".gz", ".bz2", ".xz"):
+        return {".gz": gzip, ".bz2": bz2, ".xz": lzma}[ending].compress(data)
+    if ending == ".zip":
+        return zipped({"folder/a.txt": data})
     return pa.compress(data, codec="zstd", asbytes=True) if ending == ".zst" else data
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """An archive of these files, by their names."""
+    stored = io.BytesIO()
+    with zipfile.ZipFile(stored, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+    return stored.getvalue()
 
 
 def write(path: Path, data: bytes | str) -> str:

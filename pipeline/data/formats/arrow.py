@@ -66,7 +66,7 @@ def values_of(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object
 
 
 def plain_table(table: pa.Table) -> pa.Table:
-    """Return the table with plain texts and lists instead of views, which most functions of Arrow refuse."""
+    """Return the table with strings instead of string views, which most functions of Arrow refuse."""
     schema = pa.schema([column.with_type(_plain(column.type)) for column in table.schema])
     return table if schema.equals(table.schema) else table.cast(schema)
 
@@ -78,9 +78,9 @@ def _plain(found: pa.DataType) -> pa.DataType:
         return pa.dictionary(found.index_type, _plain(found.value_type), found.ordered)
     if pa.types.is_struct(found):
         return pa.struct([inner.with_type(_plain(inner.type)) for inner in found])
-    if pa.types.is_list(found) or pa.types.is_list_view(found):
+    if pa.types.is_list(found):
         return pa.list_(_plain(found.value_type))
-    if pa.types.is_large_list(found) or pa.types.is_large_list_view(found):
+    if pa.types.is_large_list(found):
         return pa.large_list(_plain(found.value_type))
     return pa.list_(_plain(found.value_type), found.list_size) if pa.types.is_fixed_size_list(found) else found
 

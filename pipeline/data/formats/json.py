@@ -75,6 +75,8 @@ def load_json(
     except UnicodeDecodeError:
         raise InputError(f"{where}: not UTF-8; convert the file") from None
     except (ValueError, RecursionError) as error:
+        ends = getattr(error, "pos", -1) >= len(bytes(text).decode().rstrip()) or "Unterminated" in str(error)
+        remedy = "the file may be cut off, so copy it again" if ends and remedy == "fix it" else remedy
         raise InputError(f"{where}: not JSON ({error}); {remedy}") from None
 
 

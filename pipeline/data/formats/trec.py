@@ -49,8 +49,17 @@ def _parse(part: FilePart) -> pa.Table:
             if all(odd_id(table, column) is None for column in part.kind.ids):
                 return table  # an empty id means that there are blanks before the first field
         except pa.ArrowInvalid:
-            pass
+            _refuse_cut_off(part)
     return table_of(part, (row_of(part, number, _texts(part, number, fields)) for number, fields in _rows(part)))
+
+
+def _refuse_cut_off(part: FilePart) -> None:
+    """Refuse a last line without an end that alone has fewer fields than the first, so that its score may be cut."""
+    if bytes(part.data[-1:]) != b"\n":
+        sizes = [len(fields) for _, fields in _rows(part)]
+        if sizes and sizes[-1] < sizes[0] and all(size >= sizes[0] for size in sizes[:-1]):
+            found = f"its last line has {sizes[-1]} fields where the first has {sizes[0]}, and no end"
+            raise InputError(f"{part.path}: {found}, so the file may be cut off. Check its source.")
 
 
 def _refuse_other(part: FilePart, fields: list[bytes]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
+import lzma
+import zlib
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,9 +15,9 @@ import pytest
 
 from rankledger.pipeline.data import files
 from rankledger.pipeline.data.files import files_there, find_files
-from rankledger.pipeline.data.readers import read_judgments
+from rankledger.pipeline.data.readers import read_judgments, read_ranking
 from rankledger.pipeline.support.errors import InputError
-from tests.support.data_files import compress, contents, refusal, write
+from tests.support.data_files import compress, contents, refusal, write, zipped
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -144,7 +147,7 @@ def test_another_filesystem_serves_compressed_files(bucket):
     assert documents(bucket + "a.txt.gz") == ["d"]
 
 
-@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst", ".bz2", ".xz", ".zip"])
 def test_a_file_is_described_as_it_is_stored(ending):
     """Size and digest are those of the bytes on disk, compressed or not."""
     data = compress(LINE.format("d").encode(), ending)
@@ -164,6 +167,9 @@ def test_a_file_is_described_as_it_is_stored(ending):
         ("A.CSV.ZST", ".csv"),
         ("run.bm25.jsonl", ".jsonl"),
         ("a.gz", ""),
+        ("a.tsv.bz2", ".tsv"),
+        ("a.csv.xz", ".csv"),
+        ("a.tsv.zip", ".tsv"),
         ("qrels", ""),
         ("v1.2/qrels", ""),
     ],
@@ -175,7 +181,7 @@ def test_the_ending_that_tells_the_format(name, suffix):
     assert find_files(name)[0].suffix == suffix
 
 
-@pytest.mark.parametrize("ending", [".gz", ".zst", ".GZ"])
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".GZ", ".bz2", ".xz"])
 def test_compressed_members_one_after_the_other_are_one_file(ending):
     """Compressed files may be concatenated, as parallel compressors and `cat` do."""
     data = b"".join(compress(LINE.format(name).encode(), ending.lower()) for name in "de")
@@ -184,7 +190,108 @@ def test_compressed_members_one_after_the_other_are_one_file(ending):
     assert documents(path) == ["d", "e"]
 
 
-@pytest.mark.parametrize(("ending", "name"), [(".gz", "gzip"), (".zst", "zstd")])
+@pytest.mark.parametrize("name", ["run.csv", "folder/run.csv"])
+def test_the_only_file_of_an_archive_is_read_by_its_ending(name):
+    """What macOS adds, and folders, are no files; the archive's own ending wins."""
+    files = {"folder/": b"", name: b"query_id,doc_id,relevance\nq,d,1\n", f"__MACOSX/._{name}": b"\0"}
+
+    assert documents(write(Path("a.zip"), zipped(files))) == ["d"]
+    assert documents(write(Path("a.csv.zip"), zipped(files))) == ["d"]
+
+
+def test_an_archive_of_several_files_or_of_none_is_refused():
+    """With their names, as nobody knows which is meant."""
+    several = write(Path("a.zip"), zipped({"a.txt": b"", "b.txt": b""}))
+    none = write(Path("b.zip"), zipped({}))
+
+    assert refusal(read_judgments, several) == (
+        "a.zip: 2 files in the archive (a.txt, b.txt). Unzip it, and name one of them."
+    )
+    assert refusal(read_judgments, none) == "b.zip: 0 files in the archive (none). Unzip it, and name one of them."
+
+
+def test_an_encrypted_or_damaged_archive_is_refused():
+    """The bit that says so is the first of the flags, at the 7th byte of the file's header and the 9th of its entry."""
+    data = bytearray(zipped({"a.txt": LINE.format("d").encode() * 1000}))
+    damaged = bytes(data[:45]) + b"\xff\xff" + bytes(data[47:])
+    for place in (6, data.index(b"PK\x01\x02") + 8):
+        data[place] |= 1
+
+    assert refusal(read_judgments, write(Path("a.zip"), bytes(data))) == (
+        "a.zip: the archive is encrypted. Unzip it with its password."
+    )
+    assert refusal(read_judgments, write(Path("b.zip"), damaged)).startswith("b.zip: not zip (")
+
+
+def test_xz_that_asks_for_much_memory_is_refused():
+    """A dictionary of 1 GB, which a file of 100 bytes may name; `xz -9` names 64 MB."""
+    large = bytearray(lzma.compress(LINE.format("d").encode()))
+    large[16] = 36  # the code of 1 GB, in the header of the first block, which ends in its checksum
+    large[20:24] = zlib.crc32(bytes(large[12:20])).to_bytes(4, "little")
+    best = lzma.compress(LINE.format("d").encode(), preset=9)
+
+    assert "Memory usage limit exceeded" in refusal(read_judgments, write(Path("a.txt.xz"), bytes(large)))
+    assert documents(write(Path("b.txt.xz"), best + bytes(8))) == ["d"]  # padded
+
+
+@pytest.mark.parametrize(
+    ("name", "begin", "what"),
+    [
+        ("run.txt", gzip.compress(b"q Q0 d 1 1 t\n", mtime=0), "gzip, which is not text. Add .gz to its name."),
+        ("run.tsv", bz2.compress(b"x"), "bzip2, which is not text. Add .bz2 to its name."),
+        ("run.csv", lzma.compress(b"x"), "xz, which is not text. Add .xz to its name."),
+        ("run.xlsx", zipped({"xl/workbook.xml": b"x"}), "a ZIP archive, as .xlsx is, which is not text. Use CSV"),
+        ("run.lz4", b'\x04"M\x18d@\xa7', "LZ4, which is not text. Remove the compression"),
+        ("run.feather", b"ARROW1\0\0", "Feather, an Arrow file, which is not text. Use Parquet."),
+        ("run.csv", b"PAR1\x15\x04", "Parquet, which is not text. Set format: parquet."),
+        ("run.pkl", b"\x80\x04\x95", "a pickle, which is not text. Use CSV or Parquet."),
+        ("run.csv", "query_id,doc_id\n".encode("utf-16"), "UTF-16, which is not text. Use UTF-8."),
+        (
+            "run.tar.gz",
+            gzip.compress(b"a.txt".ljust(257, b"\0") + b"ustar\x0000", mtime=0),
+            "a TAR archive, which is not text.",
+        ),
+    ],
+)
+def test_what_is_no_text_is_named(name, begin, what):
+    """By the first bytes that its format prescribes, whatever its name says; no line of it is to be fixed."""
+    assert refusal(read_judgments, write(Path(name), begin)).startswith(f"{name}: looks like {what}")
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "message"),
+    [
+        ("a.csv", "query_id,doc_id,relevance\nq,d,1\nq,e", "a.csv:3: 2 fields found where the header has 3"),
+        ("a.tsv", "query_id\tdoc_id\trelevance\nq\td\t1\nq\te\t-", "a.tsv:3: relevance '-' is not a number"),
+        ("a.jsonl", '{"query_id":"q","doc_id":"d","relevance":1}\n{"query_id":"q","doc', "a.jsonl:2: not JSON"),
+        ("a.txt", "q 0 d 1\nq 0 e", "a.txt: its last line has 3 fields where the first has 4, and no end"),
+        ("a.txt", "q 0 d 1\nq 0 e b", "a.txt:2: relevance 'b' is not a number"),
+        ("a.json", '{"q": {"d": 1', "a.json: not JSON"),
+        ("a.json", '{"q": {"d": 1, "e', "a.json: not JSON"),
+    ],
+)
+def test_a_truncated_last_line_says_that_the_file_may_be_cut_off(path, data, message):
+    """Only of the last line, and only if it has no end; with an end, the line is to be fixed."""
+    found = refusal(read_judgments, write(Path(path), data))
+    ended = refusal(read_judgments, write(Path(path), f"{data}\n"))
+
+    assert found.startswith(message)
+    assert "may be cut off" in found
+    assert ("cut off" in ended) == (path == "a.json")
+
+
+def test_a_score_that_may_be_cut_is_refused():
+    """A line of five fields below others of six: 12.3 may have been 12.345, and its tag is gone."""
+    text = "q Q0 d 1 13.5 t\nq Q0 e 2 12.345 t\nq Q0 f 3 12.3"
+
+    assert refusal(read_ranking, write(Path("run.txt"), text)) == (
+        "run.txt: its last line has 5 fields where the first has 6, and no end, so the file may be cut off. Check its source."
+    )
+    assert len(read_ranking(write(Path("ended.txt"), f"{text}\n")).values) == 3
+    assert len(read_ranking(write(Path("whole.txt"), f"{text} t")).values) == 3
+
+
+@pytest.mark.parametrize(("ending", "name"), [(".gz", "gzip"), (".zst", "zstd"), (".bz2", "bz2"), (".xz", "xz")])
 def test_a_file_that_is_not_compressed_as_its_name_says_is_refused(ending, name):
     """Plain text, and a file that was cut short, are named with what was expected of them."""
     plain = write(Path("plain.txt" + ending), LINE.format("d"))

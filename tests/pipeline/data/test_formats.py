@@ -132,7 +132,7 @@ def test_the_tag_of_a_ranking_may_be_missing(n_tagged, separator):
         for number, (q, d, v) in enumerate(RANKED)
     ]
 
-    assert contents(read_ranking(write(Path("a.txt"), "\n".join(lines)))) == RANKED
+    assert contents(read_ranking(write(Path("a.txt"), "".join(f"{line}\n" for line in lines)))) == RANKED
 
 
 def test_columns_that_are_not_used_may_hold_anything():

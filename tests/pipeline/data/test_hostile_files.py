@@ -118,7 +118,7 @@ def test_what_may_not_be_read_is_refused(request):
 # What is larger than it looks.
 
 
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".bz2", ".xz", ".zip"])
 def test_what_is_uncompressed_stops_at_the_limit(ending):
     """1,000 bytes and 200 times what is stored may come of a file, if the limit is 1,000; more, if that is allowed."""
     text = b"q 0 d 1\n" + b"\n" * 2_000_000

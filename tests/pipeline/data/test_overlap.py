@@ -37,6 +37,10 @@ def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: b
     return read_output(found, output, TREC_EVAL, with_catalogue=False, **options)[1]
 
 
+LEGIBLE = "remove invisible characters, and write one form of each (Unicode NFKC)"
+EXPONENT = "write whole numbers without an exponent (R wrote them in scientific form)"
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs", "pair", "remedy"),
     [
@@ -50,6 +54,13 @@ def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: b
         (["0", "7"], ["00"], ("0", "00"), "write the leading zeros on both sides or on neither"),
         (["doc-A"], ["DOC-a"], ("doc-A", "DOC-a"), "write the letters of both in the same case"),
         (["12 ", "9 "], ["9"], ("9 ", "9"), "remove the whitespace around ids"),
+        (["Cafe\u0301"], ["Caf\u00e9"], ("Cafe\u0301", "Caf\u00e9"), "write ids in one Unicode form (NFC)"),
+        (["a\u00a0b"], ["a b"], ("a\u00a0b", "a b"), LEGIBLE),
+        (["\ufeffd\u200b1"], ["d1"], ("\ufeffd\u200b1", "d1"), LEGIBLE),
+        (["\uff24\uff11"], ["D1"], ("\uff24\uff11", "D1"), LEGIBLE),  # letters of full width
+        (["1e+05", "2.5e+06"], ["100000", "2500000"], ("1e+05", "100000"), EXPONENT),
+        (["100000"], ["1e5"], ("100000", "1e5"), EXPONENT),
+        (['"d1"'], ["d1"], ('"d1"', "d1"), "remove the quotation marks around ids"),
     ],
 )
 def test_the_cause_is_the_way_of_writing_that_makes_ids_match(ours, theirs, pair, remedy):
@@ -74,6 +85,65 @@ def test_an_unknown_cause_is_not_guessed(ours, theirs):
 def test_most_matches_decide():
     """Without 'm1' one id would match, without 'm' all three do."""
     assert likely_cause(["m11", "m12", "m13"], ["11", "12", "13", "2"]) == ("m11", "11", "remove the prefix 'm'")
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [("Cafe\u0301", "Caf\u00e9"), ("d1\u200b", "d1"), ("\ufeffd1", "d1")])
+def test_what_cannot_be_seen_is_spelled_out(ours, theirs):
+    """As escapes of Python, in both ids; ids that differ visibly stay as they are."""
+    message = joined(dataset(f"q1\t0\t{theirs}\t1\n"), ours).unmatched.refusal
+
+    assert f"such as '{ascii(ours)[1:-1]}'; the judgments have '{ascii(theirs)[1:-1]}': " in message
+    assert "'\u00e9tude'; the judgments have 'livr\u00e9'" in (
+        joined(dataset("q1 0 livr\u00e9 1\n"), "\u00e9tude").unmatched.refusal
+    )
+
+
+N_LIKE = [("{}.0", "pandas"), ("doc:{}", "prefix 'doc:'"), ("{}.html", "suffix '.html'"), ("{} ", "whitespace")]
+
+
+@pytest.mark.parametrize("n_rows", [3, 1000])
+@pytest.mark.parametrize(("damage", "remedy"), N_LIKE)
+def test_documents_that_are_damaged_in_part_are_warned_of_with_both_counts(damage, remedy, n_rows):
+    """12 of 40 are damaged: 20 queries judge d1 or a damaged d2, so 28 match as they are. Cached or not."""
+    found = dataset("".join(f"q{n}\t0\t{n}1\t1\nq{n}\t0\t{n}2\t1\n" for n in range(20)))
+    ids = [(f"q{n}", f"{n}1") for n in range(20)] + [
+        (f"q{n}", damage.format(f"{n}2") if n < 12 else f"{n}2") for n in range(20)
+    ]
+    rows = "".join(f"{query}\t{document}\t1\n{query}\tx{document}y\t0\n" for query, document in sorted(ids))
+    output = write_here("out.tsv", f"query_id\tdoc_id\tscore\n{rows}")
+
+    quality = read_output(found, output, TREC_EVAL, with_catalogue=False, n_rows=n_rows)[1].quality
+
+    assert quality.look_alikes.startswith(f"12 documents such as '{damage.format('02')}' look like judged ones")
+    assert "such as '02' (28 match as they are). " in quality.look_alikes
+    assert remedy in quality.look_alikes
+
+
+@pytest.mark.parametrize("kind", ["rankings", "ratings"])
+@pytest.mark.parametrize(("damage", "remedy"), N_LIKE)
+def test_queries_that_are_damaged_in_part_are_warned_of(damage, remedy, kind):
+    """5 of 20; those with the prefix and those without are both counted."""
+    lines = "".join(
+        f"{n}1\t{0 if kind == 'rankings' else 'd'}\t{'d' if kind == 'rankings' else 1}\t1\n" for n in range(20)
+    )
+    judged = lines if kind == "rankings" else "query_id\tdoc_id\trating\n" + "".join(f"{n}1\td\t1\n" for n in range(20))
+    value = "score" if kind == "rankings" else "prediction"
+    rows = "".join(f"{damage.format(f'{n}1') if n < 5 else f'{n}1'}\td\t1\n" for n in range(20))
+    output = write_here("out.tsv", f"query_id\tdoc_id\t{value}\n{rows}")
+
+    quality = read_output(dataset(judged, kind=kind), output, TREC_EVAL, with_catalogue=False)[1].quality
+
+    assert quality.look_alikes.startswith(
+        f"5 queries such as '{damage.format('01')}' look like judged ones without output"
+    )
+    assert "such as '01' (15 match as they are). " in quality.look_alikes
+    assert remedy in quality.look_alikes
+
+
+@pytest.mark.parametrize("documents", [["12", "99"], ["12", "M140", "x13"], ["12", "13", "013"], ["12", "a", "b:c"]])
+def test_other_documents_are_not_taken_for_judged_ones(documents):
+    """Unjudged ones, one that ends as a judged one does by chance, one whose like is retrieved, and other words."""
+    assert joined(dataset(), *documents).quality.look_alikes == ""
 
 
 def test_a_ranking_without_a_known_document_is_refused_with_an_id_of_each_side():

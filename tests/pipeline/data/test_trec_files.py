@@ -85,10 +85,19 @@ def test_the_fields_of_the_last_line(lines, fields):
     assert last_fields(memoryview(lines)) == fields
 
 
-@pytest.mark.parametrize("last", [b"q1 Q0 c 3 1.0\n", b"q1 Q0 c 3 1.0"])
-def test_an_output_without_a_name_is_refused(tmp_path, last):
+@pytest.mark.parametrize(
+    ("last", "message"),
+    [
+        (b"q1 Q0 c 3 1.0\n", "ranking: the last line has no sixth field, the tag of the output; add it"),
+        (
+            b"q1 Q0 c 3 1.0",
+            "ranking: its last line has 5 fields where the first has 6, and no end, so the file may be cut off",
+        ),
+    ],
+)
+def test_an_output_without_a_name_is_refused(tmp_path, last, message):
     """trec_eval prints the name, and refuses lines that have none; the last is the one that counts."""
-    with pytest.raises(InputError, match=r"^ranking: the last line has no sixth field, the tag of the output; add it$"):
+    with pytest.raises(InputError, match=f"^{message}"):
         read(tmp_path, ranking=RANKING + last)
 
 
