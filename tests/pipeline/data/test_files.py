@@ -285,7 +285,8 @@ def test_a_score_that_may_be_cut_is_refused():
     text = "q Q0 d 1 13.5 t\nq Q0 e 2 12.345 t\nq Q0 f 3 12.3"
 
     assert refusal(read_ranking, write(Path("run.txt"), text)) == (
-        "run.txt: its last line has 5 fields where the first has 6, and no end, so the file may be cut off. Check its source."
+        "run.txt: its last line has 5 fields where the first has 6, and no end, so the file may be cut off. Check its "
+        "source."
     )
     assert len(read_ranking(write(Path("ended.txt"), f"{text}\n")).values) == 3
     assert len(read_ranking(write(Path("whole.txt"), f"{text} t")).values) == 3
