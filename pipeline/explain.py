@@ -31,8 +31,6 @@ from rankledger.pipeline.types.explanation import (
 )
 from rankledger.pipeline.types.joined import QueryList
 
-__all__ = ["PAIR_TERMS", "compare", "explain", "outcome"]
-
 PAIR_TERMS: Mapping[str, Callable[..., Floats]] = MappingProxyType(
     {
         "mae": absolute_errors,

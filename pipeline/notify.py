@@ -31,8 +31,6 @@ from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import shorten
 from rankledger.pipeline.support.escaping import one_line
 
-__all__ = ["Command", "Delivery", "NotSentError", "OutputFile", "Target", "Webhook", "signature"]
-
 _SAID = 100  # characters of what a receiver or a command says
 _READ = 4_096  # bytes of an answer
 _UNREACHABLE = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)

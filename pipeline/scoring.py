@@ -32,8 +32,6 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Joined, OnDemand, OutputKey, Replicate, model_of
 from rankledger.pipeline.types.results import Scores
 
-__all__ = ["average_replicates", "bound_ties", "families", "score"]
-
 Block: TypeAlias = JudgedBlock | RatingsBlock | CatalogueBlock | RankingsBlock | OutputsBlock
 Clusters: TypeAlias = npt.NDArray[np.int64] | None
 

@@ -29,8 +29,6 @@ from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.results import Estimate, Scores
 
-__all__ = ["FORMATS", "VERSIONS", "Printout", "TrecLine", "computed_rows", "relevance_strings", "trec_lines"]
-
 VERSIONS: Mapping[str, str] = MappingProxyType({"trec_eval": "9.0.4", "trec_eval_10": "10.0"})
 """The profiles whose output can be printed, and the versions of trec_eval that they stand for."""
 

@@ -34,7 +34,7 @@ def export(where: RecordOptions, reference: str, output: str, tracking_uri: str 
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    from rankledger.pipeline.workflow.trec_eval import VERSIONS
+    from rankledger.pipeline.trec_eval import VERSIONS
 
     if wanted:
         click.echo(f"trec_eval version {VERSIONS[context.params.get('profile', 'trec_eval')]}", err=True)

@@ -25,8 +25,6 @@ from rankledger.pipeline.config.values import (
 )
 from rankledger.pipeline.types.gates import GateKind
 
-__all__ = ["Gate", "Looks", "Waive"]
-
 
 @dataclass(frozen=True)
 class _Kind:

@@ -29,8 +29,6 @@ from rankledger.pipeline.config.values import (
 from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP, InMemory
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
-__all__ = ["Dataset", "DatasetDefaults", "File", "HeldFile", "Model", "OutputFile", "Outputs", "Promote", "Score"]
-
 
 class _Formats:
     """The formats that there are, for editors."""

@@ -38,8 +38,6 @@ from rankledger.pipeline.config.yaml import (
 )
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["FILES", "IDLE", "KINDS", "Document", "TrackingVariables", "allowed_variables", "given", "load", "merge"]
-
 _ALLOW_ENV = "RANKLEDGER_ALLOW_ENV"
 """The user's own list: names that are separated by commas."""
 

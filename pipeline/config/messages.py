@@ -16,19 +16,6 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.errors import likely
 
-__all__ = [
-    "LONGEST_LINE",
-    "METRICS_GROUP",
-    "MOST_LINES",
-    "explain_errors",
-    "explain_line",
-    "is_line",
-    "metric_in",
-    "shown",
-    "suggestion",
-    "unreadable_lines",
-]
-
 # Our keys, and other tools' words for them; which key is meant depends on where the word stands.
 _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "at_least": ("min",),

@@ -14,8 +14,6 @@ from rankledger.pipeline.config.values import Duration, Interval, Section, is_pr
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.credentials import has_credentials
 
-__all__ = ["EXISTS", "STABLE", "Nightly", "Notify", "recorded_secrets"]
-
 EXISTS = "exists"
 STABLE = "stable"
 

@@ -26,22 +26,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Reference
 from rankledger.pipeline.types.inputs import BEIR_TABLES
 
-__all__ = [
-    "MLFLOW",
-    "WORDS",
-    "absolute",
-    "fill",
-    "has_placeholder",
-    "is_path",
-    "is_url",
-    "parse_reference",
-    "paths_of",
-    "relocate",
-    "search",
-    "split_reference",
-    "tables_of_folder",
-]
-
 _SELF = "self@"
 WORDS = ("last", "last_passed", "previous", "accepted")
 """The words that refer to a record of an evaluation."""

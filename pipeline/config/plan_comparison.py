@@ -17,8 +17,6 @@ from rankledger.pipeline.config.planned import (
     planned_measures,
 )
 
-__all__ = ["plan_comparison", "plan_lead"]
-
 _ALL_PAIRS = "all_pairs"
 _MANY = 10  # models, each with each: beyond, the correction for 55 pairs and more hides most differences
 

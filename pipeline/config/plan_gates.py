@@ -18,8 +18,6 @@ from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver, night_of
 
-__all__ = ["plan_gates"]
-
 _REFUSED = ("last", "previous")  # records that gates do not compare with
 
 

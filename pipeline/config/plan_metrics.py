@@ -11,8 +11,6 @@ from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.own_code import find_code, find_installed, installed
 from rankledger.pipeline.types.own_metrics import own_metric
 
-__all__ = ["installed_metrics", "load_metrics"]
-
 
 def load_metrics(planning: Planning, wanted: Iterable[str]) -> Mapping[str, Metric]:
     """The metrics by name, those that can be used.

@@ -32,8 +32,6 @@ from rankledger.pipeline.types.mlflow_names import (
     text_of,
 )
 
-__all__ = ["plan_promotions", "plan_tracking"]
-
 
 def plan_tracking(
     planning: Planning,

@@ -22,22 +22,6 @@ from rankledger.pipeline.types.gates import PlannedGate
 from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP
 from rankledger.pipeline.types.joined import OutputKey, Replicate
 
-__all__ = [
-    "EVERYTHING",
-    "Kind",
-    "Plan",
-    "PlannedComparison",
-    "PlannedDataset",
-    "Planning",
-    "Task",
-    "choose_measures",
-    "choose_names",
-    "choose_one_line",
-    "is_built_in",
-    "kind_of",
-    "planned_measures",
-]
-
 Kind: TypeAlias = Literal["rankings", "ratings", "scores"]
 
 

@@ -49,23 +49,6 @@ from rankledger.pipeline.config.values import (
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.credentials import has_credentials
 
-__all__ = [
-    "Bootstrap",
-    "Comparison",
-    "Config",
-    "ConfigFile",
-    "Conventions",
-    "Correction",
-    "Defaults",
-    "Execution",
-    "Loaded",
-    "Test",
-    "Tracking",
-    "checked",
-    "load",
-    "schema",
-]
-
 Test: TypeAlias = Literal["randomization", "t", "bootstrap"]
 Correction: TypeAlias = Literal["maxt", "holm", "bh", "none"]
 Family: TypeAlias = Literal["dataset", "measure"]

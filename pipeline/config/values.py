@@ -32,43 +32,6 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.messages import LONGEST_LINE, is_line, shown, suggestion
 from rankledger.pipeline.support.credentials import without_credentials
 
-__all__ = [
-    "Amount",
-    "Bytes",
-    "CachePlace",
-    "Columns",
-    "DatasetName",
-    "Date",
-    "Duration",
-    "Ends",
-    "EvaluationName",
-    "Finite",
-    "Interval",
-    "Jobs",
-    "Keys",
-    "Labels",
-    "Least",
-    "MetricName",
-    "Name",
-    "Number",
-    "OneOrMore",
-    "OwnMetricName",
-    "Plain",
-    "ProfileName",
-    "QueryColumns",
-    "ReplicateNames",
-    "ScoreName",
-    "Section",
-    "Suite",
-    "Whole",
-    "checked_jobs",
-    "format_duration",
-    "is_printable",
-    "is_score_name",
-    "is_share",
-    "number_of",
-]
-
 
 def _attribute_docstrings(section: type) -> Iterator[tuple[str, str]]:
     """The keys of a section with what stands below them; pydantic reads it from the source at every start."""

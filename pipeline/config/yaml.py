@@ -19,8 +19,6 @@ from yaml.composer import Composer
 
 from rankledger.pipeline.support.errors import shorten
 
-__all__ = ["MOST_NODES", "Budget", "Finding", "KeyPath", "Origin", "Value", "dotted", "in_order", "lines_of", "parse"]
-
 KeyPath: TypeAlias = tuple[str | int, ...]
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
 

@@ -44,8 +44,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Chunk, Content, Rows, row_number
 from rankledger.pipeline.types.joined import Hits, Quality, hit_columns
 
-__all__ = ["RANGES", "CacheError", "ExclusionsKey", "HitsKey", "JudgmentsKey", "OutputCache", "RangesKey"]
-
 _VERSION = 3  # raised when the layout changes, or what readers and the join make of the same bytes
 
 _LISTS = ("judgment_row", "rank", "ties_above", "ties_below")

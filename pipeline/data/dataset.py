@@ -42,23 +42,6 @@ from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import Content, DatasetSource, Ids, InputFile, Rows, Source
 from rankledger.pipeline.types.joined import Groups, Joined, QueryList
 
-__all__ = [
-    "DatasetInput",
-    "SingleQuery",
-    "content_of",
-    "describe",
-    "exists",
-    "group_queries",
-    "is_missing",
-    "judged_dataset",
-    "read_dataset",
-    "read_output",
-    "returns_any",
-    "row_order",
-    "size_of",
-]
-
-
 _MOST_VALUES = 50  # of a slice column: one with more is rarely of categories, and nobody reads so many lines
 
 

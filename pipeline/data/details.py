@@ -20,8 +20,6 @@ from rankledger.pipeline.data.ranking import order_rows
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Rows, Source
 
-__all__ = ["read_titles", "top_documents"]
-
 _LARGEST = 64_000_000  # bytes of an input that is read again: a fifth of a second
 _TEXTS = {"query_id": ("text", "query", "title", "question"), "doc_id": ("title", "name", "text")}
 

@@ -13,8 +13,6 @@ from typing import Any
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import InputFile
 
-__all__ = ["Digest", "describe_ranges", "described", "has_ranges", "hashed_alone"]
-
 _LARGEST = 1 << 32  # bytes of a file with one SHA-256
 _RANGE = 1 << 26  # bytes
 _PIECE = 1 << 24  # bytes that are read at a time: a request at a URL

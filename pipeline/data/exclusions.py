@@ -30,18 +30,6 @@ from rankledger.pipeline.support.arrow import bools, strings
 from rankledger.pipeline.support.errors import shorten
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
-__all__ = [
-    "RemainingRows",
-    "Seen",
-    "Totals",
-    "counts",
-    "exclude_rows",
-    "index_pairs",
-    "match_exclusions",
-    "own_documents",
-    "seen_pairs",
-]
-
 Ints = npt.NDArray[np.int64]
 
 _LEAVE_OUT, _COUNT, _REFUSE = 0.0, 1.0, 2.0  # what becomes of a row whose pair has this value

@@ -32,8 +32,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import InputFile, Rows, Source
 
-__all__ = ["FileRange", "RangeDigests", "RangeReader", "content_of_range", "files_of"]
-
 _PIECE = 1 << 24  # bytes that are read at a time: a request at a URL
 
 T = TypeVar("T")

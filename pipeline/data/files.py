@@ -37,22 +37,6 @@ from rankledger.pipeline.data.folders import input_files
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, Source
 
-__all__ = [
-    "Contents",
-    "InputState",
-    "StoredFile",
-    "each_file",
-    "files_there",
-    "find_files",
-    "first_line",
-    "input_state",
-    "marker_beside",
-    "open_filesystem",
-    "refusing_unreadable",
-    "suffixes",
-    "without_options",
-]
-
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 _XZ_MEMORY = 1 << 28  # bytes for a file's dictionary: `xz -9` takes a quarter of it
 _DAMAGED = (OSError, EOFError, NotImplementedError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)

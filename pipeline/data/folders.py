@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import BEIR_TABLES
 
-__all__ = ["input_files"]
-
 _QRELS = "qrels/"
 _TEST = f"{_QRELS}test.tsv"
 _CARDS = {"README.md", "dataset_dict.json", "dataset_info.json", "dataset_infos.json"}  # beside HuggingFace's Parquet

@@ -42,17 +42,6 @@ from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import Ids, Rows
 from rankledger.pipeline.types.joined import Hits, Joined, OnDemand, Quality
 
-__all__ = [
-    "Catalogue",
-    "assemble",
-    "join_predictions",
-    "judged_share",
-    "judged_share_by_rank",
-    "known_documents",
-    "rejoin",
-    "spans",
-]
-
 Ints = npt.NDArray[np.int64]
 
 _RANKS = (*range(1, 11), 15, 20, 30, 50, 100, 200, 500, 1000)  # at which the share of judged documents is looked at

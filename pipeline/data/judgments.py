@@ -26,25 +26,6 @@ from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import MANY_ROWS, Chunk, Rows, StoredChunk
 
-__all__ = [
-    "SLICE",
-    "Hashes",
-    "Judgments",
-    "PairIndex",
-    "Repeat",
-    "Subtopics",
-    "find_repeats",
-    "hash_ids",
-    "hash_pairs",
-    "id_shapes",
-    "index_judgments",
-    "match",
-    "n_without_relevant",
-    "rating_like_relevance",
-    "refuse_repeat",
-    "repeat_of",
-]
-
 Hashes = npt.NDArray[np.uint64]
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplying by it spreads low bits upwards

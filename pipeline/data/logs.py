@@ -26,8 +26,6 @@ from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
 
-__all__ = ["odd_weights", "read_log"]
-
 _ID = "impression_id"
 _GREATEST = 1e100  # whose square is a double
 _FEWEST = 20  # with fewer clusters the mean weight is not near normal

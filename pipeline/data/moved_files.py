@@ -15,8 +15,6 @@ from rankledger.pipeline.data.files import StoredFile, without_options
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile
 
-__all__ = ["MovedFiles", "link_files", "most_alike"]
-
 PathLike = TypeVar("PathLike", str, Path)
 
 

@@ -20,8 +20,6 @@ from rankledger.pipeline.data.stored_documents import temporary_in
 from rankledger.pipeline.support.arrow import floats, integers, numpy_of, strings
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
-__all__ = ["partitioned"]
-
 _N_FILES = 64
 _SHIFT = np.uint64(58)  # the upper six bits of a hash: the lower ones spread less
 

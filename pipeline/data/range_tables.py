@@ -16,8 +16,6 @@ from rankledger.pipeline.support.arrow import concatenate, floats, integers, num
 from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 from rankledger.pipeline.types.joined import hit_columns
 
-__all__ = ["ranges_in", "table_of_ranges"]
-
 Ints = npt.NDArray[np.int64]
 
 _NONE = JoinedRows(hit_columns(*np.empty((4, 0), np.int64)), np.empty((3, 0), np.int64), Totals())

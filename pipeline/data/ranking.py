@@ -22,8 +22,6 @@ from rankledger.pipeline.support.arrow import integers, numpy_of, strings
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import Chunk, Rows
 
-__all__ = ["OddScore", "Ordering", "beyond_single", "order_rows"]
-
 Ints = npt.NDArray[np.int64]
 
 _SIGN = np.uint32(1 << 31)

@@ -49,8 +49,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Rows, merge_rows, row_number
 from rankledger.pipeline.types.joined import HitColumns, Hits, Joined, Quality, hit_columns
 
-__all__ = ["Depths", "JoinedRange", "JoinedRows", "Problem", "RankingJoin", "join_range", "join_ranking", "join_rows"]
-
 Ints = npt.NDArray[np.int64]
 
 _SAMPLED = 1 << 13  # rows of a range that are looked at for ids written otherwise

@@ -15,8 +15,6 @@ import pyarrow as pa
 
 from rankledger.pipeline.types.inputs import Chunk, StoredChunk
 
-__all__ = ["DocumentFile", "temporary_in"]
-
 T = TypeVar("T")
 
 

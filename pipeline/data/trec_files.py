@@ -19,8 +19,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Rows, Source, merge_rows
 from rankledger.pipeline.types.joined import Joined
 
-__all__ = ["JudgedPreferences", "join_groups", "join_preferences", "join_qrels", "read_z_scores"]
-
 _NAME = 5  # the place of an output's name in a line of TREC text
 
 

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.distributions import beta_quantile
 
-__all__ = ["betting_interval", "bounded_interval", "exact_interval"]
-
 _ORDERS = 24  # over which the capital is averaged; the ends of one order depend on it
 _TRUNCATION = 0.5  # of the capital that a bet may lose at most
 _HALVINGS = 50

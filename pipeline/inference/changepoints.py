@@ -40,8 +40,6 @@ import numpy.typing as npt
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.types.views import FEWEST_NIGHTS, FalseSteps, Tier
 
-__all__ = ["Changepoint", "Changepoints", "critical_excess", "find_changepoints", "greatest_excess"]
-
 _LASTING = 10  # nights that an output stays, on average, where every other output is a step
 _KEPT = 0.85  # of the squared differences, from which the noise is estimated: the smallest
 _SAME = 1e-12  # figures no further apart are of one output: other versions of libraries move them by as much

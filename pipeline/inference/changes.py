@@ -26,23 +26,6 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.changes import Cause, ChangePart
     from rankledger.pipeline.types.upkeep import ComparedFigures, MovedFigure
 
-__all__ = [
-    "TOLERANCE",
-    "ChangeStep",
-    "RetrievedRanks",
-    "changed_figures",
-    "changed_queries",
-    "counted_scores",
-    "definition_differences",
-    "most_changed",
-    "oriented",
-    "other_code",
-    "other_versions",
-    "redefined_measures",
-    "relevant_documents",
-    "split_change",
-]
-
 
 @dataclass(frozen=True)
 class ChangeStep:

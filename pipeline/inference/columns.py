@@ -24,8 +24,6 @@ from rankledger.pipeline.inference.resampling import (
 )
 from rankledger.pipeline.types.joined import OnDemand
 
-__all__ = ["Columns", "Drawn"]
-
 
 @dataclass(frozen=True, eq=False)
 class Drawn:

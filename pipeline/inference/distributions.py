@@ -11,8 +11,6 @@ import math
 from functools import lru_cache
 from statistics import NormalDist
 
-__all__ = ["beta_cdf", "beta_quantile", "t_quantile", "t_tail"]
-
 _EPSILON = 2.0**-53
 _FARTHEST = 690.0  # |ln(x / (1 - x))| up to which neither x nor 1 - x underflows
 _NORMAL = NormalDist()

@@ -24,25 +24,6 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Outcome, PlannedGate
 from rankledger.pipeline.types.results import ALL
 
-__all__ = [
-    "CRASH",
-    "UNSETTLED",
-    "CrashCount",
-    "Ends",
-    "GateCheck",
-    "GateRule",
-    "Limit",
-    "format_amount",
-    "format_apart",
-    "format_level",
-    "is_enough",
-    "limits_of",
-    "reason_of",
-    "simultaneous",
-    "subject_name",
-    "worst",
-]
-
 UNSETTLED: Literal["fail"] = "fail"
 """The effect of a verdict before it is settled what its outcome comes to: to forget that would block, not let pass."""
 

@@ -20,8 +20,6 @@ from rankledger.pipeline.inference.power import POWER, least_count, standard_err
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS, LookCount, LookKey, PlannedGate, SpentLooks, Verdict
 from rankledger.pipeline.types.joined import Groups
 
-__all__ = ["GateErrors", "Look", "errors_of", "false_alarm_rate", "look_at", "looks_after", "small_slices"]
-
 _DIGITS = 16  # of a digest, in hexadecimal
 _NAMED = 5  # slices that a line names
 _SPREAD = 0.1  # of differences, as a share of the range, before anything is measured

@@ -17,8 +17,6 @@ from rankledger.pipeline.types.gates import LEAST_CLUSTERS, LookKey, PlannedGate
 from rankledger.pipeline.types.joined import ModelKey
 from rankledger.pipeline.types.results import ALL
 
-__all__ = ["Baseline", "Evidence", "Subject", "slices_of"]
-
 Subject = tuple[str, str, Measure]
 """What a gate looks at: a dataset, a model and a measure."""
 

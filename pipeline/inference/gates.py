@@ -52,8 +52,6 @@ from rankledger.pipeline.types.gates import BLOCKING, LEAST_CLUSTERS, Effect, Ga
 from rankledger.pipeline.types.joined import count_short
 from rankledger.pipeline.types.results import ALL
 
-__all__ = ["judge"]
-
 _NAMED = 5  # queries that a reason names
 _ROUNDING = 1e-12  # 0.9 - 0.7 is above 0.2 by less than this, and no drop of more than 0.2
 

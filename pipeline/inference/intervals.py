@@ -17,8 +17,6 @@ from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.replicates import ReplicateEffects, TotalError
 
-__all__ = ["ENOUGH", "ROUNDING", "Method", "Resampled", "interval", "known", "tail_end"]
-
 Method: TypeAlias = Literal["bca+t", "bca", "percentile", "basic"]
 
 ROUNDING = 1e-9

@@ -20,8 +20,6 @@ from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 
-__all__ = ["POWER", "Variation", "least_count", "minimum_detectable_difference", "standard_errors"]
-
 POWER = 0.8
 """How often the least detectable difference is detected."""
 

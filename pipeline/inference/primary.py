@@ -18,8 +18,6 @@ from rankledger.metrics.block import Floats, divide
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, tail_end
 from rankledger.pipeline.inference.samples import Pair, Sample
 
-__all__ = ["JointDifference", "differences_with_errors", "joint_differences"]
-
 _CANCELLED = 1e-13  # of the size of the terms
 _FEW = 0.1  # of the error of the family: what resamples without spread may take of it
 

@@ -18,8 +18,6 @@ from rankledger.pipeline.inference.summary import POOLED
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate
 from rankledger.pipeline.types.tables import OrderAgreement
 
-__all__ = ["count_agreement", "kendall_tau", "order_agreement", "rank_intervals", "with_ranks"]
-
 _NORMAL = NormalDist()
 _FEWEST = 3  # models that have an order
 _FEWEST_CLUSTERS = 2  # that vary

@@ -20,8 +20,6 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.types.results import Scores
 
-__all__ = ["MANY_CLUSTERS", "Clusters", "Contributions", "Ratio", "Where", "contributions_of"]
-
 Clusters: TypeAlias = npt.NDArray[np.int64]
 Where: TypeAlias = slice | npt.NDArray[np.int64]
 """Which queries or clusters."""

@@ -18,8 +18,6 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.distributions import t_quantile
 
-__all__ = ["Components", "ReplicateEffects", "TotalError", "components_of", "mean_effects"]
-
 _ROUNDING = 1e-24  # a variance that is not greater is what rounding leaves of replicates that are alike
 _ALIKE = 2.0  # one part of a variance counts as the greater if it is more than this many times the other
 

@@ -28,20 +28,6 @@ from rankledger.pipeline.support.environment import threaded_libraries
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 
-__all__ = [
-    "Draws",
-    "Indices",
-    "LargeSums",
-    "ResampledSums",
-    "Settings",
-    "SlicedClusters",
-    "entropy_of",
-    "in_chunks",
-    "round_to_exact",
-    "same_steps",
-    "steps_of",
-]
-
 T = TypeVar("T")
 
 Indices: TypeAlias = npt.NDArray[np.int64]

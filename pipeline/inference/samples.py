@@ -28,8 +28,6 @@ from rankledger.pipeline.inference.resampling import Draws, ResampledSums, Setti
 from rankledger.pipeline.types.joined import Groups, ModelKey
 from rankledger.pipeline.types.results import ALL, Scores
 
-__all__ = ["Pair", "Sample", "effective_clusters", "pool"]
-
 T = TypeVar("T")
 
 _NUMBERS = 1 << 25  # numbers of columns that are drawn together: 268 MB, and as many of those that are drawn next

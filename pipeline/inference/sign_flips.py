@@ -46,20 +46,6 @@ from rankledger.pipeline.inference.resampling import (
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.types.results import ALL
 
-__all__ = [
-    "FlippedPair",
-    "FlippedPairs",
-    "Rows",
-    "Signs",
-    "all_signs",
-    "benjamini_hochberg",
-    "draw_signs",
-    "exceedances",
-    "holm",
-    "randomization",
-    "westfall_young",
-]
-
 Signs = npt.NDArray[np.int8]
 
 

@@ -19,17 +19,6 @@ from rankledger.pipeline.types.joined import Groups, ModelKey
 from rankledger.pipeline.types.results import ALL, Estimate, Scores
 from rankledger.pipeline.types.tables import CurvePoint, ReplicateEstimate, VarianceComponents
 
-__all__ = [
-    "POOLED",
-    "IntervalRule",
-    "estimate",
-    "estimate_pooled",
-    "precision_by_recall",
-    "recall_levels",
-    "replicate_estimates",
-    "variance_components",
-]
-
 POOLED = "*"
 """What the summary calls all datasets together."""
 

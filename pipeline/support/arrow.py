@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["bools", "concatenate", "floats", "integers", "numpy_of", "repeated", "strings"]
-
 _STRINGS = 1 << 16  # that are encoded at a time: as bytes each takes several times its text
 
 

@@ -20,8 +20,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["clear_abandoned", "partial_beside", "write_to_disk", "write_whole"]
-
 _DAY = 86_400  # seconds
 _NAME_BYTES = 120  # of the file's own name: most filesystems take 255 for all of it
 _PARTIAL = re.compile(r"\..*\.(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]+)-(?P<start>[0-9]+)-[0-9a-f]{8}\.partial", re.DOTALL)

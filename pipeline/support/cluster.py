@@ -27,8 +27,6 @@ from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import limit_cores
 from rankledger.pipeline.support.progress import each
 
-__all__ = ["Cluster", "ClusterError", "ClusterResults", "Killed"]
-
 T = TypeVar("T")
 
 _LEAST = 16  # calls that are submitted however few workers there are: a cluster that grows by its queue must see one

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-__all__ = ["has_credentials", "public_uri", "without_credentials"]
-
 _CREDENTIALS = re.compile(r"://(?:[^/\s:@]*:(?!\d+/)\S*|[^/\s]*)@")  # even of a password with a slash or a quote
 _TOKENS = re.compile(
     r"([?&](?:sig|[^=&#\s]*(?:secret|token|passw|pwd|signature|(?:api|access|account)[_-]?key)[^=&#\s]*)=)[^&#\s'\"]+",

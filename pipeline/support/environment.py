@@ -16,8 +16,6 @@ from threadpoolctl import ThreadpoolController
 
 from rankledger.pipeline.support.credentials import public_uri
 
-__all__ = ["at_work", "environment", "packages", "person", "threaded_libraries"]
-
 
 def environment(repository: Path) -> dict[str, Any]:
     """Where an evaluation ran: the versions of every installed package, the platform, and the state of the repository.

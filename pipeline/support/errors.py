@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from rankledger.pipeline.support.escaping import unbroken, visible
 
-__all__ = ["InputError", "InputWarning", "LockedError", "TrackingError", "likely", "shorten"]
-
 _LONGEST = 200  # characters of a value in a message
 
 

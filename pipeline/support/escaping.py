@@ -6,8 +6,6 @@ import json
 import re
 from typing import Any
 
-__all__ = ["from_cell", "json_text", "one_line", "to_cell", "unbroken", "visible"]
-
 _ABOVE_ASCII = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
 _COMMAND = r"#(?=#\w*\[)"  # of Azure and TeamCity, wherever it stands: `##vso[`
 _STEERING = re.compile(f"[\x00-\x1f{_ABOVE_ASCII}]|{_COMMAND}")

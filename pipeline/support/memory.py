@@ -10,8 +10,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-__all__ = ["MemoryLimit", "format_bytes", "give_back_memory", "physical_memory"]
-
 _SHARE = 0.5  # of the memory that there is: the rest is left to files that the system keeps, and to others
 _UNKNOWN = 150e6  # bytes, about what a process takes once it has read judgments
 _UNITS = ("GiB", "MiB", "KiB")

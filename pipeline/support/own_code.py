@@ -25,20 +25,6 @@ from types import ModuleType
 
 from rankledger.pipeline.support.errors import shorten
 
-__all__ = [
-    "CodePlace",
-    "OwnCode",
-    "code_file",
-    "divert_output",
-    "find_code",
-    "find_installed",
-    "hold_code",
-    "installed",
-    "load_code",
-    "owners",
-    "reason_of",
-]
-
 _REFERENCE = re.compile(r"(?P<module>[^:]+\.py|[^\W\d]\w*(\.[^\W\d]\w*)*):(?P<name>[^\W\d]\w*)")
 _PRIVATE = "rankledger_own"
 

@@ -21,8 +21,6 @@ from rankledger.pipeline.support.progress import each
 if TYPE_CHECKING:
     from rankledger.pipeline.support.cluster import Cluster
 
-__all__ = ["Workers", "limit_cores", "map_ahead", "map_threads"]
-
 A = TypeVar("A")
 T = TypeVar("T")
 

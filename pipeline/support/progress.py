@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.progress import Progress
 
-__all__ = ["PATIENCE", "Stage", "aside", "each", "quiet", "say", "stage", "work"]
-
 PATIENCE = 1.0
 """Seconds for which nothing is shown: of the work, and of a stage within another."""
 

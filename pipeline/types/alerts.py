@@ -15,8 +15,6 @@ from typing import Literal, TypeAlias
 from rankledger.pipeline.types.gates import Verdict, overall_outcome
 from rankledger.pipeline.types.results import DataWarning, Failure
 
-__all__ = ["STATES", "Alert", "AlertLog", "NightState", "State", "TargetLog", "state_of"]
-
 State: TypeAlias = Literal["passed", "failed", "inconclusive", "incomplete"]
 
 STATES: tuple[State, ...] = ("passed", "failed", "inconclusive", "incomplete")

@@ -18,18 +18,6 @@ from rankledger.pipeline.types.views import PairedScores, QueryChange, QueryDeta
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "Cause",
-    "ChangePart",
-    "ChangeSplit",
-    "ComparisonReport",
-    "DatasetFigure",
-    "RecordPair",
-    "Side",
-    "night_label",
-]
-
-
 Cause: TypeAlias = Literal[
     "queries removed", "definition", "judgments", "excluded documents", "queries added", "documents", "output"
 ]

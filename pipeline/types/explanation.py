@@ -10,17 +10,6 @@ from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.types.joined import Replicate
 
-__all__ = [
-    "HEAD",
-    "ConventionChoice",
-    "Explanation",
-    "Outcome",
-    "ProfileComparison",
-    "RecordedScore",
-    "ScoreTerm",
-    "ScoreTotal",
-]
-
 HEAD = 20  # ranks down to which every document is named, judged or not
 
 

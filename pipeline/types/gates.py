@@ -10,29 +10,6 @@ from typing import Literal, TypeAlias
 
 from rankledger.metrics.measure import Measure
 
-__all__ = [
-    "BLOCKING",
-    "LEAST_CLUSTERS",
-    "MOST_UNSCORED",
-    "Acceptance",
-    "Accepted",
-    "Effect",
-    "GateKind",
-    "LookCount",
-    "LookKey",
-    "Looks",
-    "Outcome",
-    "PlannedGate",
-    "Reference",
-    "SpentLooks",
-    "Verdict",
-    "VerdictKey",
-    "Waiver",
-    "night_of",
-    "overall_effect",
-    "overall_outcome",
-]
-
 GateKind: TypeAlias = Literal["difference", "limit", "query_drop", "complete", "extra"]
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "not comparable", "not evaluated", "not judged"]
 Effect: TypeAlias = Literal["pass", "warn", "stop", "fail"]

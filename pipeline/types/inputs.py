@@ -18,30 +18,6 @@ from rankledger.metrics.catalogue import Sparse
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "BEIR_TABLES",
-    "FORMATS",
-    "FORMATS_GROUP",
-    "IN_MEMORY",
-    "MANY_ROWS",
-    "ArrowStream",
-    "Chunk",
-    "Content",
-    "DatasetSource",
-    "Given",
-    "GivenPairs",
-    "Ids",
-    "InMemory",
-    "InputFile",
-    "PairDict",
-    "Rows",
-    "Source",
-    "StoredChunk",
-    "merge_rows",
-    "row_number",
-    "short_digest",
-]
-
 FORMATS: Mapping[str, str] = MappingProxyType(
     {
         "trec": "trec:TREC",

@@ -18,24 +18,6 @@ from rankledger.metrics.pairs import RatingsBlock
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = [
-    "Groups",
-    "HitColumns",
-    "Hits",
-    "Joined",
-    "ModelKey",
-    "OnDemand",
-    "OutputKey",
-    "Quality",
-    "QueryList",
-    "RecordedModel",
-    "Replicate",
-    "Unmatched",
-    "count_short",
-    "hit_columns",
-    "model_of",
-]
-
 T_co = TypeVar("T_co", covariant=True)
 
 

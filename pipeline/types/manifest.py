@@ -41,24 +41,6 @@ from rankledger.pipeline.types.recorded import (
 )
 from rankledger.pipeline.types.results import DataWarning, Failure
 
-__all__ = [
-    "MANIFEST",
-    "MONTHS",
-    "RECEIPTS",
-    "SCHEMA_VERSION",
-    "Description",
-    "EvaluationId",
-    "Manifest",
-    "OtherSchemaError",
-    "RecordedBaseline",
-    "begun",
-    "evaluation_name",
-    "finding",
-    "is_evaluation_id",
-    "parse_manifest",
-    "read_typed",
-]
-
 MANIFEST = "manifest.json"
 
 RECEIPTS = ("receipt.json", "promotion.json")

@@ -18,29 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = [
-    "EXPERIMENT_LIMIT",
-    "EXTRA",
-    "FINGERPRINT",
-    "MODEL_ID",
-    "MODEL_URI",
-    "NAME_LIMIT",
-    "PARAM_LIMIT",
-    "RESERVED",
-    "SINCE",
-    "TAG_LIMIT",
-    "WORST_SLICE",
-    "Naming",
-    "allowed",
-    "clashes",
-    "experiment_of",
-    "history_of",
-    "overall",
-    "overview",
-    "section",
-    "text_of",
-]
-
 NAME_LIMIT = 250
 """Letters in a run's name and in the key of a metric, param or tag."""
 

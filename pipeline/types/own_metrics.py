@@ -26,8 +26,6 @@ from rankledger.metrics.terms import Terms, from_terms
 from rankledger.pipeline.support.own_code import CodePlace, OwnCode, divert_output, hold_code, load_code, reason_of
 from rankledger.pipeline.types.recorded import RecordedMetric, RecordedParameter
 
-__all__ = ["hold_metric", "own_metric", "record_metric", "recorded_metric", "try_metric"]
-
 _AGGREGATIONS = {"mean": MEAN, "geometric_mean": GEOMETRIC_MEAN, "root_mean_square": ROOT_MEAN_SQUARE}
 _BLOCKS: Mapping[str, type] = {"judged": JudgedBlock, "catalogue": CatalogueBlock, "ratings": RatingsBlock}
 _DIRECTIONS = ("higher", "lower", "neither")

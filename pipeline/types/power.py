@@ -14,8 +14,6 @@ from rankledger.pipeline.types.tables import frame
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PowerLine", "PowerPlan", "PowerPoint"]
-
 
 @dataclass(frozen=True)
 class PowerLine:

@@ -16,30 +16,6 @@ from rankledger.metrics.metric import Need
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import OutputKey, Quality, Replicate
 
-__all__ = [
-    "Dataset",
-    "DatasetFile",
-    "Definition",
-    "Environment",
-    "File",
-    "Git",
-    "Model",
-    "Number",
-    "Output",
-    "Part",
-    "PathText",
-    "RecordedBootstrap",
-    "RecordedComparison",
-    "RecordedConventions",
-    "RecordedExternalMetrics",
-    "RecordedFile",
-    "RecordedMetric",
-    "RecordedParameter",
-    "RecordedPromotion",
-    "Sha256",
-    "TrackingWish",
-]
-
 
 def _counts(quality: Quality) -> Quality:
     for name, count in vars(quality).items():

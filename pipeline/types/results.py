@@ -35,22 +35,6 @@ if TYPE_CHECKING:
 
     from rankledger.pipeline.types.manifest import Manifest
 
-__all__ = [
-    "ALL",
-    "PAIRED_REPLICATE_TEST",
-    "REPLICATE_TEST",
-    "Comparison",
-    "DataWarning",
-    "Estimate",
-    "Evaluation",
-    "Failure",
-    "Record",
-    "Role",
-    "Scores",
-    "Validation",
-    "lead_among",
-]
-
 ALL = "all"
 """The slice that every query is in."""
 

@@ -17,19 +17,6 @@ from pydantic import AwareDatetime
 from rankledger.pipeline.types.alerts import State
 from rankledger.pipeline.types.views import History, Series
 
-__all__ = [
-    "FEED",
-    "Site",
-    "SiteDataset",
-    "SiteEvaluation",
-    "SiteFigure",
-    "SiteRecord",
-    "SiteSeries",
-    "evaluation_path",
-    "model_path",
-    "record_path",
-]
-
 FEED = "feed.xml"
 
 

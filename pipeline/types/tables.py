@@ -15,21 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "ChangeSince",
-    "Curve",
-    "CurvePoint",
-    "Decision",
-    "ModelPair",
-    "OrderAgreement",
-    "ReplicateEstimate",
-    "Since",
-    "SliceChange",
-    "VarianceComponents",
-    "decide",
-    "frame",
-]
-
 Decision: TypeAlias = Literal["better", "worse", ""]
 """The side on which two models differ significantly; empty if they do not."""
 

@@ -10,19 +10,6 @@ from typing import Literal
 
 from rankledger.metrics.block import Bools, Floats
 
-__all__ = [
-    "ChangedInput",
-    "ComparedFigures",
-    "FigureMatch",
-    "MovedFigure",
-    "PruneResult",
-    "PrunedRecord",
-    "RecordList",
-    "RecordSummary",
-    "RecordedFigure",
-    "Reproduction",
-]
-
 
 @dataclass(frozen=True)
 class RecordSummary:

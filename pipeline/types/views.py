@@ -20,23 +20,6 @@ from rankledger.pipeline.types.tables import CurvePoint, ModelPair
 if TYPE_CHECKING:
     from rankledger.pipeline.types.manifest import Description
 
-__all__ = [
-    "FEWEST_NIGHTS",
-    "FalseSteps",
-    "History",
-    "LevelChange",
-    "ListedDocument",
-    "Night",
-    "Page",
-    "PairedScores",
-    "QueryChange",
-    "QueryDetail",
-    "RankedDocument",
-    "Series",
-    "SeriesBreak",
-    "Tier",
-]
-
 Tier: TypeAlias = Literal["step", "step or drift"]
 """How sure a step is: also if nights are correlated, or only if they are independent."""
 

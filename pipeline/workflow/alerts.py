@@ -36,8 +36,6 @@ from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["AlertResult", "send_due", "sync_alerts"]
-
 _PAGE = "report.html"
 _PAUSE = 2.0  # seconds before a webhook that may only have been busy is tried again
 _WAIT = 60.0  # seconds for another process of this machine that sends alerts of the same evaluation

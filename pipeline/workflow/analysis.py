@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import BaselineResolver
     from rankledger.pipeline.workflow.since import ChangesSince
 
-__all__ = ["Analysis", "analyze", "check_comparison", "score_recall", "test_rule"]
-
 Found = TypeVar("Found")
 
 

@@ -62,19 +62,6 @@ from rankledger.pipeline.workflow.workspace import (
     refuse_other_inputs,
 )
 
-__all__ = [
-    "BaselineResolver",
-    "BaselineScores",
-    "CurrentEvaluation",
-    "RecordedDataset",
-    "baseline_scores",
-    "can_rescore",
-    "difference_of_meaning",
-    "recorded_scores",
-    "rescore",
-    "retrieved_ranks",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class CurrentEvaluation:

@@ -18,8 +18,6 @@ from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.references import measure_among, record_to_show, skipped, spelled
 from rankledger.pipeline.workflow.workspace import Workspace, open_record
 
-__all__ = ["find", "list_evaluations", "load", "show"]
-
 
 def show(
     reference: str = "last",

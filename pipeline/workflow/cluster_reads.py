@@ -39,8 +39,6 @@ from rankledger.pipeline.types.results import Failure, Record
 from rankledger.pipeline.workflow.outputs import OutputReader, OutputStore, ReadElsewhere, whole_source_of
 from rankledger.pipeline.workflow.workspace import recorded_output
 
-__all__ = ["read_on_cluster"]
-
 T = TypeVar("T")
 
 _DATASETS = 4  # whose judgments a worker keeps in memory

@@ -49,8 +49,6 @@ from rankledger.pipeline.workflow.workspace import Workspace, open_record, refus
 if TYPE_CHECKING:
     from rankledger.pipeline.workflow.evaluate import Computed
 
-__all__ = ["changes_since_last_night", "compare", "compare_sides"]
-
 RanksOf: TypeAlias = Callable[[RecordedDataset, str], RetrievedRanks]
 
 Figure = tuple[float | None, str]  # and why it is not known

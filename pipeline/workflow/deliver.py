@@ -32,23 +32,6 @@ from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_recor
 if TYPE_CHECKING:
     from rankledger.pipeline.tracking.client import TrackingStore
 
-__all__ = [
-    "Stores",
-    "SyncResult",
-    "deliver",
-    "fetch_record",
-    "is_from_environment",
-    "lost_store",
-    "open_existing_store",
-    "open_for_logging",
-    "open_for_reading",
-    "open_store",
-    "sync",
-    "sync_command",
-    "tracking_of",
-    "with_own_targets",
-]
-
 _DATABASE = "sqlite:///"
 _ADDRESS = re.compile(r"[A-Za-z0-9.-]+:[0-9]+(/.*)?")  # of a server, whose scheme was forgotten
 _VARIABLE = "MLFLOW_TRACKING_URI"

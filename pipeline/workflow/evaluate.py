@@ -62,8 +62,6 @@ from rankledger.pipeline.workflow.workspace import (
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Computed", "compute", "evaluate", "evaluate_opened", "validate"]
-
 _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
 
 

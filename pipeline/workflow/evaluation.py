@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import RecordedDataset
     from rankledger.pipeline.workflow.workspace import Opened
 
-__all__ = ["Evaluation", "Session", "evaluation_of"]
-
 
 class Session(Protocol):
     """What an evaluation knows beyond its tables, if it has no record or its inputs are in memory."""

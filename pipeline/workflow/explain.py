@@ -32,8 +32,6 @@ from rankledger.pipeline.workflow.references import source_of_reference
 from rankledger.pipeline.workflow.reproduce import locate
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_source, recorded_output, refuse_other_inputs
 
-__all__ = ["explain", "explain_opened"]
-
 
 def explain(
     source: str | Path,

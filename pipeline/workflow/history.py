@@ -23,8 +23,6 @@ from rankledger.pipeline.types.views import History, LevelChange, Night, Series,
 from rankledger.pipeline.workflow.references import last_record, measure_among, name_of_evaluation, spelled
 from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["HistoryEntry", "history", "history_of", "known_history", "measured_history", "nights_of"]
-
 _POOLED = "*"  # what the summary calls all datasets together
 _MOST_KNOWN = 30  # records that are read for a page
 

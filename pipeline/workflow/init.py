@@ -23,8 +23,6 @@ from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.results import Failure
 from rankledger.pipeline.workflow.evaluate import validate
 
-__all__ = ["CONFIG", "FirstConfig", "init"]
-
 CONFIG = "rankledger.yaml"
 """The name of the config that is written."""
 

@@ -57,8 +57,6 @@ from rankledger.pipeline.workflow.workspace import recorded_output, refuse_other
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalDataset, ExternalOutput
 
-__all__ = ["Inputs", "OutputToRead", "dataset_source", "is_kept", "plan_reading", "read_inputs"]
-
 T = TypeVar("T")
 
 _COLUMNS = ": columns: "  # between a layout and the names of its columns, in a remark

@@ -12,8 +12,6 @@ from rankledger.pipeline.data.formats.common import Format
 if TYPE_CHECKING:
     from rankledger.metrics.metric import Metric
 
-__all__ = ["formats", "measures"]
-
 
 def formats(*, own: bool = False) -> str:
     """Every format with the endings of its files.

@@ -45,8 +45,6 @@ from rankledger.pipeline.workflow.workspace import Opened, Workspace
 if TYPE_CHECKING:
     from rankledger.pipeline.workflow.evaluate import Computed
 
-__all__ = ["NOT_TRACKED", "build_manifest", "define_measures", "exclusions_digest", "judgments_digest"]
-
 NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
 
 

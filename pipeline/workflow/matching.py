@@ -27,8 +27,6 @@ from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.references import Pair, Sides, measure_among
 from rankledger.pipeline.workflow.workspace import Opened, refuse_foreign_inputs
 
-__all__ = ["Match", "leading_measures", "match_datasets", "record_pairs"]
-
 
 @dataclass(frozen=True, eq=False)
 class Match:

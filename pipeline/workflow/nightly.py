@@ -39,8 +39,6 @@ from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.promote import pending_promotions
 from rankledger.pipeline.workflow.workspace import Backend, Opened, Workspace, workers_of
 
-__all__ = ["AwaitedInput", "Clock", "nightly", "wait_for"]
-
 _NOT_THERE = "not there"
 _NAMED = 5  # of what is still missing, in a line of progress
 

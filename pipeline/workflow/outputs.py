@@ -32,24 +32,6 @@ from rankledger.pipeline.types.inputs import InputFile, Source
 from rankledger.pipeline.types.joined import Hits, Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure
 
-__all__ = [
-    "OutputReader",
-    "OutputStore",
-    "ReadElsewhere",
-    "ReadOutput",
-    "absent_replicates",
-    "exclusions_key",
-    "judging_warnings",
-    "left_to_evaluation",
-    "output_store",
-    "replicate_of",
-    "replicate_warnings",
-    "replicates_by_model",
-    "rescored",
-    "source_of",
-    "whole_source_of",
-]
-
 
 @dataclass(frozen=True)
 class OutputStore:

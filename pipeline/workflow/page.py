@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.baselines import RecordedDataset
     from rankledger.pipeline.workflow.evaluate import Computed
 
-__all__ = ["ShownDataset", "ShownOutput", "new_page", "page_of", "query_details", "recorded_output_of"]
-
 Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
 """(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
 

@@ -27,8 +27,6 @@ from rankledger.pipeline.workflow.matching import Match, leading_measures, match
 from rankledger.pipeline.workflow.references import References, Sides, open_sides, record_to_show, skipped
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 
-__all__ = ["plan", "write_curve"]
-
 Planned: TypeAlias = tuple[PowerLine, Variation | None]
 """A line with the variation that it is planned by; None if nothing can be planned."""
 

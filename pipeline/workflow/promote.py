@@ -27,8 +27,6 @@ from rankledger.pipeline.types.results import Record
 if TYPE_CHECKING:
     from rankledger.pipeline.tracking.client import TrackingStore
 
-__all__ = ["PromotionResult", "outputs_digest", "pending_promotions", "promote"]
-
 
 @dataclass(frozen=True)
 class PromotionResult:

@@ -21,22 +21,6 @@ from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.workflow.deliver import fetch_record, tracking_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 
-__all__ = [
-    "Pair",
-    "References",
-    "Sides",
-    "last_record",
-    "measure_among",
-    "measures_among",
-    "name_of_evaluation",
-    "open_sides",
-    "record_of",
-    "record_to_show",
-    "skipped",
-    "source_of_reference",
-    "spelled",
-]
-
 
 def name_of_evaluation(name: str | None, workspace: Workspace) -> str:
     """The evaluation that is meant: the one named, or else the only one that has records.

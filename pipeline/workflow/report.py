@@ -30,8 +30,6 @@ from rankledger.pipeline.workflow.workspace import Workspace
 if TYPE_CHECKING:
     from rankledger.pipeline.report.html.index import Address
 
-__all__ = ["export", "report"]
-
 _FIGURES = ("latex", "csv")  # the forms that have figures alone; the others say why there are none
 _PAGE = "report.html"  # of a record, which is made anew and not read
 

@@ -43,8 +43,6 @@ from rankledger.pipeline.workflow.workspace import (
     workers_of,
 )
 
-__all__ = ["locate", "reproduce"]
-
 FileT = TypeVar("FileT", bound=File)
 
 _ROLES = ("judgments", "ratings", "queries", "documents", "interactions", "exclude")

@@ -18,8 +18,6 @@ from rankledger.pipeline.workflow.inputs import is_kept, read_inputs
 from rankledger.pipeline.workflow.outputs import left_to_evaluation
 from rankledger.pipeline.workflow.workspace import Backend, Workspace, open_config, workers_of
 
-__all__ = ["ShardResult", "read_shard"]
-
 
 @dataclass(frozen=True)
 class ShardResult:

@@ -29,8 +29,6 @@ from rankledger.pipeline.types.results import ALL, Record, Scores
 from rankledger.pipeline.types.tables import ChangeSince, Since, SliceChange
 from rankledger.pipeline.workflow.baselines import BaselineResolver, difference_of_meaning, recorded_scores
 
-__all__ = ["ChangesSince"]
-
 _MOST_SEARCHED = 10  # drops whose slices are searched, the worst first
 _QUERIES_SEARCHED = 40_000  # of all of them together: searching 20,000 queries takes a quarter of a second
 _MOST_NIGHTS = 90  # that are looked back on for the first night of a level

@@ -42,8 +42,6 @@ from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.history import HistoryEntry, history_of, nights_of
 from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["SiteResult", "site"]
-
 _STATE = "site-state.json"
 _LAYOUT = 2  # of the state file
 _POOLED = "*"  # what the summary calls all datasets together

@@ -26,19 +26,9 @@ from rankledger.pipeline.inference.summary import IntervalRule, estimate
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.trec_eval import (
-    FORMATS,
-    VERSIONS,
-    Printout,
-    TrecLine,
-    computed_rows,
-    relevance_strings,
-    trec_lines,
-)
+from rankledger.pipeline.trec_eval import Printout, TrecLine, computed_rows, relevance_strings, trec_lines
 from rankledger.pipeline.types.joined import Groups, Joined, OutputKey
 from rankledger.pipeline.types.results import Estimate, Scores
-
-__all__ = ["FORMATS", "VERSIONS", "trec_eval"]
 
 
 def trec_eval(

@@ -33,8 +33,6 @@ from rankledger.pipeline.workflow.promote import outputs_digest
 from rankledger.pipeline.workflow.references import record_of
 from rankledger.pipeline.workflow.workspace import Workspace, open_config
 
-__all__ = ["TaggedOutputs", "Verification", "accept", "prune", "tag_outputs", "verify"]
-
 
 def accept(
     record: str,

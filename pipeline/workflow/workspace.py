@@ -37,22 +37,6 @@ from rankledger.pipeline.types.results import Failure, Record
 if TYPE_CHECKING:
     from rankledger.pipeline.support.cluster import Cluster
 
-__all__ = [
-    "Backend",
-    "MeasureLike",
-    "Opened",
-    "Workspace",
-    "open_config",
-    "open_given",
-    "open_record",
-    "open_source",
-    "recorded_output",
-    "refuse_foreign_inputs",
-    "refuse_other_inputs",
-    "with_python_advice",
-    "workers_of",
-]
-
 Backend = Literal["threads", "processes", "dask"]
 MeasureLike: TypeAlias = str | Measure | Metric | Callable[..., Any]
 """A measure of outputs in memory: its name, itself, or a metric, of which a function will do."""

@@ -21,8 +21,6 @@ from rankledger.pipeline.data.formats.parquet import PARQUET
 from rankledger.pipeline.data.formats.tools import samples_format
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["CITATIONS", "NUGGETS"]
-
 _TABLES: Mapping[str, Format] = {suffix: table for table in (TSV, CSV, JSONL, PARQUET) for suffix in table.suffixes}
 _ASSIGNMENTS = {"support": 1.0, "partial_support": 0.5, "not_support": 0.0}  # AutoNuggetizer's words
 _SUPPORT = _ASSIGNMENTS | {"full_support": 1.0, "no_support": 0.0}  # and those of the track's support evaluation

@@ -12,8 +12,6 @@ from rankledger.pipeline.data.formats.common import EACH, REMEDIES, FilePart, Ke
 from rankledger.pipeline.support.arrow import integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["chains_of", "is_id", "is_number", "lists_of", "plain_table", "rows_of", "values_of", "wanted_names"]
-
 _CODE = 4  # bytes of the code of an id
 
 

@@ -21,36 +21,6 @@ from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import InMemory
 
-__all__ = [
-    "BLOCK_SIZE",
-    "EACH",
-    "LONGEST_ID",
-    "PAGE",
-    "REMEDIES",
-    "Cut",
-    "FilePart",
-    "Format",
-    "KeyChain",
-    "Kind",
-    "ListReader",
-    "Lists",
-    "Row",
-    "Sample",
-    "Spans",
-    "count_lines",
-    "line_position",
-    "number_in",
-    "odd_id",
-    "parse_csv",
-    "refuse_id",
-    "refuse_surrogates",
-    "row_of",
-    "schema_of",
-    "score_in",
-    "table_of",
-    "without_bom",
-]
-
 BLOCK_SIZE = 1 << 22  # bytes that Arrow parses at a time: smaller pieces cost calls, larger ones leave the cache
 PAGE = 1 << 16  # bytes that are searched at a time
 LONGEST_ID = 1 << 16  # bytes: what is longer is no id but a file read as something else

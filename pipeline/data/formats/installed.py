@@ -19,8 +19,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.own_code import OwnCode, divert_output, find_installed, installed, owners, reason_of
 from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP
 
-__all__ = ["installed_format", "installed_formats"]
-
 
 def installed_formats() -> tuple[str, ...]:
     """The names of the formats of installed packages, also of those that cannot be used."""

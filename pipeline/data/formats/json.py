@@ -35,8 +35,6 @@ from rankledger.pipeline.data.formats.lists import find_columns
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import row_number
 
-__all__ = ["JSON", "JSONL", "JsonObject", "decoded", "double", "json_object", "load_json", "written"]
-
 _LINE_FEED, _RETURN = b"\n\r"
 _IDS = ("query_id", "doc_id")
 _FIRST = 100  # objects by which lists are known

@@ -34,8 +34,6 @@ from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["ListedQueries", "find_columns", "recognise_lists", "rows_of_lists"]
-
 Ints = npt.NDArray[np.int64]
 
 _IDS = ("query_id", "doc_id")

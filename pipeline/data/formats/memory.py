@@ -28,8 +28,6 @@ from rankledger.pipeline.support.arrow import integers
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InMemory, InputFile, row_number
 
-__all__ = ["MEMORY", "describe_rows", "hold"]
-
 _PAIR = ("query_id", "doc_id")
 _CHUNK = 1 << 17  # rows of a chunk, which a thread works on, however few chunks were given
 _TEXTS = ("str", "string")  # types of pandas that hold no lists, though their kind is that of objects

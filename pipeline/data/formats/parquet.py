@@ -16,8 +16,6 @@ from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of,
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, ListReader, Spans
 from rankledger.pipeline.support.errors import InputError
 
-__all__ = ["PARQUET"]
-
 _CELL = 8  # bytes that a value takes at least once it is read
 _LISTED = 100  # rows that a list counts as, where its length is not known
 _REPEATS = 2  # bytes stored of a value, below which texts are read as dictionaries: a few may stand in all rows

@@ -21,8 +21,6 @@ from rankledger.pipeline.data.formats.common import PAGE, FilePart, Format, Samp
 from rankledger.pipeline.data.formats.json import decoded, load_json
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["EVERY_EVAL_EVER", "INSPECT", "LM_EVAL", "MLFLOW", "OF_AN_ANSWER", "PLACE", "PROMPTFOO", "samples_format"]
-
 PLACE = "place"
 """The label that tells apart several models of one name in a file."""
 
