@@ -326,6 +326,12 @@ def _reasons() -> Iterator[str]:
     for profile in PROFILES.values():
         yield from (f"### {profile.name}", "", f"{profile.tool}.", "")
         yield from _items(f"`{choice}`: {reason}" for choice, reason in profile.because.items())
+        for key, conventions in profile.differs.items():
+            metric, _, part = key.partition(" ")
+            written = f"{metric}({part})" if "=" in part else f"{metric}@k" if part else metric
+            chosen = ", ".join(f"`{word}: {choice}`" for word, choice in conventions.items())
+            if chosen:
+                yield from _items([f"`{written}`: set {chosen} to reproduce the tool's figure"])
         yield ""
 
 

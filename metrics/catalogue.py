@@ -159,19 +159,15 @@ class CatalogueBlock:
     def exposure(self, k: int | None, new: bool = False) -> npt.NDArray[np.int64]:
         """In how many lists each document stands, by number; at least those of the catalogue are there.
 
-        Args:
-            k: ranks to count; None counts all.
-            new: count only lists of queries that had not consumed the document before.
+        With `new` only lists of queries that had not consumed the document before count.
         """
         codes = self.first(k)
-        return np.bincount(codes[self._new(codes) if new else codes >= 0], minlength=self.n_documents)
-
-    def _new(self, codes: Codes) -> Bools:
-        if self.history is None:
-            raise ValueError("it needs what each query consumed before")
-        queries, documents, _ = self.history.of(np.arange(self.n_queries))
-        n = 1 + max(int(codes.max(initial=0)), int(documents.max(initial=0)))
-        return (codes >= 0) & ~np.isin(codes + n * np.arange(self.n_queries), documents + n * queries)
+        counted = codes >= 0
+        if new and self.history is not None:
+            queries, documents, _ = self.history.of(np.arange(self.n_queries))
+            n = 1 + max(int(codes.max(initial=0)), int(documents.max(initial=0)))
+            counted &= ~np.isin(codes + n * np.arange(self.n_queries), documents + n * queries)
+        return np.bincount(codes[counted], minlength=self.n_documents)
 
     def attention(self, k: int | None, attention: Attention, rel: float | None = None) -> Floats:
         """The attention that each document gets in all lists, as `exposure`; where it is relevant, given `rel`."""

@@ -69,6 +69,8 @@ class Profile:
         defaults: by metric, the parameters whose default is not that of our function.
         ties: by metric, the order of tied documents where a metric has one of its own.
         because: who does what, in a sentence for each choice, by convention or metric.
+        differs: by metric, the conventions by which the tool has it where these are not the profile's; none if no
+            convention gives the tool's figure. After a space follows what the written measure holds, such as `rr @`.
     """
 
     name: str
@@ -77,10 +79,23 @@ class Profile:
     defaults: Mapping[str, Mapping[str, float | int | str]] = field(default_factory=dict)
     ties: Mapping[str, Ties] = field(default_factory=dict)
     because: Mapping[str, str] = field(default_factory=dict)
+    differs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def conventions_of(self, metric: str) -> Conventions:
         """The conventions as they hold of a metric."""
         return replace(self.conventions, ties=self.ties.get(metric, self.conventions.ties))
+
+    def describe_difference(self, metric: str, measure: str) -> str:
+        """Return what to set for the tool's own figure of a measure; empty if the profile gives it."""
+        for key, conventions in self.differs.items():
+            name, _, part = key.partition(" ")
+            unlike = {word: choice for word, choice in conventions.items() if getattr(self.conventions, word) != choice}
+            if name == metric and part in measure and (unlike or not conventions):
+                if not conventions:
+                    return f"{self.name} gives another figure: {self.because[metric]}. Check how far that matters"
+                keys = ", ".join(f"{word}: {choice}" for word, choice in unlike.items())
+                return f"{self.name} has other conventions here. Set {keys} to reproduce its figures"
+        return ""
 
     def with_conventions(self, **chosen: object) -> Profile:
         """The profile with other conventions; a chosen order of ties holds of every metric.
@@ -115,6 +130,11 @@ _BECAUSE = {
     "depth": "all documents unless -M is given",
 }
 
+_DOUBLES = {"score_precision": "float64"}
+_ASCENDING = {"ties": "doc_id_asc", **_DOUBLES}
+_IN_ORDER = {"ties": "input_order", **_DOUBLES}
+_COUNTED = {**_IN_ORDER, "missing_queries": "empty"}
+
 _TABLE = (
     Profile(name="trec_eval", tool="trec_eval 9.0.4 with -c", conventions=_TREC_EVAL, because=_BECAUSE),
     Profile(
@@ -137,12 +157,13 @@ _TABLE = (
             "rbp": "p is 0.9; grades above 1 are scaled by uninitialised memory; only binary grades are reliable",
             "rbp_resid": "p is 0.9; what stands below the list counts only where the list has an unjudged document",
         },
+        differs={"rbp": {}},
     ),
     Profile(
         name="ir_measures",
         tool="ir_measures 0.4.3 with pytrec-eval-terrier 0.5.11",
         conventions=_TREC_EVAL,
-        defaults={"err": {"max_grade": 4}},
+        defaults={"err": {"max_grade": 4}, "judged": {"empty": "zero"}},
         because={
             "ties": "trec_eval's code: document id, descending; RR@k, Judged, Compat have it ascending, RBP the rows",
             "score_precision": "trec_eval's code keeps scores as floats; RR@k, Judged, Compat, RBP, ERR have doubles",
@@ -152,6 +173,14 @@ _TABLE = (
             "unjudged_documents": "all documents keep their ranks unless judged_only is given",
             "depth": "all documents",
             "err": "gdeval.pl computes it, whose greatest grade is 4",
+            "judged": "a query without output counts 0",
+            "compat": "documents of one grade are in the ideal list by score, 0 for one that was not retrieved",
+        },
+        differs={
+            **dict.fromkeys(("rr @", "compat"), _ASCENDING),
+            "judged": {**_ASCENDING, "negative_grades": "non_relevant"},
+            **dict.fromkeys(("err", "ndcg gain=exponential"), _DOUBLES),
+            **dict.fromkeys(("rbp", "inst", "insq", "bpm", "sdcg", "nearly_err"), _IN_ORDER),
         },
     ),
     Profile(
@@ -172,7 +201,9 @@ _TABLE = (
             "negative_grades": "bpref counts what is below the level as judged and not relevant, negative grades too",
             "unjudged_documents": "all documents keep their ranks",
             "depth": "all documents",
+            "rbp": "the gain of a relevant document is its grade, so that only grades 0 and 1 agree",
         },
+        differs={"rbp": {}},
     ),
     Profile(
         name="beir",
@@ -187,6 +218,7 @@ _TABLE = (
             "unjudged_documents": "all documents keep their ranks, but one that has the query's id is taken out",
             "depth": "all documents",
         },
+        differs=dict.fromkeys(("rr", "r denominator=cutoff", "success"), _COUNTED),
     ),
     Profile(
         name="mteb",
@@ -201,6 +233,7 @@ _TABLE = (
             "unjudged_documents": "all documents keep their ranks",
             "depth": "all documents that the task keeps: top_k, by default 1000",
         },
+        differs=dict.fromkeys(("rr", "p_mrr"), _DOUBLES),
     ),
     Profile(
         name="gdeval",
@@ -238,6 +271,7 @@ _TABLE = (
             "ap": "average_precision_score gives equal scores one precision, that at their end, as no order does",
             "kendall_distance": "label_ranking_loss takes a pair of equal scores for one in the wrong order",
         },
+        differs={"ap": {}},
     ),
     Profile(
         name="torchmetrics",

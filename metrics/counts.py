@@ -6,6 +6,7 @@ Counts are exact integers held as floats, and never NaN where they need no more 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 
@@ -224,22 +225,24 @@ def utility(block: JudgedBlock, *, a: float = 1, b: float = -1, c: float = 0, d:
 
 
 @from_terms
-def judged(block: JudgedBlock, *, k: int | None = None) -> Terms:
+def judged(block: JudgedBlock, *, k: int | None = None, empty: Literal["undefined", "zero"] = "undefined") -> Terms:
     """Judged share: how many of the retrieved documents have a judgment (a grade of at least 0).
 
     Formula: judged retrieved / min(k, n).
 
     Args:
         k: ranks to count; None counts all.
+        empty: score of a query that retrieved nothing: `undefined`, or `zero` as ir_measures has it.
 
     Returns:
-        (Q,), in [0, 1], over min(k, retrieved); NaN where nothing was retrieved.
+        (Q,), in [0, 1], over min(k, retrieved); NaN where nothing was retrieved, unless `empty=zero`.
 
     Reference:
         MacAvaney et al. 2022, doi:10.1007/978-3-030-99739-7_38 (ir_measures, Judged@k); the TREC-COVID tables' `J@k`.
     """
     known = (block.grades >= 0) & (block.ranks <= cut(k))
-    return Terms(known.astype(np.float64), divisor=np.minimum(block.n_retrieved, cut(k)))
+    divisor = np.minimum(block.n_retrieved, cut(k))
+    return Terms(known.astype(np.float64), divisor=np.maximum(divisor, 1.0) if empty == "zero" else divisor)
 
 
 @from_terms

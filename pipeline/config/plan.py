@@ -500,6 +500,13 @@ def plan(
     external_metrics = _plan_external_metrics(planning, models)
     comparison = plan_comparison(planning, datasets, models, tasks)
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
+    unlike: dict[str, list[str]] = {}
+    for measure in there:
+        text = planning.config.conventions.resolved.describe_difference(measure.metric.name, str(measure))
+        unlike.setdefault(text, []).append(str(measure))
+    for text, measures in unlike.items():
+        if text:
+            planning.warn(("conventions",), f"{', '.join(measures)}: {text}")
     practical_difference = {
         str(measure): least
         for line, least in planning.config.practical_difference.items()

@@ -345,13 +345,7 @@ def unequal_judging(
     """Yield a sentence for each cutoff of the measures at which compared models are judged unequally.
 
     There is none if unjudged documents do not count as not relevant, or if all judged documents are relevant, because
-    the share of judged documents is then the precision itself.
-
-    Args:
-        outputs: by model, its output or each of its replicates.
-        measures: by which the models are compared.
-        pairs: the models that are compared.
-        conventions: what holds of the evaluation.
+    the share of judged documents is then the precision itself. A model has several outputs if it has replicates.
     """
     parts = {}
     for model, own in outputs.items():
@@ -375,15 +369,13 @@ def unequal_judging(
 
 
 def _judged_unequally(shares: Sequence[tuple[float, str]], depth: float) -> str:
-    where = "list" if math.isinf(depth) else f"top {depth:g}"
     first, *others = (f"{model}: {share:.0%}" for share, model in shares)
     if len(others) >= 2 * _ENDS:
         others[_ENDS - 1 : -_ENDS] = [f"{len(others) + 1 - 2 * _ENDS} more in between"]
+    where = "list" if math.isinf(depth) else f"top {depth:g}"
     effect = "differences may be effects" if others[1:] else "the difference may be an effect"
-    return (
-        f"{first} of its {where} is judged, {', '.join(others)}. Unjudged documents count as not relevant, so {effect} "
-        "of judging."
-    )
+    judged = f"{first} of its {where} is judged, {', '.join(others)}"
+    return f"{judged}. Unjudged documents count as not relevant, so {effect} of judging."
 
 
 def mismatch(

@@ -86,20 +86,15 @@ def order_agreement(
             models = {line.model for line in own}
             led = [line for line in columns[dataset, lead] if line.model in models]
             both = [(led, measures[dataset, lead]), (own, measures[dataset, measure])]
-            figures = [_figures(drawn, rows, by) for rows, by in both]
-            complete = np.asarray(np.isfinite(figures).all(axis=(0, 2)))
-            compared = [line.model for line, kept in zip(own, complete, strict=True) if kept]
-            figures = [rows[complete] for rows in figures]
-            tau = kendall_tau(figures[0][:, 0], figures[1][:, 0])
+            figures = np.stack([_figures(drawn, rows, by) for rows, by in both])
+            complete = np.isfinite(figures).all(axis=(0, 2))
+            compared, figures = [own[place].model for place in np.flatnonzero(complete)], figures[:, complete]
+            tau = kendall_tau(*figures[:, :, 0])
             if len(compared) >= _FEWEST and math.isfinite(tau):
-                sizes = [
-                    _effective_clusters(sample, name, by) for sample in drawn for name in compared for _, by in both
-                ]
-                unsure = [
-                    _unsure(drawn, compared, rows[:, 0], by, (1 + confidence) / 2)
-                    for rows, (_, by) in zip(figures, both, strict=True)
-                ]
-                same, opposite, n_pairs = count_agreement(figures, min(sizes), confidence, unsure)
+                sizes = [_effective_clusters(each, name, by) for each in drawn for name in compared for _, by in both]
+                likely = zip(figures[:, :, 0], both, strict=True)
+                unsure = [_unsure(drawn, compared, rows, by, (1 + confidence) / 2) for rows, (_, by) in likely]
+                same, opposite, n_pairs = count_agreement(figures, min(sizes), confidence, np.stack(unsure))
                 undecided = n_pairs - same - opposite
                 low, high = ((same - opposite + side * undecided) / n_pairs for side in (-1, 1))
                 counts = (len(compared), same, opposite, undecided)
@@ -125,27 +120,17 @@ def kendall_tau(one: Floats, other: Floats) -> float:
 
 
 def count_agreement(
-    figures: Sequence[Floats], n_clusters: float, confidence: float, unsure: Sequence[Bools] | None = None
+    figures: Floats | Sequence[Floats], n_clusters: float, confidence: float, unsure: Bools | None = None
 ) -> tuple[int, int, int]:
-    """Count the pairs of models that two measures put into the same and into opposite orders.
+    """Count the pairs of models that two measures put into the same and into opposite orders, and all pairs.
 
-    A pair counts if both measures tell it apart. All intervals, of all pairs by both measures, hold together.
-
-    Args:
-        figures: by measure, (M, 1 + B) as of `rank_intervals`, all of them finite.
-        n_clusters: as of `rank_intervals`.
-        confidence: how often all counted pairs should be in their true orders.
-        unsure: by measure, as of `rank_intervals`.
-
-    Returns:
-        The pairs of the same order, of opposite orders, and all pairs.
+    A pair counts if both measures tell it apart. All intervals, of all pairs by both measures, hold together. Arguments
+    are those of `rank_intervals`, by measure.
     """
     n_pairs = math.comb(len(figures[0]), 2)
     if not n_clusters >= _FEWEST_CLUSTERS:
         return 0, 0, n_pairs
-    one, other = _better(figures, n_clusters, confidence)
-    if unsure is not None:
-        one, other = one & ~unsure[0], other & ~unsure[1]
+    one, other = _better(figures, n_clusters, confidence) & (True if unsure is None else ~unsure)
     return int((one & other).sum()), int((one & other.T).sum()), n_pairs
 
 
@@ -239,7 +224,7 @@ def rank_intervals(
     return ranks
 
 
-def _better(measures: Sequence[Floats], n_clusters: float, confidence: float) -> Bools:
+def _better(measures: Floats | Sequence[Floats], n_clusters: float, confidence: float) -> Bools:
     """Return (N, M, M): by measure, whether the model of the row is better than the model of the column."""
     n_models = len(measures[0])
     standardised = np.zeros((len(measures), n_models, n_models))

@@ -204,26 +204,8 @@ class _Partition:
 
     def sums(self, values: Floats) -> Floats:
         """(S, …): the sum over each slice of what each query has, (Q, …)."""
-        return self.sums_of_members(values[self.queries])
-
-    def sums_of_members(self, values: Floats) -> Floats:
-        """(S, …): the same of what is known for each query within its slice, (N, …)."""
-        if len(values) == len(self.begins):  # each of one
-            return values
-        sums: Floats = np.add.reduceat(values, self.begins, axis=0)
-        return sums
-
-    @property
-    def slices(self) -> _Ints:
-        """(N,): the number of the slice that each query is in."""
-        return np.repeat(np.arange(len(self.begins)), np.diff(self.begins, append=len(self.queries)))
-
-    def alike(self, labels: _Ints) -> _Ints:
-        """(N,): how many queries of its slice have the label that the query has; labels (Q,), from 0 on."""
-        keys = self.slices * (int(labels.max()) + 1) + labels[self.queries]
-        _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        alike: _Ints = counts[places]
-        return alike
+        members = values[self.queries]
+        return members if len(self.begins) == len(members) else np.add.reduceat(members, self.begins, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,21 +227,26 @@ class _Pieces:
     rest: Floats
 
     @classmethod
-    def of(cls, partition: _Partition, units: _Ints, strata: _Ints, squares: Floats, tested: Bools) -> _Pieces:
-        """Cut slices; `squares` are those of the units' sums, added up by stratum, (K,)."""
-        slices, shape = partition.slices, (len(tested), len(squares))
+    def of(
+        cls, partition: _Partition, units: _Ints, strata: _Ints, cells: _Ints, squares: Floats, least: int
+    ) -> _Pieces:
+        """Cut slices; of each stratum there are its cell, (K,), and the squares of its units' sums, added up, (K,)."""
+        n_slices, sizes = len(partition.begins), np.bincount(strata)
+        slices = np.repeat(np.arange(n_slices), np.diff(partition.begins, append=len(partition.queries)))
         queries = partition.queries[np.lexsort((units[partition.queries], slices))]
         begins = np.flatnonzero(np.diff(slices * len(units) + units[queries], prepend=-1))
-        inside = np.bincount(slices * shape[1] + strata[queries], minlength=shape[0] * shape[1]).reshape(shape)
-        shares = inside / np.bincount(strata)
-        rest = np.where(tested, (shares * shares) @ squares, np.inf)
-        of_pieces, firsts = slices[begins], queries[begins]
+        inside = np.bincount(slices * len(sizes) + strata[queries], minlength=n_slices * len(sizes)).reshape(
+            n_slices, -1
+        )
+        of_cells = np.flatnonzero(np.diff(cells, prepend=-1))
+        fewer = np.minimum(*(np.add.reduceat(own, of_cells, axis=1) for own in (inside, sizes - inside)))
+        shares, of_pieces, firsts = inside / sizes, slices[begins], queries[begins]
         return cls(
             _Partition(queries, begins),
-            np.searchsorted(of_pieces, np.arange(shape[0])),
+            np.searchsorted(of_pieces, np.arange(n_slices)),
             units[firsts],
             2 * shares[of_pieces, strata[firsts]][:, np.newaxis],
-            rest[:, np.newaxis],
+            np.where(fewer.sum(axis=1) >= least, (shares * shares) @ squares, np.inf)[:, np.newaxis],
         )
 
     def statistics(self, changes: Floats, sums: Floats | None, least: float) -> Floats:
@@ -318,10 +305,7 @@ class _Test:
             for queries in [by_unit[kind_of[by_unit] == kind].reshape(-1, size)]
         ]
         squares = np.array([(stratum.changes.sum(axis=1) ** 2).sum() for stratum in strata])
-        pieces = [
-            _Pieces.of(partition, units, kind_of, squares, _fewer_side(partition, cells) >= least - _SAME)
-            for partition in partitions
-        ]
+        pieces = [_Pieces.of(partition, units, kind_of, kinds[0], squares, least) for partition in partitions]
         of_units = _Partition(by_unit, np.flatnonzero(np.diff(units[by_unit], prepend=-1)))
         return cls(partitions, strata, apart, of_units, pieces, _SAME * float(exact @ exact) / len(exact) or 1.0)
 
@@ -350,12 +334,6 @@ class _Test:
         place = int(equal[np.argmax(rest if is_outside else own)])
         statistic = float(-statistics[place] if is_outside else statistics[place])
         return (place, statistic, is_outside) if statistic else None
-
-
-def _fewer_side(partition: _Partition, cells: _Ints) -> Floats:
-    """(S,): how many queries are in each slice, or out of it if these are fewer, added up over the cells."""
-    inside, sizes = partition.alike(cells), np.bincount(cells)[cells[partition.queries]]
-    return partition.sums_of_members(np.minimum(inside, sizes - inside) / inside)
 
 
 @dataclass(frozen=True, eq=False)

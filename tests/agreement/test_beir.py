@@ -10,8 +10,11 @@ from copy import deepcopy
 from importlib.metadata import version
 
 import pytest
+import yaml
 from beir.retrieval.evaluation import EvaluateRetrieval
 
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
 
 TOOL = f"BEIR {version('beir')}"
@@ -90,6 +93,20 @@ def test_the_means_of_evaluate_custom_are_over_all_queries(tmp_path):
     assert {evaluate_custom(case)[measure] for measure in measures[:3]} == {0.5}
     assert set(skipped.values()) == {1}
     assert set(counted.values()) == {0.5}
+
+
+def test_custom_measures_name_the_keys_by_which_they_are_the_tools(tmp_path):
+    """MRR, R_cap and Accuracy of 400 queries with ties and without output, by the keys that the profile names."""
+    case = TIED.only(TIED.answerable)
+    measures = [f"{ours}@{k}" for ours in CUSTOM.values() for k in CUTOFFS]
+    profile = PROFILES["beir"]
+    parsed = [Measure.parse(measure, profile) for measure in measures]
+    (said,) = {profile.describe_difference(measure.metric.name, str(measure)) for measure in parsed}
+    keys = said.removeprefix("beir has other conventions here. Set ").removesuffix(" to reproduce its figures")
+
+    _, means = ours(tmp_path, case, {"profile": "beir", **yaml.safe_load(f"{{{keys}}}")}, measures)
+    assert means == pytest.approx(evaluate_custom(case), abs=ROUNDED)
+    assert profile.describe_difference("ndcg", "ndcg@10") == ""
 
 
 def test_mrr_keeps_the_order_of_tied_results(tmp_path):

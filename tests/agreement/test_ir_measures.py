@@ -7,8 +7,13 @@ from importlib.metadata import version
 from subprocess import CalledProcessError
 
 import ir_measures
+import numpy as np
 import pytest
+import yaml
 
+import rankledger
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
 
 TOOL = f"ir_measures {version('ir_measures')}"
@@ -128,6 +133,44 @@ def test_gdevals_measures(tmp_path):
     assert means == pytest.approx(aggregated, abs=PRINTED)
 
 
+def test_every_measure_is_the_tools_or_says_which_keys_are_missing(tmp_path):
+    """All measures of this module, of 400 queries with ties, missing queries and negative grades: the profile gives the
+    tool's figures, or the warning of an evaluation names the keys by which it does.
+    """
+    measures = {**TREC_EVAL, **GDEVAL, **OWN_ORDER, **READERS}
+    measures = {theirs: ours for theirs, ours in measures.items() if "compat" not in ours}  # see below
+    figures, aggregated = calc(TIED, measures)
+    profile, by_keys = PROFILES["ir_measures"], {}
+    for measure in measures.values():
+        found = Measure.parse(measure, profile)
+        said = profile.describe_difference(found.metric.name, str(found))
+        keys = said and said.removeprefix("ir_measures has other conventions here. Set ").partition(" to reproduce")[0]
+        by_keys.setdefault(keys, []).append(measure)
+
+    assert len(by_keys) == 5
+    for number, (keys, own) in enumerate(by_keys.items()):
+        conventions = {"profile": "ir_measures", **yaml.safe_load(f"{{{keys}}}")}
+        found, means = ours(tmp_path / f"{number}", TIED, conventions, own)
+        for measure in own:
+            theirs = [values[measure] for values in figures.values()]
+            values = np.nan_to_num([found[query][measure] for query in figures])
+            np.testing.assert_allclose(values, theirs, rtol=0, atol=PRINTED, err_msg=f"{measure} with {keys}")
+            times = len(TIED.judgments) if measure in SUMMED else 1
+            assert means[measure] * times == pytest.approx(aggregated[measure], abs=PRINTED), measure
+
+
+def test_an_evaluation_names_the_keys_of_each_measure(tmp_path):
+    """RR with a cutoff breaks ties by ascending id in the tool, and RR without one does not."""
+    data = {"q": {"a": 1}}, {"m": {"q": {"a": 1.0}}}
+    options = {"overrides": ["conventions=ir_measures", "bootstrap.resamples=100"]}
+    keys = "Set ties: doc_id_asc, score_precision: float64 to reproduce its figures"
+
+    assert rankledger.evaluate(*data, ["rr@10", "rr", "ap"], **options).warnings == (
+        f"override conventions: rr@10: ir_measures has other conventions here. {keys}",
+    )
+    assert rankledger.evaluate(*data, ["rr", "ap"], **options).warnings == ()
+
+
 def test_measures_with_an_order_of_their_own(tmp_path):
     """RR@k, Judged and Compat break ties by ascending id; without ties and scores below 0 they are ours."""
     found, means = ours(tmp_path, ABOVE_0, "ir_measures", [*OWN_ORDER.values()])
@@ -182,6 +225,7 @@ def test_compat_takes_documents_not_retrieved_for_scored_0(tmp_path):
     """
     judgments = {"1": {"a": 1, "b": 1}}
 
+    assert "compat" in PROFILES["ir_measures"].differs
     assert one("Compat", judgments, {"1": {"a": 1.0}}) == pytest.approx(1.475 / 1.95, abs=1e-12)
     assert one("Compat", judgments, {"1": {"a": -1.0}}) == pytest.approx(0.475 / 1.95, abs=1e-12)
     assert our_one(tmp_path, "compat", judgments, {"1": {"a": -1.0}}) == pytest.approx(1.475 / 1.95, abs=1e-12)
@@ -207,11 +251,14 @@ def test_judged_counts_negative_grades(tmp_path):
 
 
 def test_judged_of_a_query_without_output(tmp_path):
-    """Query 2 has no output: Judged@1 is (1 + 0) / 2 in the tool. A share of nothing is undefined by us: 1 of 1."""
+    """Query 2 has no output: Judged@1 is (1 + 0) / 2 in the tool, and under its profile. Elsewhere a share of nothing
+    is undefined, and the figure is 1 of 1.
+    """
     judgments, ranking = {"1": {"a": 1}, "2": {"a": 1}}, {"1": {"a": 1.0}}
 
     assert one("Judged@1", judgments, ranking) == 0.5
-    assert our_one(tmp_path, "judged@1", judgments, ranking) == 1
+    assert our_one(tmp_path / "as the tool", "judged@1", judgments, ranking) == 0.5
+    assert our_one(tmp_path / "undefined", "judged(empty=undefined)@1", judgments, ranking) == 1
 
 
 def test_what_a_query_without_output_has_is_counted_by_us(tmp_path):

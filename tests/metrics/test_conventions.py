@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import typing
-from dataclasses import FrozenInstanceError, asdict
+from dataclasses import FrozenInstanceError, asdict, replace
 
 import pytest
 
 from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.metrics.registry import METRICS
 
 
 def test_the_default_profile_is_trec_eval():
@@ -22,6 +23,25 @@ def test_the_default_profile_is_trec_eval():
     }
 
     assert expected | {"depth": None} == asdict(PROFILES["trec_eval"].conventions)
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_what_a_measure_differs_by_can_be_set(name):
+    """Each key names a metric; its conventions are others than the profile's, or a sentence says why there are none."""
+    types = typing.get_type_hints(Conventions)
+    profile = PROFILES[name]
+
+    for key, conventions in profile.differs.items():
+        metric, _, part = key.partition(" ")
+        assert METRICS[metric].name == metric
+        said = profile.describe_difference(metric, f"{metric} {part}")
+        assert all(word in typing.get_args(types[convention]) for convention, word in conventions.items())
+        chosen = replace(profile, conventions=replace(profile.conventions, **conventions))
+        if conventions:
+            assert "Set " in said
+            assert chosen.describe_difference(metric, f"{metric} {part}") == ""
+        else:
+            assert profile.because[metric] in said
 
 
 @pytest.mark.parametrize("name", PROFILES)

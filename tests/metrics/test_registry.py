@@ -201,6 +201,7 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
         ("g", "gain"): "linear",
         ("rbp_resid", "p"): 0.8,
         ("rbp_resid", "below"): "counted",
+        ("judged", "empty"): "undefined",
         ("q_measure", "beta"): 1,
         ("q_measure", "gain"): "linear",
         ("q_measure", "denominator"): "cutoff",
