@@ -14,7 +14,7 @@ from rankledger.pipeline.support.parallel import Workers
 
 __all__ = ["table"]
 
-_SAMPLES = 1_000
+_SAMPLES = 400
 _PERMUTATIONS = 200
 _SPREAD = 0.17  # standard deviation of the changes in which effects are planted
 _PLANTED = "family=f0"
