@@ -89,12 +89,12 @@ class Ordering:
         if (codes[1:] < codes[:-1]).any():
             rows = np.argsort(codes, kind="stable")
             keys, codes = keys[rows], codes[rows]
-        same = codes[1:] == codes[:-1]
-        rose, fell = (
-            np.bincount(codes[1:][same & steps], minlength=len(counts)) > 0
-            for steps in (keys[1:] < keys[:-1], keys[1:] > keys[:-1])
-        )
-        return int(((rose & ~fell) | (counts == 1)).sum())
+        firsts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))  # each query once, as they stand together
+        falls = np.append(keys[1:] > keys[:-1], False)
+        lasts = np.append(firsts[1:], len(keys)) - 1
+        falls[lasts] = False
+        rising = ~np.logical_or.reduceat(falls, firsts) & ((keys[lasts] < keys[firsts]) | (lasts == firsts))
+        return int(rising.sum())
 
     def ranks(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
         """The rank of each of these rows, and the first and the last rank of its group of equal scores.

@@ -51,7 +51,7 @@ from rankledger.pipeline.types.joined import HitColumns, Hits, Joined, Quality, 
 
 Ints = npt.NDArray[np.int64]
 
-_SAMPLED = 1 << 13  # rows of a range that are looked at for ids written otherwise
+_SAMPLED = 1 << 12  # rows of a range that are looked at for ids written otherwise
 _UNMATCHED = 1_000  # queries, and documents, that are kept of a range
 
 
