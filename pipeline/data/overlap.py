@@ -70,6 +70,7 @@ _OF_JUDGED = frozenset({"bpref", "gm_bpref", "infap", "kendall_distance", "kenda
 _TIMES = 10  # that the other models have
 _CUT = 1_000  # ids whose prefixes are looked at
 _AFFIXED = 2  # ids with an affix, from which it is one
+_BY_CHANCE = 0.05  # of the ids that match
 _Rule = Callable[[str], str]
 _Grouped = Sequence[tuple[str, str]]  # ids, each behind what it must match within, such as its query
 
@@ -228,7 +229,8 @@ def similar_ids(ours: Sequence[str], theirs: Sequence[str], what: str, absent: s
 
 def _similar(ours: _Grouped, theirs: _Grouped, what: str, absent: str, n_matching: int) -> str:
     found = _likely_pairs(ours, theirs) if n_matching and ours and theirs else None
-    if found is None or (len(found[0]) < _AFFIXED and "fix '" in found[1]):  # of one id the affix is chance
+    by_chance = max(_AFFIXED, _BY_CHANCE * n_matching)  # `a` and `a.b` may both be ids
+    if found is None or (len(found[0]) < by_chance and "fix '" in found[1]):
         return ""
     (one, other), remedy = _shown(*found[0][0]), found[1]
     like = f"look like judged ones {absent}, such as '{other}' ({n_matching:,} match as they are)"

@@ -38,7 +38,7 @@ scoring._score_block = slow
 main()
 """
 EVALUATE = ["evaluate", "configs/config.yaml", "--no-tracking", "--jobs", "1"]
-ONE = ["--set", "models.dense="]  # of one model there is nothing to warn
+ONE = ["--set", "models.dense=", "--set", "conventions={score_precision: float64}"]  # nothing to warn of
 SILENT = {"accept", "formats", "measures", "schema", "trec_eval"}  # which show nothing that --quiet could spare
 
 

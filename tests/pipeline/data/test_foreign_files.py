@@ -102,13 +102,22 @@ def test_wrong_json_is_refused(text, message):
     assert refused(text) == message
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"q": {"d": 1}} x', '{"q": {"d": 1},}', '{"q": {"d": .5}}', "[" * 100_000])
-def test_what_is_not_json_is_refused(text):
-    """The message says where the text ceases to be JSON."""
+FIX, CUT = "fix it", "the file may be cut off, so copy it again"
+
+
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        *(("", CUT), ("{", CUT)),
+        *((text, FIX) for text in ('{"q": {"d": 1}} x', '{"q": {"d": 1},}', '{"q": {"d": .5}}', "[" * 100_000)),
+    ],
+)
+def test_what_is_not_json_is_refused(text, advice):
+    """The message says where the text ceases to be JSON, and that a text without its end may be cut off."""
     message = refused(text)
 
     assert message.startswith("a.json: not JSON (")
-    assert message.endswith("); fix it")
+    assert message.endswith(f"); {advice}")
     assert "\n" not in message
 
 
@@ -185,7 +194,7 @@ def test_a_score_is_no_relevance_elsewhere(header):
         ("a.tsv", "query-id\tcorpus-id\tscore\nq\tc\t1\nq\td\tx\n"),
         (
             "a.jsonl",
-            '\n{"query-id": "q", "corpus-id": "c", "score": 1}\n{"query-id": "q", "corpus-id": "d", "score": "x"}',
+            '\n{"query-id": "q", "corpus-id": "c", "score": 1}\n{"query-id": "q", "corpus-id": "d", "score": "x"}\n',
         ),
     ],
 )

@@ -519,6 +519,7 @@ def test_data_is_json_without_nan():
             "n_missing_queries": 0,
             "judged_at_10": None,
             "n_tied": 0,
+            "n_rounded": 0,
             "n_unpaired": 0,
             "n_excluded": None,
             "n_excluded_queries": 0,
@@ -526,6 +527,7 @@ def test_data_is_json_without_nan():
             "n_rising": 0,
             "n_seen": None,
             "n_seen_queries": 0,
+            "look_alikes": "",
         }
     ]
     late = {"dataset": "web", "model": "late", "reason": "it's gone", "replicate": ""}
