@@ -224,7 +224,8 @@ def diversity(block: CatalogueBlock, *, feature: str, k: int | None = None) -> F
     owners, _, (sums,) = sums_by_column(n_queries, units)
     # The square of a sum of unit vectors is the sum of all cosines, a document's with itself included.
     squares = np.bincount(owners, weights=sums**2, minlength=n_queries)
-    return np.maximum(divide(n_known**2 - squares, n_known * (n_known - 1)), 0.0)
+    distances = n_known**2 - squares
+    return divide(np.where(distances > 1e-14 * n_known**2, distances, 0.0), n_known * (n_known - 1))  # 0 if alike
 
 
 def calibration(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -38,6 +39,7 @@ from rankledger.pipeline.data.formats.common import (
 )
 from rankledger.pipeline.data.formats.json import JsonObject, decoded, json_object
 from rankledger.pipeline.data.formats.tools import OF_AN_ANSWER, PLACE
+from rankledger.pipeline.data.formats.trec import order_fields
 from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import read_queries
@@ -108,6 +110,14 @@ _SCORES = Kind(("query_id", "measure"), "value", ("measure", "query_id", "value"
 
 _ABSENT = object()  # a score that a sample does not have, as other samples of the tool's results do; or a key
 
+_BY_QUERY = ("query_id", "measure", "value")  # as ir_measures prints
+_FIRST = 100  # lines by which the order of fields is known
+_TOTALS = ("all", "amean")  # that trec_eval, ir_measures and ndeval write for all queries together
+_SUMMARIES = {  # that people and pandas write, in lower case without signs
+    *(*_TOTALS, "mean", "average", "avg", "gmean", "median", "std", "min", "max", "sum", "count", "total", "overall"),
+    *("aggregate", "aggregated", "summary", "macro", "micro", "macroavg", "microavg", "weightedavg", "macroaverage"),
+}
+
 
 class _Cell(NamedTuple):
     """One score of one query, its value as it is written: a text, or in JSON and Parquet whatever stands there."""
@@ -162,7 +172,7 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
         if source.select:
             found = f"`select` has no effect on {part.format.name}"
             raise InputError(f"{part.path}: {found}; remove it, or set `format` to the tool that wrote the file")
-        part = part.format.unfold(part) if part.format.unfold else part
+        part = part.format.unfold(part) if part.format.unfold else order_fields(part, wanted)
         columns = part.format.columns(part)
         long = {part.name("measure"), part.name("value")} <= {*columns}
         if long and not (wanted and all(_holder(part.name(name), columns) for name in wanted)):
@@ -437,6 +447,8 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
             values[row, column] = _value(cell, least, greatest)
             unscored[column] |= np.isnan(values[row, column])
     tools = dict.fromkeys(file.part.format.name for file in read if file.part.format.samples)
+    kept, notes = _without_summaries(output.path, [] if tools else [*columns], values)
+    remarks += notes
     remarks += [
         f"{output.path}: read as results of {tool}, which its contents look like (format: {tool})"
         for tool in tools
@@ -448,14 +460,14 @@ def read_external_scores(output: Source, measures: Sequence[Measure]) -> Externa
         output.path,
         tuple(file.description for file in read),
         sum(file.n_rows for file in read),
-        tuple(columns),
-        values,
+        tuple(query_id for query_id, column in columns.items() if kept[column]),
+        values[:, kept],
         failed=tuple(failed),
         remarks=tuple(remarks),
         warnings=tuple(_tool_warnings(read, samples, {output.columns.get(name, name) for name in names})),
         contents={query_id: _content(*sample.content) for query_id, sample in samples if sample.content[1]},
         has_chosen_ids="query_id" in output.columns,
-        unscored=unscored | np.isnan(values).all(axis=0),
+        unscored=(unscored | np.isnan(values).all(axis=0))[kept],
     )
 
 
@@ -471,6 +483,21 @@ def _tool_warnings(read: Sequence[_ScoreFile], samples: Sequence[tuple[str, Samp
     if n_places := max(file.n_places for file in read):
         remedy = "Set `select: {place: 2}` for the second, or give each provider a `label`"
         yield f"the file has {n_places} models of this name, and the first is read. {remedy}"
+
+
+def _without_summaries(path: str, query_ids: Sequence[str], values: Floats) -> tuple[Bools, list[str]]:
+    """Return (N,) which rows are of queries, and what to say of rows whose names are of summaries."""
+    if not query_ids:
+        return np.full(values.shape[1], True), []
+    plain = [re.sub(r"[\W_]", "", query_id).lower() for query_id in query_ids]
+    kept = np.array([name not in _SUMMARIES for name in plain], dtype=bool)
+    counts = (~np.isnan(values[:, kept])).sum(axis=1)
+    means = np.divide(np.nansum(values[:, kept], axis=1), counts, out=np.full(len(values), np.nan), where=counts > 0)
+    is_mean = np.isclose(values, means[:, np.newaxis], rtol=1e-3, atol=1e-3, equal_nan=True).all(axis=0)
+    left_out = ~kept & (is_mean | np.isin(query_ids, _TOTALS)) & kept.any()
+    notes = {"left out, because not a query but a summary": left_out, "read as a query": ~kept & ~left_out}
+    named = {text: ", ".join(np.array(query_ids)[rows]) for text, rows in notes.items()}
+    return ~left_out, [f"{path}: the row of {names} was {text}. Check it" for text, names in named.items() if names]
 
 
 def _refuse_mixed(output: Source, read: Sequence[_ScoreFile]) -> None:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from rankledger.metrics.catalogue import Sparse
 from rankledger.pipeline.data.formats.common import FilePart
 from rankledger.pipeline.data.formats.json import double, written
+from rankledger.pipeline.data.formats.layouts import typed_name
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
@@ -43,7 +44,23 @@ def read_features(part: FilePart, names: Sequence[str]) -> list[Feature]:
         cells = part.format.cells(part, names)
         return [_of_cells(part.path, name, cells[name]) for name in names]
     table = part.format.table(part, names)
-    return [_of_array(part.path, name, table.column(name).combine_chunks()) for name in names]
+    features = [_of_array(part.path, name, table.column(name).combine_chunks()) for name in names]
+    header = [] if part.format.typed or part.format.header is None else part.format.header(part)
+    return [_of_recbole(part.path, typed_name(name, header), own) for name, own in zip(names, features, strict=True)]
+
+
+def _of_recbole(path: str, name: str, feature: Feature) -> Feature:
+    """Return a feature of RecBole's atomic files, whose name ends in its type: sequences have blanks between values."""
+    kind = name.rpartition(":")[2]
+    if kind == "float":
+        raise InputError(f"{path}: '{name}' holds numbers; write {_KINDS}")
+    if kind not in ("token_seq", "float_seq"):
+        return feature
+    split = _split(feature.sizes, pc.replace_substring_regex(feature.values, r"\s+", "|"))
+    try:
+        return split if kind == "token_seq" else Feature(split.sizes, split.values.cast(pa.float64()))
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path}: '{name}': {shorten(str(error))}; write numbers") from None
 
 
 def joined_feature(path: str, name: str, columns: Sequence[Feature], n_documents: int) -> Sparse:

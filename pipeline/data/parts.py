@@ -25,6 +25,7 @@ from rankledger.pipeline.data.digests import has_ranges, hashed_alone
 from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
 from rankledger.pipeline.data.formats import FORMATS, find_format, format_of, layouts, tool_of
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
+from rankledger.pipeline.data.formats.delimited import are_quoted
 from rankledger.pipeline.data.formats.lists import recognise_lists
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
@@ -148,7 +149,9 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
             return listed
         value = layouts.RANK if pairs.by_rank else part.kind.value if pairs.graded else None
         kind = replace(part.kind, value=value)
-        part = replace(part, names=pairs.names, kind=kind, remark=pairs.remark)
+        is_quoted = part.format is FORMATS["tsv"] and are_quoted(sample)
+        remark = pairs.remark or ("read without the quotation marks around fields" if is_quoted else "")
+        part = replace(part, names=pairs.names, kind=kind, remark=remark)
         if part.format is not FORMATS["tsv"] or all(part.name(column) in found for column in kind.columns):
             return part
     elif part.format is not FORMATS["trec"]:

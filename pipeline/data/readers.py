@@ -138,7 +138,7 @@ def _take(
 ) -> tuple[int, T, list[bytes]]:
     """The rows of a range of the output at that path, what the function makes of them, and TREC text's last fields."""
     rows = _rows(path, kind, part, table)
-    last = last_fields(part.data) if part.format is FORMATS["trec"] else []
+    last = last_fields(part.data, part.kind) if part.format is FORMATS["trec"] else []
     is_whole = part.whole and part.path == path  # of several files none is
     return len(table), function(rows if kind == _RANKING else _negative(rows), is_whole), last
 

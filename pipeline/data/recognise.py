@@ -17,13 +17,14 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.measure import Measure, external_measure
+from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.external_scores import read_external_scores, read_samples, score_names
 from rankledger.pipeline.data.files import StoredFile, files_there, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, tool_of
 from rankledger.pipeline.data.formats.common import Format, Sample, score_in
 from rankledger.pipeline.data.formats.tools import PLACE
+from rankledger.pipeline.data.formats.trec import is_measure
 from rankledger.pipeline.data.judgments import hash_pairs
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Ids, Rows, Source
@@ -189,10 +190,10 @@ def _recognised(file: StoredFile, begin: bytes) -> Recognised:
     is_table = format_of(file.suffix) != "trec"
     if not is_table and b"\0" in begin and not suffixes(file.name)[1]:
         return Recognised(file.path, None)
-    if not is_table:
+    if not is_table or format_of(file.suffix) == "tsv":
         with suppress(InputError):
-            scores = _scores_or_queries(source, is_table)
-            if all(map(_is_measure, scores.scores)):  # lines of trec_eval, whose three fields could be a ranking's
+            scores = _scores_or_queries(source, is_table=False)
+            if all(map(is_measure, scores.scores)):  # lines of trec_eval, whose three fields could be a ranking's
                 return scores
     found, refusals = {}, []
     for role, read in _PAIRS.items():
@@ -279,12 +280,6 @@ def _scores_or_queries(source: Source, is_table: bool) -> Recognised:
     output = read_external_scores(source, [external_measure(name) for name in names])
     counts = f"{len(output.query_ids):,} queries"
     return Recognised(source.path, "scores", f"scores of {counts}: {', '.join(names)}", ids=table, scores=tuple(names))
-
-
-def _is_measure(name: str) -> bool:
-    with suppress(ValueError):
-        return Measure.expand(name) != ()
-    return False
 
 
 def shared_pairs(candidates: Sequence[Rows], outputs: Sequence[Rows]) -> Iterator[int]:

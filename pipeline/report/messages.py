@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
@@ -69,7 +71,9 @@ def _undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator
         found = [line.n_undefined for line in own if line.slice == ALL]
         if any(found):
             counts = " to ".join(f"{n:,}" for n in sorted({min(found), max(found)}))
-            why = ", such as without relevant documents" if dataset in judged else ""
+            metric = METRICS.get(re.split("[(@]", measure)[0])
+            is_judged = dataset in judged and (metric is None or metric.input != "catalogue")
+            why = ", such as without relevant documents" if is_judged else ""
             yield f"{dataset}: {measure} is undefined on {counts} of {queries(n_queries[dataset])}{why}"
 
 

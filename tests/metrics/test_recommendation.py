@@ -172,6 +172,13 @@ def test_diversity():
     np.testing.assert_allclose(diversity(block, feature="genre", k=2)[:1], [1 - 1 / math.sqrt(2)])
 
 
+def test_diversity_of_documents_that_are_alike():
+    """All cosines are 1, so that the distance is 0 and no figure of rounding."""
+    block = recommended([0, 1, 2], features=of_categories([0, 1, 2], [0, 1, 2], [0, 1, 2]))
+
+    assert diversity(block, feature="genre").tolist() == [0.0]
+
+
 def test_diversity_of_vectors():
     """Vectors (1, 0), (0, 2), (-3, 0) are at 1, 2 and 1 of each other, however long they are."""
     vectors = {"embedding": sparse([{0: 1.0, 1: 0.0}, {0: 0.0, 1: 2.0}, {0: -3.0, 1: 0.0}])}

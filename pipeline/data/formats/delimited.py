@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.formats.common import (
     EACH,
+    PAGE,
     FilePart,
     Format,
     KeyChain,
@@ -30,11 +31,11 @@ from rankledger.pipeline.data.formats.common import (
     row_of,
     table_of,
 )
-from rankledger.pipeline.data.formats.layouts import is_number
+from rankledger.pipeline.data.formats.layouts import is_number, typed_name
 from rankledger.pipeline.support.arrow import bools, integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["CSV", "TSV", "delimited"]
+__all__ = ["CSV", "TSV", "are_quoted", "delimited"]
 
 _FIRST = 100  # rows by which lists are known
 _ITEM = re.compile(r"""'([^'\\]*)'|"([^"\\]*)"|([\w.+-]+)""")
@@ -42,6 +43,8 @@ _ANY = r"""(?:'[^'\\]*'|"[^"\\]*"|[\w.+-]+)"""
 _NULLS = ("nan", "NaN", "None", "null", "NaT", "<NA>")
 _SIGNS = (",", ";", "|")  # that may stand between ids, or within one
 _ODD = r"^[,;|]|[,;|]$"  # what is no id between blanks, but of another way to write lists
+_BEGUN = re.compile(rb'(?m)(?:^|(?<=\t))"')  # a field between tabs that begins with a quotation mark
+_ENCLOSED = re.compile(rb'(?m)(?:^|(?<=\t))"(?:[^"\n]|"")*"(?=\t|\r?$)')
 _LITERAL = re.compile(rf"\[\s*(?:{_ANY}(?:\s*,\s*{_ANY})*)?\s*\]")
 
 
@@ -118,24 +121,31 @@ def _is_numbered(part: FilePart, first: Sequence[str]) -> bool:
     return bool(names) and all(re.fullmatch("[1-9][0-9]?", name) for name in names) and not (is_header or counts)
 
 
+def are_quoted(data: memoryview) -> bool:
+    """Return True if fields between tabs begin with quotation marks, and all such fields are enclosed in them."""
+    if not any(b'"' in bytes(data[begin : begin + PAGE]) for begin in range(0, len(data), PAGE)):
+        return False
+    n_begun = sum(1 for _ in _BEGUN.finditer(data))
+    return n_begun == sum(1 for _ in _ENCLOSED.finditer(data)) > 0
+
+
 class _Layout:
     """How lines are cut into fields."""
 
     def __init__(self, delimiter: str, quotes: bool) -> None:
         self._delimiter = delimiter
         self._quotes = quotes
-        self._quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
 
     def parse(self, part: FilePart) -> pa.Table:
         """The wanted columns, by their names in the header."""
         header = self.header(part)
         if not header:
             return table_of(part, ())
-        wanted = [part.name(column) for column in part.kind.columns]
+        wanted = [typed_name(part.name(column), header) for column in part.kind.columns]
         part.check_columns(wanted, header, ":1")
         try:
-            begins = self._begins(part)
-            return parse_csv(part, part.data, self._delimiter, wanted, header, header=begins, quotes=self._quotes)
+            quotes, begins = self._are_quoted(part.data), self._begins(part)
+            return parse_csv(part, part.data, self._delimiter, wanted, header, header=begins, quotes=quotes)
         except pa.ArrowInvalid:
             places = [header.index(name) for name in wanted]
             rows = self._full_lines(part, header)
@@ -143,13 +153,20 @@ class _Layout:
 
     def header(self, part: FilePart) -> list[str]:
         """Return the column names; none of a file without any line."""
-        _, header = next(self._records(part.beginning), (0, []))
+        header = self._first_record(part)
         refuse_surrogates(part, 1, header)
         return [*map(str, range(1, len(header) + 1))] if _is_numbered(part, header) else header
 
     def _begins(self, part: FilePart) -> bool:
         """Whether the part begins with a header."""
-        return part.head is None and not _is_numbered(part, next(self._records(part), (0, []))[1])
+        return part.head is None and not _is_numbered(part, self._first_record(part))
+
+    def _first_record(self, part: FilePart) -> list[str]:
+        beginning = part.beginning
+        if not self._quotes:  # a line is enough, and nothing else is searched for quotation marks
+            first = next((line for line in beginning.lines() if line.strip()), b"")
+            beginning = replace(beginning, stored=pa.py_buffer(first))
+        return next(self._records(beginning), (0, []))[1]
 
     def lines(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
         """The lines that hold a row, numbered from 1: all but the header."""
@@ -160,20 +177,24 @@ class _Layout:
         header = self.header(part)
         if not header:
             return {name: [] for name in names}
-        part.check_columns(names, header, ":1")
+        columns = [typed_name(name, header) for name in names]
+        part.check_columns(columns, header, ":1")
         rows = []
         for number, row in self._full_lines(part, header):
             refuse_surrogates(part, number, row)
             rows.append(row)
-        return {name: [row[place] for row in rows] for name, place in ((name, header.index(name)) for name in names)}
+        places = zip(names, map(header.index, columns), strict=True)
+        return {name: [row[place] for row in rows] for name, place in places}
 
     def table(self, part: FilePart, names: Sequence[str]) -> pa.Table:
         """These columns as texts."""
         header = self.header(part)
-        part.check_columns(names, header, ":1")
-        wanted, begins = replace(part, kind=Kind(tuple(names), None)), self._begins(part)
+        columns = [typed_name(name, header) for name in names]
+        part.check_columns(columns, header, ":1")
+        wanted = replace(part, kind=Kind(tuple(names), None))
+        quotes, begins = self._are_quoted(part.data), self._begins(part)
         try:
-            return parse_csv(wanted, part.data, self._delimiter, [*names], header, header=begins, quotes=self._quotes)
+            return parse_csv(wanted, part.data, self._delimiter, columns, header, header=begins, quotes=quotes)
         except pa.ArrowException as error:
             raise InputError(f"{part.path}: {first_line(error)}; write it again") from None
 
@@ -205,6 +226,9 @@ class _Layout:
             found.append(pa.chunked_array(lists, pa.large_list(pa.string())))
         return pa.Table.from_arrays(found, [*columns])
 
+    def _are_quoted(self, data: memoryview) -> bool:
+        return self._quotes or (self._delimiter == "\t" and are_quoted(data))
+
     def _first_rows(self, part: FilePart, sample: bytes, n_fields: int) -> Iterator[list[str]]:
         """The rows of the first bytes; of the beginning of the file, if it has a longer line."""
         stored = pa.py_buffer(sample) if b"\n" in sample else part.stored
@@ -224,7 +248,8 @@ class _Layout:
     def _records(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
         """The lines that hold fields, numbered from 1 (a record of several lines by its last); the header is first."""
         text = io.TextIOWrapper(part.lines(), encoding="utf-8", errors="surrogateescape", newline="")
-        reader = csv.reader(text, delimiter=self._delimiter, quoting=self._quoting)
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self._are_quoted(part.data) else csv.QUOTE_NONE
+        reader = csv.reader(text, delimiter=self._delimiter, quoting=quoting)
         try:
             yield from ((reader.line_num, record) for record in reader if record)
         except csv.Error as error:

@@ -29,6 +29,7 @@ __all__ = [
     "recognise",
     "recognise_fields",
     "suggest",
+    "typed_name",
 ]
 
 RANK = "rank"
@@ -242,6 +243,12 @@ def is_distance(name: str) -> bool:
     return bool(re.search(r"dist|loss|perplexity|ppl|nll|error|cost|^d$|^l[12]$", plain_name(name)))
 
 
+def typed_name(name: str, found: Collection[str]) -> str:
+    """Return the column that RecBole writes for the name, such as `age:float`, or the name if it is a column."""
+    typed = (f"{name}:{kind}" for kind in ("token", "float", "token_seq", "float_seq"))
+    return name if name in found else next((column for column in typed if column in found), name)
+
+
 def means(name: str, column: str) -> bool:
     """Whether a name is one that people give to our column."""
     return plain_name(name) in _MEANINGS.get(column, ())
@@ -302,6 +309,9 @@ def recognise_fields(
     if not tsv and (numbered := _numbered(value, names, separator)):
         return numbered
     rows = [text.split(separator or None) for text in texts]
+    tabbed = [[field.strip() for field in text.split("\t") if field.strip()] for text in texts]
+    if len({*map(len, tabbed)}) == 1 and len(tabbed[0]) >= len(columns) and not all(map(_is_judgment, rows)):
+        rows = tabbed  # ids may hold blanks
     size = len(rows[0]) if rows else 0
     is_even = all(len(row) == size for row in rows)
     if is_even and size == _TIMED and (fields := _of_four(path, value, rows, separator, tsv=tsv)):
@@ -319,6 +329,10 @@ def recognise_fields(
     if tsv and place is not None and size in (_TIMED, 6) and (size == 6) == (value != "relevance"):
         return Fields((), value, "", "read as TREC text: format: trec") if is_number(rows[0][place]) else None
     return None
+
+
+def _is_judgment(row: Sequence[str]) -> bool:
+    return len(row) == _TIMED and (is_number(row[1]) or row[1] == "Q0")
 
 
 def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.formats.common import (
     BLOCK_SIZE,
     PAGE,
     FilePart,
     Format,
+    Kind,
     count_lines,
     line_position,
     odd_id,
@@ -21,12 +26,14 @@ from rankledger.pipeline.data.formats.common import (
     row_of,
     table_of,
 )
-from rankledger.pipeline.data.formats.layouts import explain_header
+from rankledger.pipeline.data.formats.layouts import explain_header, is_number
 from rankledger.pipeline.support.errors import InputError
 
-__all__ = ["TREC", "last_fields"]
+__all__ = ["TREC", "is_measure", "last_fields", "order_fields"]
 
 _JUDGMENTS = 4  # fields of a line of judgments: query, iteration, document, relevance
+_BY_QUERY = ("query_id", "measure", "value")  # as ir_measures prints scores
+_FIRST = 100  # lines by which the order of their fields is known
 _RANKING = 6  # fields of a line of a ranking: query, Q0, document, rank, score, tag
 
 
@@ -36,11 +43,13 @@ def _parse(part: FilePart) -> pa.Table:
         raise InputError(
             f"{part.path}: TREC text cannot hold {' and '.join(part.kind.columns)}; use tsv, csv, jsonl or parquet"
         )
-    lines = _single_blanks(part.data)
+    lines = _single_blanks(part)
     first = bytes(lines[:BLOCK_SIZE]).partition(b"\n")[0]
     if part.head is None:
-        _refuse_other(part, first.split())
+        _refuse_other(part, _between_tabs(part.kind, first) or first.split())
     delimiter = "\t" if b"\t" in first else " "
+    if _may_hold_blanks(part.kind, first.split()):
+        next(_rows(part))  # which refuses the line, unless tabs are between its fields
     names = [f"field {place}" for place in range(first.count(delimiter.encode()) + 1)]
     wanted = [names[place] for place in part.kind.trec_places if place < len(names)]
     if len(wanted) == len(part.kind.columns):
@@ -87,13 +96,33 @@ def _is_number(field: bytes) -> bool:
     return True
 
 
-def _single_blanks(data: memoryview) -> memoryview:
-    """The lines without comments and with one separator between two fields; `data` itself if it is so already."""
-    if _is_plain(data):
-        return data
-    text = _unix_lines(data)
+def _between_tabs(kind: Kind, line: bytes) -> list[bytes]:
+    """Return the fields between tabs, none if these are too few or the value is no number."""
+    fields = [field.strip() for field in line.split(b"\t") if field.strip()]
+    is_whole = len(fields) > max(kind.trec_places)
+    is_valued = is_whole and (not kind.value or _is_number(fields[kind.trec.index(kind.value)]))
+    return fields if is_valued else []
+
+
+def _may_hold_blanks(kind: Kind, fields: list[bytes]) -> bool:
+    """Return True if a rank is no number, or what follows the last number is one, as after a blank in an id."""
+    is_more = len(fields) > len(kind.trec)
+    if kind.trec[1:2] == ("Q0",):
+        odd = [*(not _is_number(rank) for rank in fields[3:4]), *map(_is_number, fields[5:6])]
+        return any(odd) if is_more else odd == [True, True]
+    return is_more and kind.trec[1:2] == ("iteration",) and _is_number(fields[len(kind.trec)])
+
+
+def _single_blanks(part: FilePart) -> memoryview:
+    """The lines without comments and with one separator between two fields; the data if they are so already."""
+    if _is_plain(part.data):
+        return part.data
+    text = _unix_lines(part.data)
     if b"#" in text:
         text = b"".join(line for line in io.BytesIO(text) if not line.startswith(b"#"))
+    first = text.lstrip().partition(b"\n")[0]
+    if _between_tabs(part.kind, first):
+        return memoryview(re.sub(rb" *(?:\t[ \t]*)+", b"\t", re.sub(rb"[ \t]*\n\s*", b"\n", text)).strip())
     text = text.replace(b"\t", b" ")
     while b"  " in text:
         text = text.replace(b"  ", b" ")
@@ -128,7 +157,10 @@ def _rows(part: FilePart) -> Iterator[tuple[int, list[bytes]]]:
     totals = part.kind.totals.encode()
     place = part.kind.trec.index("query_id")
     for number, line in enumerate(io.BytesIO(_unix_lines(part.data)), 1):
-        fields = [] if line.startswith(b"#") else line.split()
+        fields = [] if line.startswith(b"#") else _between_tabs(part.kind, line) or line.split()
+        if b"\t" not in line and _may_hold_blanks(part.kind, fields):
+            found = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
+            raise InputError(f"{part.at(number)}: {found}, so an id may contain a blank. Use tabs between the fields")
         if fields and not (totals and fields[place : place + 1] == [totals]):
             yield number, fields
 
@@ -150,13 +182,13 @@ def _columns(part: FilePart) -> list[str]:
 
 def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
     rows = [_texts(part, number, fields) for number, fields in _rows(part)]
-    if not rows and last_fields(part.data):
+    if not rows and last_fields(part.data, part.kind):
         raise InputError(f"{part.path}: only lines for all queries together; print each query too, with -q")
     part.check_columns(names, _columns(part))
     return {name: [row[place] for row in rows] for place, name in enumerate(_columns(part)) if name in names}
 
 
-def last_fields(data: memoryview) -> list[bytes]:
+def last_fields(data: memoryview, kind: Kind) -> list[bytes]:
     """The fields of the last line that holds a row; none if there is no such line."""
     size = 0
     while size < len(data):
@@ -165,8 +197,38 @@ def last_fields(data: memoryview) -> list[bytes]:
         whole = lines if size == len(data) else lines[1:]  # the first may have begun before
         rows = [line for line in whole if not line.startswith(b"#") and line.strip()]
         if rows:
-            return rows[-1].split()
+            return _between_tabs(kind, rows[-1]) or rows[-1].split()
     return []
 
 
 TREC = Format("trec", (), _parse, line_position(_rows), _columns, _cells, count_lines=count_lines)
+
+
+def order_fields(part: FilePart, wanted: Sequence[str]) -> FilePart:
+    """Return scores in lines without a header with the order of their fields.
+
+    Args:
+        part: scores of any format. Its names may number the fields. Otherwise trec_eval's order is changed for
+            that of ir_measures if the second field has more names of measures.
+        wanted: names of scores.
+    """
+    numbers = {part.names.get(column, ""): column for column in _BY_QUERY}
+    rows = [line.decode("utf-8", "replace").split() for line in bytes(part.data[:PAGE]).splitlines()[:_FIRST]]
+    rows = [row for row in rows if len(row) == len(_BY_QUERY) and is_number(row[-1])]
+    if part.format is TREC and all(map(is_number, numbers)):
+        places = range(1, 1 + max(map(int, numbers)))
+        fields = tuple(numbers.get(str(place), f"field {place}") for place in places)
+    elif rows and (part.format is TREC or (part.format.name == "tsv" and is_number(part.format.columns(part)[-1]))):
+        names = {*wanted, *map(part.name, wanted)}
+        first, second = (sum(row[place] in names or is_measure(row[place]) for row in rows) for place in (0, 1))
+        fields = _BY_QUERY if second > first else part.kind.trec
+    else:
+        return part
+    return replace(part, format=TREC, kind=replace(part.kind, trec=fields))
+
+
+def is_measure(name: str) -> bool:
+    """Return True if the name is of a measure, ours or another tool's."""
+    with suppress(ValueError):
+        return Measure.expand(name) != ()
+    return False

@@ -169,3 +169,20 @@ def test_categories_and_vectors_do_not_mix():
     message = refusal(read_documents, "documents", features=["genre"])
 
     assert message == "documents: 'genre' holds categories in one file and vectors in another; write one kind"
+
+
+ITEMS = "doc_id:token\tclass:token_seq\tvec:float_seq\tprice:float\na\tdrama  comedy\t1.0 0.5\t3.5\nb\t\t\t4.5\n"
+
+
+@pytest.mark.parametrize("typed", ["", ":token_seq"])
+def test_sequences_of_recbole(typed):
+    """RecBole's `seq_separator` is a blank; an empty field is a document without the feature."""
+    assert dense(documents("a.item", ITEMS, f"class{typed}")) == [[1, 1], [0, 0]]
+    assert dense(documents("a.item", ITEMS, "vec" + typed.replace("token", "float"))) == [[1.0, 0.5], [0, 0]]
+
+
+def test_numbers_of_recbole_are_no_categories():
+    """As in JSON lines, where a decimal number is refused, and numbers in a sequence must be numbers."""
+    assert refusal(documents, "a.item", ITEMS, "price").startswith("a.item: 'price:float' holds numbers; write ")
+    text = ITEMS.replace("0.5", "high")
+    assert refusal(documents, "a.item", text, "vec").startswith("a.item: 'vec:float_seq': ")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import decimal
+import io
 import itertools
 import json
 import math
@@ -294,10 +296,9 @@ def test_quoted_fields_of_csv():
 
 
 def test_quotation_marks_in_tsv_are_characters():
-    """There is no quoting in TSV, whether or not the marks come in pairs."""
+    """Unless all fields that begin with one are enclosed in them."""
     rows = [('"q', 'd"1"', 1.0), ("q'", '"d"', 2.0)]
 
-    assert judgments(encode([('"q"', '"d"', 1.0)], "tsv"), "a.tsv") == [('"q"', '"d"', 1.0)]
     assert judgments(encode(rows, "tsv"), "a.tsv") == rows
     assert names_place(refused(encode([*rows, ('"', '"', "x")], "tsv"), "a.tsv"), "a.tsv", 4)
 
@@ -788,3 +789,65 @@ def test_every_format_of_a_config_has_a_reader_of_its_name():
     assert len(endings) == sum(len(one.suffixes) for one in known)
     assert all(formats.format_of(ending) == name for ending, name in endings.items())
     assert formats.format_of(".txt") == formats.format_of("") == "trec"
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_quoted_fields_of_tsv(quoting, end):
+    """As `DataFrame.to_csv(sep="\\t")`, R and Excel write them; Python's csv module is the writer here."""
+    rows = [("q1", '"Weird Al" Yankovic', 2.0), ("q 2", "a\tb", 1.0), ("q3", "plain", 0.5)]
+    text = io.StringIO()
+    csv.writer(text, delimiter="\t", quoting=quoting, lineterminator=end).writerows(
+        [("query_id", "doc_id", "score"), *rows]
+    )
+    found = read_ranking(write(Path("r.tsv"), text.getvalue()))
+
+    assert contents(found) == rows
+    assert found.remarks == ("read without the quotation marks around fields (such as r.tsv)",)
+
+
+def test_ids_with_blanks_in_trec_text():
+    """Five tabs make six fields, whatever blanks are in them; between blanks such a line is refused."""
+    rows = [("q1", "New York", 2.5), ("q1", "Rome", 1.5), ("q 2", "Area 51", 0.5)]
+    lines = [f"{query}\tQ0\t{doc} \t{rank}\t{score}\ta tag" for rank, (query, doc, score) in enumerate(rows, 1)]
+
+    for order in (lines, lines[::-1]):
+        assert sorted(contents(read_ranking(write(Path("r.txt"), "\n".join(order))))) == sorted(rows)
+    judged = "".join(f"{query}\t0\t{doc}\t1\n" for query, doc, _ in rows)
+    assert contents(read_judgments(write(Path("j.txt"), judged))) == [(query, doc, 1.0) for query, doc, _ in rows]
+    three = "".join(f"{query}\t{doc}\t{score}\n" for query, doc, score in rows)
+    assert contents(read_ranking(write(Path("three.txt"), three))) == rows
+
+
+@pytest.mark.parametrize(
+    ("read", "line", "n_fields"),
+    [
+        (read_ranking, "q1 Q0 New York 1 2.5 tag", 7),
+        (read_ranking, "q1 Q0 Area 51 1 2.5 tag", 7),
+        (read_ranking, "q1 Q0 5 10 15 1 2.5 tag", 8),
+        (read_judgments, "q1 0 Area 51 1", 5),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "q1 Q0 d 1 7.5 tag\n"])
+def test_blanks_in_ids_between_blanks_are_refused(read, line, n_fields, before):
+    """The rank or a part of the id would be the score, and the id would be cut."""
+    before = before if read is read_ranking else before and "q1 0 d 1\n"
+    message = refusal(read, write(Path("a.txt"), f"{before}{line}\n"))
+
+    assert message.startswith(f"a.txt:{1 + bool(before)}: {n_fields} fields found where query_id, ")
+    assert message.endswith(", so an id may contain a blank. Use tabs between the fields")
+
+
+def test_a_blank_in_an_id_without_a_tag_is_refused():
+    """There are six fields, but the rank is no number, and the tag is one."""
+    message = refusal(read_ranking, write(Path("a.txt"), "q1 Q0 New York 1 2.5\n"))
+
+    assert message.startswith("a.txt:1: 6 fields found where ")
+
+
+@pytest.mark.parametrize(
+    "line", ["q1 Q0 d 1 2.5 my first run", "q1 Q0 d - 2.5 tag", "q1 Q0 d 1 2.5 2024", "q1 Q0 d 1 2.5"]
+)
+def test_odd_tags_and_ranks_of_trec_text_are_read(line):
+    """A tag may have blanks, and the rank is not read."""
+    assert contents(read_ranking(write(Path("r.txt"), line + "\n"))) == [("q1", "d", 2.5)]

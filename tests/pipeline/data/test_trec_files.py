@@ -11,7 +11,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import files
-from rankledger.pipeline.data.formats.common import PAGE
+from rankledger.pipeline.data.formats.common import PAGE, Kind
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.trec_files import join_groups, join_preferences, join_qrels
 from rankledger.pipeline.support.errors import InputError
@@ -72,7 +72,7 @@ def test_standard_input_is_read_once(tmp_path, monkeypatch):
         (b"a b c\nd e f\n", [b"d", b"e", b"f"]),
         (b"a b c\nd e f", [b"d", b"e", b"f"]),
         (b"a b c\r\nd e f\r\n", [b"d", b"e", b"f"]),
-        (b"a\tb c\n\n  \n# d e f\n", [b"a", b"b", b"c"]),
+        (b"a\tb c\n\n  \n# d e f\n", [b"a", b"b c"]),
         (b"a b c\n" + b"#" * 3 * PAGE + b"\n", [b"a", b"b", b"c"]),
         (b"a b c\n" + b"# d\n" * PAGE, [b"a", b"b", b"c"]),
         (b"x" * PAGE + b" y\n", [b"x" * PAGE, b"y"]),
@@ -82,7 +82,7 @@ def test_standard_input_is_read_once(tmp_path, monkeypatch):
 )
 def test_the_fields_of_the_last_line(lines, fields):
     """Comments and blank lines are no lines, however many follow; a line may be longer than a page."""
-    assert last_fields(memoryview(lines)) == fields
+    assert last_fields(memoryview(lines), Kind(("query_id", "doc_id"), None, ("query_id", "doc_id"))) == fields
 
 
 @pytest.mark.parametrize(
