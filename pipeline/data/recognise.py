@@ -113,7 +113,9 @@ def _of_file(file: StoredFile) -> list[Recognised]:
         try:
             return list(_outputs(file.path, tool))
         except InputError as error:
-            return [Recognised(file.path, None, error.lines[0], tool=tool.name)]
+            refused = Recognised(file.path, None, error.lines[0], tool=tool.name)
+            table = _recognised(file, begin) if tool.name == "mlflow" else refused  # as pandas writes any table, too
+            return [table if table.role else refused]
     return [_recognised(file, begin)]
 
 

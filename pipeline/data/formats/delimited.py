@@ -42,7 +42,7 @@ _ITEM = re.compile(r"""'([^'\\]*)'|"([^"\\]*)"|([\w.+-]+)""")
 _ANY = r"""(?:'[^'\\]*'|"[^"\\]*"|[\w.+-]+)"""
 _NULLS = ("nan", "NaN", "None", "null", "NaT", "<NA>")
 _SIGNS = (",", ";", "|")  # that may stand between ids, or within one
-_ODD = r"^[,;|]|[,;|]$"  # what is no id between blanks, but of another way to write lists
+_ODD = r"^[,;|]|[,;|]$|^[<>&+/=~-]+$"  # what is no id between blanks, but of another way to write lists
 _BEGUN = re.compile(rb'(?m)(?:^|(?<=\t))"')  # a field between tabs that begins with a quotation mark
 _ENCLOSED = re.compile(rb'(?m)(?:^|(?<=\t))"(?:[^"\n]|"")*"(?=\t|\r?$)')
 _LITERAL = re.compile(rf"\[\s*(?:{_ANY}(?:\s*,\s*{_ANY})*)?\s*\]")
@@ -94,7 +94,8 @@ def _split(part: FilePart, name: str, cells: pa.Array) -> pa.Array:
     texts = texts.filter(bools(full))
     signed = pc.match_substring_regex(texts, "[,;|]")
     is_id = pc.any(pc.and_(signed, bools(sizes[rows[full]] > 1))).as_py()  # of several between blanks
-    odd = pc.match_substring_regex(texts, _ODD) if is_id else signed
+    odd = pc.match_substring_regex(texts, _ODD)
+    odd = odd if is_id else pc.or_(odd, signed)
     if pc.any(odd).as_py():
         found = shorten(cells[int(rows[full][pc.index(odd, True).as_py()])].as_py())
         advice = "Use blanks, or ['d1', 'd2'], between ids, and ['d,1'] for an id with such a sign"

@@ -480,7 +480,7 @@ def test_a_list_within_a_list_is_refused_by_name():
     )
 
 
-@pytest.mark.parametrize("sign", [",", ";", "|", ", ", " ,", " ; ", " | "])
+@pytest.mark.parametrize("sign", [",", ";", "|", ", ", " ,", " ; ", " | ", " > ", " -> "])
 @pytest.mark.parametrize("names", [{}, {"doc_id": "predictions"}])
 @pytest.mark.parametrize("name", ["r.csv", "r.tsv"])
 def test_ids_between_other_signs_than_blanks_are_refused(sign, names, name):

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pyarrow as pa
 import pytest
 import yaml
@@ -311,6 +312,34 @@ def test_scores_as_trec_eval_prints_them(tmp_path):
     found = init(tmp_path)
 
     assert dataset_of(found) == {"scores": {"P_5": "higher", "map": "higher"}}
+    runs(found)
+
+
+@pytest.mark.parametrize("orient", ["columns", "index", "records", "split"])
+def test_json_of_pandas(tmp_path, orient):
+    """There are three rows of two queries, as in the frame. The form `split` begins as a table of MLflow does."""
+    judged = pandas.DataFrame({"query_id": [1, 1, 2], "doc_id": [11, 12, 13], "relevance": [1, 0, 2]})
+    ranked = judged.rename(columns={"relevance": "score"}).assign(score=[1.5, 2.5, 0.5])
+    judged.to_json(tmp_path / "qrels.json", orient=orient, index=orient != "records")
+    ranked.to_json(tmp_path / "run.json", orient=orient, index=orient != "records")
+
+    found = init(tmp_path)
+
+    assert {path: text.partition(";")[2].partition(",")[0] for path, _, text in found.files} == {
+        "qrels.json": " 3 rows of 2 queries",
+        "run.json": " 3 rows of 2 queries",
+    }
+    runs(found)
+
+
+@pytest.mark.parametrize("name", ["bm25.txt", "bm25.tsv"])
+def test_scores_as_ir_measures_prints_them(tmp_path, name):
+    """They are no ranking of documents, though a line has three fields and the last is a number."""
+    (tmp_path / name).write_text("q1\tnDCG@10\t0.5\nq2\tnDCG@10\t1.0\nall\tnDCG@10\t0.75\n")
+
+    found = init(tmp_path)
+
+    assert found.files == ((name, "model bm25", "scores of 2 queries: nDCG@10"),)
     runs(found)
 
 
