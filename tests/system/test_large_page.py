@@ -58,8 +58,7 @@ def test_a_large_evaluation(opened, tmp_path, capsys):
         page.see(width, height=height)
         assert page.top("#verdict") < height / 4
         assert page.top(REASONS) < height * 1.5
-        # On a phone the list of small slices takes 115 px more than two screens have: to be shortened again.
-        assert page.top(f"{BOARD} tbody tr:nth-child(2)") < (2 if width > 1000 else 2.15) * height
+        assert page.top(f"{BOARD} tbody tr:nth-child(2)") < 2 * height
         assert page.overhang() == 0
         assert len(column(page, "model", REASONS)) == (10 if width > 1000 else 2)
     assert len(page.all("[data-name='nights'] tbody svg")) == 5

@@ -47,6 +47,7 @@ from rankledger.pipeline.report.tables import (
     signed,
 )
 from rankledger.pipeline.report.text_table import counted, printable, short_text
+from rankledger.pipeline.report.verdicts import not_judged
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 from rankledger.pipeline.types.results import ALL, Comparison
 from rankledger.pipeline.types.views import ListedDocument, PairedScores, QueryChange, QueryDetail
@@ -84,8 +85,14 @@ def differences(figures: PageFigures) -> Section | None:
 
 
 def slices(figures: PageFigures) -> Section | None:
-    """Where it changed, and the differences on each slice by the leading measure; None if no slice was compared."""
-    blocks: list[Block] = [Words(short_text(line, _NOTE)) for line in slice_notes(figures.page.evaluation)]
+    """Return the slices that gates cannot judge, those that changed, and their differences by the leading measure.
+
+    None if there are none.
+    """
+    evaluation = figures.page.evaluation
+    blocks: list[Block] = [Words(short_text(line, _NOTE)) for line in slice_notes(evaluation)]
+    if small := not_judged(evaluation.verdicts):
+        blocks.append(Words(f"{printable(small)}.", "quiet"))
     for dataset, measure in figures.leading_difference.items():
         own = [line for key, lines in figures.comparisons.items() if key[::2] == (dataset, measure) for line in lines]
         if table := tuple(

@@ -48,7 +48,7 @@ from rankledger.pipeline.report.tables import (
     figure,
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_sentence, short_text
-from rankledger.pipeline.report.verdicts import REASON, RESULT_WORDS, headline, not_judged, raised, result, result_word
+from rankledger.pipeline.report.verdicts import REASON, RESULT_WORDS, headline, raised, result, result_word
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Effect, Verdict, overall_effect
 from rankledger.pipeline.types.results import ALL, Evaluation
 from rankledger.pipeline.types.tables import VarianceComponents
@@ -60,7 +60,6 @@ _COMPONENTS = (
     *(Column("between queries"), Column("between replicates"), Column("rest"), Column("standard error")),
     *(Column("with twice the queries"), Column("with twice the replicates"), Column("more would help", "text")),
 )
-_SIGNS = "✗ failed, ? undecided, ! warned, ✓ passed; the number of verdicts that do not pass."
 _REASONS = 10  # shown before all are asked for
 _MOST_REASONS = 800
 _RESULTS: dict[Effect, tuple[str, Tone]] = {
@@ -82,10 +81,7 @@ def verdict(figures: PageFigures) -> Section:
     if evaluation.verdicts:
         gates, matrix = _gates(evaluation.verdicts), _matrix(evaluation.verdicts)
         reasons = tuple(_reasons(raised(evaluation.verdicts)))
-        signs = Words(_SIGNS, "quiet")
-        blocks.append(SideBySide((gates, matrix, signs), reasons) if reasons else SideBySide((gates,), (matrix,)))
-    if small := not_judged(evaluation.verdicts):
-        blocks.append(Words(f"{printable(small)}.", "quiet"))
+        blocks.append(SideBySide((gates, matrix), reasons) if reasons else SideBySide((gates,), (matrix,)))
     blocks += [Words(f"{line}.", "quiet") for line in promotions(figures.page.manifest)]
     return Section("verdict", "Verdict", tuple(blocks))
 
@@ -161,7 +157,9 @@ def _matrix(verdicts: Sequence[Verdict]) -> Table:
         (short_text(model), *(_mark(own.get((model, dataset), ())) for dataset in datasets)) for model in models
     )
     titles = (Column(short_text(dataset) if dataset else _NO_DATASET, "mark") for dataset in datasets)
-    return Table("verdicts", "Models by dataset", (_MODEL, *titles), (Group(rows),))
+    return Table(
+        "verdicts", "Models by dataset, with the number of verdicts that do not pass", (_MODEL, *titles), (Group(rows),)
+    )
 
 
 def _mark(verdicts: Sequence[Verdict]) -> Cell:

@@ -30,7 +30,7 @@ _SHOWN = 5  # series; the others are folded, so that the leaderboard stays near
 _BREAKS = 3  # that are written out, the last ones; the section on history has all
 _NOTE = 200  # characters
 _ROUNDING = 1e-9  # a verdict on a share of the figure has another estimate
-_SINCE: Mapping[Since, str] = {"accepted": "since accepted", "previous": "since the night before"}
+_SINCE: Mapping[Since, str] = {"accepted": "since accepted", "previous": "overnight"}
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from rankledger.pipeline.report.html.blocks import (
     Words,
     isolated,
 )
-from rankledger.pipeline.report.html.differences import differences, queries
+from rankledger.pipeline.report.html.differences import differences, queries, slices
 from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.tables import page_figures
@@ -183,12 +183,14 @@ def test_what_a_model_is_promoted_to_is_named():
 
 
 def test_slices_that_no_gate_judges_are_named():
-    """A line below the verdicts; they are not among those that passed."""
+    """A line above the slices; they are not among those that passed."""
     small = sample_page.verdict(slice="market=de", outcome="not judged", effect="pass", reason="15 queries, below 30")
-    blocks = verdict(page_figures(page(verdicts=(small,)))).blocks
+    figures = page_figures(page(verdicts=(small,)))
+    section = slices(figures)
 
-    assert "1 slice is too small to judge: market=de." in said(blocks)
-    assert table(blocks, "gates") == [["no-drop", "1"]]
+    assert section is not None
+    assert "1 slice is too small to judge: market=de." in said(section.blocks)
+    assert table(verdict(figures).blocks, "gates") == [["no-drop", "1"]]
 
 
 def test_a_slice_of_few_queries_is_never_the_worst():
