@@ -144,7 +144,6 @@ def _regraded(block: JudgedBlock, gains: Mapping[float, float]) -> JudgedBlock:
 
 
 def _of_groups(entry: _Entry) -> _Entry:
-    """The lines of a measure that is averaged over groups of judgments."""
     return lambda name, written, new: [replace(line, form="qrels_jg") for line in entry(name, written, new)]
 
 

@@ -35,8 +35,6 @@ from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.types.gates import PlannedGate
 from rankledger.pipeline.types.joined import OutputKey, Replicate, model_of
 
-__all__ = ["markers", "plan", "unlisted_replicates", "unmatched_searches", "unpaired_gates"]
-
 _MOST_MEASURES = 1000  # of a suite
 _ADD = {  # what is said to a measure whose input is not there
     "documents": "the whole catalogue is needed; add `documents:`, the file of all documents, or remove the measure",
@@ -48,7 +46,6 @@ _ADD = {  # what is said to a measure whose input is not there
 
 
 def _plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
-    """Every dataset with its files and measures."""
     suites = {name: _measures(planning, ("suites", name), lines) for name, lines in planning.config.suites.items()}
     datasets = tuple(_dataset(planning, name, dataset, suites) for name, dataset in planning.config.datasets.items())
     _check_scores(planning, datasets)
@@ -156,7 +153,6 @@ def _refuse_ungrouped(planning: Planning, name: str, key: Literal["cluster", "sl
 
 
 def _check_needs(planning: Planning, planned: PlannedDataset) -> None:
-    """Find measures that look at what the dataset does not have."""
     lacking: dict[str, list[str]] = {}
     for measure in planned.measures:
         for need in measure.metric.needs:
@@ -209,7 +205,6 @@ _KINDS: tuple[Kind, ...] = ("rankings", "ratings", "scores")
 def _plan_models(
     planning: Planning, datasets: Sequence[PlannedDataset]
 ) -> tuple[Mapping[str, Model], tuple[Task, ...]]:
-    """Every model, and its tasks dataset by dataset."""
     entries = planning.config.models
     if len(entries) * len(datasets) > _MOST_TASKS:
         n_tasks = f"{len(entries):,} models on {len(datasets):,} datasets"
@@ -234,7 +229,6 @@ def _plan_models(
 
 
 def _plan_external_metrics(planning: Planning, models: Mapping[str, Model]) -> Mapping[str, File]:
-    """The file of each model's external metrics, of those that have one."""
     external_metrics: dict[str, File] = {}
     for name, model in models.items():
         if model.extra:

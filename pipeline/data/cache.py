@@ -494,7 +494,6 @@ class _Stored:
 
 
 def _name_of(key: _Key) -> str:
-    """The name of the file of a key, in the store."""
     if isinstance(key, JudgmentsKey):
         return f"{_digest(key)}/judgments.rows"
     if isinstance(key, _ExcludedKey):

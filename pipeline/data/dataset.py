@@ -441,7 +441,6 @@ class SingleQuery:
         return QueryList(joined.blocks[0], self.dataset.judgments.max_grade, tuple(found))
 
     def _read(self, by: Literal["rank", "score"]) -> Rows:
-        """The query's rows of the output, which is read once."""
         if by not in self._rows:
             rated = self.dataset.kind == "ratings"
             rows = readers.read_pairs(self.output, "prediction") if rated else readers.read_ranking(self.output, by=by)
@@ -458,7 +457,6 @@ class SingleQuery:
 
 
 def _rows_of(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:
-    """The rows of one query, ascending."""
     return np.flatnonzero(rows.query_codes == (rows.query_ids.index(query_id) if query_id in rows.query_ids else -1))
 
 

@@ -48,17 +48,6 @@ from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import Groups, Quality
 from rankledger.pipeline.types.mlflow_names import EXTRA, clashes
 
-__all__ = [
-    "ExternalDataset",
-    "ExternalMetrics",
-    "ExternalOutput",
-    "external_dataset",
-    "read_external_metrics",
-    "read_external_scores",
-    "read_samples",
-    "score_names",
-]
-
 
 @dataclass(frozen=True)
 class ExternalMetrics:
@@ -110,8 +99,6 @@ _SCORES = Kind(("query_id", "measure"), "value", ("measure", "query_id", "value"
 
 _ABSENT = object()  # a score that a sample does not have, as other samples of the tool's results do; or a key
 
-_BY_QUERY = ("query_id", "measure", "value")  # as ir_measures prints
-_FIRST = 100  # lines by which the order of fields is known
 _TOTALS = ("all", "amean")  # that trec_eval, ir_measures and ndeval write for all queries together
 _SUMMARIES = {  # that people and pandas write, in lower case without signs
     *(*_TOTALS, "mean", "average", "avg", "gmean", "median", "std", "min", "max", "sum", "count", "total", "overall"),

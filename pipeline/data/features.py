@@ -23,8 +23,6 @@ from rankledger.pipeline.data.formats.layouts import typed_name
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["Feature", "joined_feature", "read_features"]
-
 _KINDS = "categories as texts or whole numbers, one or a list of them, or a vector as a list of decimal numbers"
 
 

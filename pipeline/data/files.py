@@ -268,7 +268,6 @@ class _XzStream:
 
 
 def _member(path: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
-    """The only file of an archive, which is not encrypted."""
     files = [each for each in archive.infolist() if not each.is_dir() and not each.filename.startswith("__MACOSX/")]
     if len(files) != 1:
         listed = shorten(", ".join(each.filename for each in files)) or "none"
@@ -434,7 +433,6 @@ def _source(source: Source | str) -> Source:
 
 
 def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
-    """The paths of the files on the filesystem."""
     kind = filesystem.get_file_info(name).type
     if kind == pa.fs.FileType.File:
         return [name]

@@ -35,26 +35,6 @@ from rankledger.pipeline.types.gates import MOST_UNSCORED
 from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.joined import Hits, Quality, Unmatched, count_short
 
-__all__ = [
-    "ALLOW_NO_OVERLAP",
-    "JudgedHits",
-    "any_in",
-    "content_warning",
-    "find_unmatched",
-    "likely_cause",
-    "look_alikes",
-    "mismatch",
-    "none_of",
-    "odd_rankings",
-    "refuse_other_pairs",
-    "refuse_other_queries",
-    "rename_by_content",
-    "short_lists",
-    "similar_ids",
-    "small_overlap",
-    "unequal_judging",
-]
-
 ALLOW_NO_OVERLAP = "or accept it with outputs: {path: …, allow_no_overlap: true}"
 """The end of the message on an output that shares no query, document or pair with its dataset."""
 _OURS, _THEIRS = 10_000, 100_000  # ids of an output and of the dataset that are looked at for a cause
@@ -403,7 +383,6 @@ def none_of(n: int, things: str) -> str:
 
 
 def _spellings(ours: _Grouped, theirs: _Grouped) -> Iterator[tuple[str, _Rule, bool]]:
-    """What would be done, how an id of the output is written then, and whether one of the dataset is, too."""
     yield "remove the whitespace around ids", str.strip, True
     yield "write ids in one Unicode form (NFC)", partial(unicodedata.normalize, "NFC"), True
     yield "remove invisible characters, and write one form of each (Unicode NFKC)", _legible, True
@@ -433,7 +412,6 @@ def _without_exponent(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """An affix as a message shows it, with what cannot be seen spelled out."""
     return f"'{text if text.isprintable() else ascii(text)[1:-1]}'"
 
 
@@ -458,7 +436,6 @@ def _affixed(prefix: str, suffix: str = "") -> _Rule:
 
 
 def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
-    """The documents of the rows whose query is judged."""
     places = judgments.find(rows.query_ids)
     return rows.take_doc_ids(np.flatnonzero(places[rows.query_codes] < len(judgments.query_ids)))
 

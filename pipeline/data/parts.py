@@ -30,8 +30,6 @@ from rankledger.pipeline.data.formats.lists import recognise_lists
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
 
-__all__ = ["PART_ROWS", "PartPlace", "Span", "file_parts", "open_part", "part_places", "peak_bytes", "recognised"]
-
 PART_ROWS = 1_000_000
 """Rows of a part, about: enough to make its overhead negligible, few enough for any memory."""
 
@@ -171,7 +169,6 @@ def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
 
 
 def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
-    """The text with tabs in place of a separator of several characters."""
     if not part.separator:
         return stored
     return pa.py_buffer(stored.to_pybytes().replace(part.separator.encode(), b"\t"))
@@ -377,7 +374,6 @@ def _line_places(read: Callable[[int, int], memoryview], page: memoryview, size:
 
 
 def _line_end(read: Callable[[int, int], memoryview], size: int, place: int) -> int:
-    """The end of the line that holds the byte before the position."""
     begin = place - 1
     while begin < size:
         page = bytes(read(begin, min(size, begin + PAGE)))

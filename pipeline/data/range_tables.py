@@ -65,7 +65,6 @@ def ranges_in(table: pa.Table) -> Iterator[tuple[int, JoinedRange]]:
 
 
 def _cell(column: Any, row: int) -> Any:
-    """A number, or a list as an array."""
     if pa.types.is_large_list(column.type):
         begin, end = numpy_of(column.offsets, np.int64)[row : row + 2].tolist()
         return column.values[begin:end]

@@ -175,7 +175,6 @@ def _unmatched(judgments: Judgments, places: Ints, rows: Rows, found: Ints) -> p
 def _top(
     ordering: Ordering, places: Ints, hashes: Hashes, numbers: Ints, n_queries: int, depth: float, *, with_ids: bool
 ) -> pa.Table:
-    """The rows of judged queries down to a rank."""
     queries = places[ordering.ranking.query_codes]
     rows = np.flatnonzero(queries < n_queries)
     ranks, _, _ = ordering.ranks(rows)
@@ -405,7 +404,6 @@ class RankingJoin:
         )
 
     def _hits(self) -> Hits:
-        """All hits by query and rank. What the parts of the output found is let go, one part after the other."""
         n_retrieved, n_hits = np.zeros((2, len(self._judgments.query_ids)), dtype=np.int64)
         for found in self._found:
             places = found.retrieved[0]
@@ -490,7 +488,6 @@ def _moved(found: JoinedRows | Problem, begin: int) -> JoinedRows | Problem:
 
 
 def _split(rows: Rows, ends: Collection[int]) -> tuple[Ints, Ints]:
-    """The rows of all queries but these, by their codes, and theirs."""
     beside = np.zeros(len(rows.query_codes), dtype=bool)
     for code in ends:
         beside |= rows.query_codes == code

@@ -48,19 +48,6 @@ from rankledger.pipeline.types.inputs import (
     row_number,
 )
 
-__all__ = [
-    "RankingRanges",
-    "layout_remarks",
-    "ranking_kind",
-    "read_documents",
-    "read_judgments",
-    "read_pairs",
-    "read_queries",
-    "read_ranking",
-    "read_texts",
-    "take_ranking",
-]
-
 _SHORTENED = re.compile(" fields found where | is not a number|: not (JSON|UTF-8)|unexpected end of data")
 _CHUNK = 1 << 17  # rows that are worked on at a time: a chunk fits into the cache
 _OddValues: TypeAlias = tuple[tuple[Callable[[npt.NDArray[np.floating]], npt.NDArray[np.bool_]], str], ...]
@@ -136,7 +123,6 @@ def _placed(place: Callable[[int], str], begin: int, row: int) -> str:
 def _take(
     path: str, kind: Kind, function: Callable[[Rows, bool], T], part: FilePart, table: pa.Table
 ) -> tuple[int, T, list[bytes]]:
-    """The rows of a range of the output at that path, what the function makes of them, and TREC text's last fields."""
     rows = _rows(path, kind, part, table)
     last = last_fields(part.data, part.kind) if part.format is FORMATS["trec"] else []
     is_whole = part.whole and part.path == path  # of several files none is

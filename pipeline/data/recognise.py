@@ -29,8 +29,6 @@ from rankledger.pipeline.data.judgments import hash_pairs
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Ids, Rows, Source
 
-__all__ = ["ANSWERS", "REPLICATE", "Recognised", "Role", "recognise", "shared_pairs"]
-
 REPLICATE = "{replicate}"
 """What stands for each replicate in a selection."""
 

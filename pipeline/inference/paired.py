@@ -40,24 +40,6 @@ from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 from rankledger.pipeline.types.joined import Groups, ModelKey
 from rankledger.pipeline.types.results import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison, Role
 
-__all__ = [
-    "Correction",
-    "Family",
-    "TakenDifference",
-    "Test",
-    "TestRule",
-    "bootstrap_test",
-    "compare",
-    "effect_size",
-    "most_tests",
-    "refuse_too_few",
-    "refuse_unlike_clusters",
-    "t_test",
-    "take_differences",
-    "take_pairs",
-    "test_differences",
-]
-
 _SAME = 1e-12  # up to this, a difference is what rounding leaves of none
 _LEAST_ALIKE = 0.7  # of the number of clusters: as how many of one weight they must count for t, unless as 30
 

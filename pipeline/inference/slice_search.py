@@ -33,8 +33,6 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.tables import SliceChange
 
-__all__ = ["FoundSlice", "SearchRule", "SliceSearch", "changed_slices", "search_slices"]
-
 _LEAST = 20  # queries in a slice, and outside of it
 _MOST = 3  # slices that are found
 _NAMED = 5  # columns, and slices that are too small, that are named

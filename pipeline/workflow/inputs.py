@@ -453,7 +453,6 @@ def _as_recorded(task: Task, read: Mapping[OutputKey, Output], record: Record | 
 
 
 def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCache | None) -> OutputReader:
-    """The reader of outputs on the dataset, once its own files are read."""
     read = read_dataset(dataset_source(dataset), conventions, store.folder if store else None)
     return OutputReader(
         dataset=read,

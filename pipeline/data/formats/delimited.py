@@ -35,8 +35,6 @@ from rankledger.pipeline.data.formats.layouts import is_number, typed_name
 from rankledger.pipeline.support.arrow import bools, integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["CSV", "TSV", "are_quoted", "delimited"]
-
 _FIRST = 100  # rows by which lists are known
 _ITEM = re.compile(r"""'([^'\\]*)'|"([^"\\]*)"|([\w.+-]+)""")
 _ANY = r"""(?:'[^'\\]*'|"[^"\\]*"|[\w.+-]+)"""
@@ -159,7 +157,6 @@ class _Layout:
         return [*map(str, range(1, len(header) + 1))] if _is_numbered(part, header) else header
 
     def _begins(self, part: FilePart) -> bool:
-        """Whether the part begins with a header."""
         return part.head is None and not _is_numbered(part, self._first_record(part))
 
     def _first_record(self, part: FilePart) -> list[str]:
@@ -239,7 +236,6 @@ class _Layout:
                     yield row
 
     def _full_lines(self, part: FilePart, header: list[str]) -> Iterator[tuple[int, list[str]]]:
-        """The lines that hold a row, each with a field for every column of the header."""
         for number, row in self.lines(part):
             if len(row) != len(header):
                 counts = f"{len(row)} fields found where the header has {len(header)}"

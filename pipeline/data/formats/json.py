@@ -155,7 +155,6 @@ def _leaves(value: object, chain: KeyChain = ()) -> Iterator[KeyChain]:
 
 
 def _lists_of_lines(part: FilePart) -> pa.Table:
-    """The query and the lists of each object."""
     assert part.lists is not None, "which its layout has"
     chains = part.lists.chains
     if n_objects := _count_objects(part.data):
@@ -206,7 +205,6 @@ def _at(part: FilePart, number: int, column: str, found: Any, chain: KeyChain) -
 
 
 def _cell(part: FilePart, number: int, column: str, value: Any) -> str:
-    """An id, or a number as Python writes it, which reads the same number again."""
     if column in part.kind.ids and type(value) not in (str, int):
         raise InputError(f"{part.at(number)}: {column} is {written(value)}; write a string or a whole number")
     if column not in part.kind.ids and type(value) not in (int, float):
@@ -341,7 +339,6 @@ def _objects_in(found: Any) -> Iterator[JsonObject]:
 
 
 def _queries(part: FilePart) -> dict[str, JsonObject]:
-    """The object of each query, no key twice."""
     inner = "document" if part.kind.ids == _IDS else part.kind.ids[-1]
     found = part.content
     if not isinstance(found, JsonObject):
@@ -367,7 +364,6 @@ def _number(part: FilePart, query: str, document: str, number: Any) -> float:
 
 
 def _refuse_value(part: FilePart, problem: str) -> NoReturn:
-    """Refuse the object for numbers that are nested too deep, or else for this problem."""
     keys = next(_deep_keys(part.content), ())
     if keys:
         found = f"numbers are nested too deep, such as {shorten('.'.join(keys))}"
@@ -396,7 +392,6 @@ def _object_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _object_position(part: FilePart, row: int) -> str:
-    """The query and document of a row, or the number of its object."""
     if part.kind.ids != _IDS:
         return f"object {row + 1}"
     pairs = ((query, document) for query, documents in _queries(part).items() for document in documents)

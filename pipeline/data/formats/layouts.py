@@ -15,23 +15,6 @@ from typing import NamedTuple
 
 from rankledger.pipeline.support.errors import InputError
 
-__all__ = [
-    "MISTAKABLE",
-    "RANK",
-    "Fields",
-    "Recognised",
-    "columns_line",
-    "explain_header",
-    "is_distance",
-    "is_number",
-    "means",
-    "plain_name",
-    "recognise",
-    "recognise_fields",
-    "suggest",
-    "typed_name",
-]
-
 RANK = "rank"
 _IDS = ("query_id", "doc_id")
 _LONGEST = 80  # characters of a name that is proposed
@@ -179,7 +162,6 @@ def _of_pair(absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[s
 
 
 def _unmistakable(absent: Sequence[str], found: Collection[str]) -> dict[str, str]:
-    """The names of all absent columns, if for each of them one column of the file can be meant and no other."""
     meant: dict[str, str] = {}
     for column in absent:
         likely = [name for name in found if means(name, column) and plain_name(name) not in MISTAKABLE]
@@ -190,7 +172,6 @@ def _unmistakable(absent: Sequence[str], found: Collection[str]) -> dict[str, st
 
 
 def _of_single(columns: Sequence[str], absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
-    """The same of a table of queries or of documents."""
     ours = columns[0]
     names = [name for name in _SINGLE.get(ours, ()) if name in found] if [*columns] == [*absent] else []
     return (_SINGLE[ours][names[0]], {ours: names[0]}) if len(names) == 1 else ("", {})

@@ -96,7 +96,6 @@ def _array(path: str, name: str, cells: Sequence[Any]) -> pa.Array:
 
 
 def _takes(columns: Sequence[str]) -> str:
-    """What an argument with these columns can be."""
     table = f"a data frame or Arrow table with the column{'s' if columns[1:] else ''} {', '.join(columns)}"
     if columns[: len(_PAIR)] != _PAIR:
         return f"a path, or {table}"
@@ -105,12 +104,10 @@ def _takes(columns: Sequence[str]) -> str:
 
 
 def _documents(value: str | None) -> str:
-    """How a mapping has the documents of a query, with or without a value."""
     return f"{{document: {value}}}" if value else "[document, …]"
 
 
 def _tuple(value: str | None) -> str:
-    """The fields of a tuple, with or without a value."""
     return f"(query, document, {value})" if value else "(query, document)"
 
 
@@ -157,7 +154,6 @@ def _texts(chunks: Sequence[pa.StringArray]) -> Iterator[memoryview]:
 
 
 def _others(part: FilePart) -> Iterator[memoryview]:
-    """The cells of a queries or documents table, column by column."""
     if len(part.kind.ids) == 1:
         for name in sorted({*_columns(part)}):
             text = json.dumps([name, *_cells(part, [name])[name]], default=str)
@@ -190,7 +186,6 @@ def _columns(part: FilePart) -> list[str]:
 
 
 def _parse(part: FilePart) -> pa.Table:
-    """The wanted columns."""
     data = _held(part).data
     if isinstance(data, Mapping | list):
         if part.kind.ids != _PAIR or part.kind.value == "rank":
@@ -278,7 +273,6 @@ def _arrow_of(part: FilePart, frame: Any) -> pa.Table:
 
 
 def _lists(part: FilePart) -> pa.Table:
-    """The query and the lists of each row."""
     assert part.lists is not None, "which its layout has"
     return lists_of(part, _checked_table(part, part.lists.columns))
 
@@ -314,7 +308,6 @@ def _of_tuples(part: FilePart, rows: Sequence[Any]) -> list[pa.Array]:
 
 
 def _ids(part: FilePart, column: str, ids: Sequence[Any]) -> pa.Array:
-    """The ids, all texts or all whole numbers."""
     kinds = {*map(type, ids)}
     if not (kinds <= {str} or (bool not in kinds and all(issubclass(kind, Integral) for kind in kinds))):
         first = type(ids[0])

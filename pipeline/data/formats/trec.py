@@ -29,8 +29,6 @@ from rankledger.pipeline.data.formats.common import (
 from rankledger.pipeline.data.formats.layouts import explain_header, is_number
 from rankledger.pipeline.support.errors import InputError
 
-__all__ = ["TREC", "is_measure", "last_fields", "order_fields"]
-
 _JUDGMENTS = 4  # fields of a line of judgments: query, iteration, document, relevance
 _BY_QUERY = ("query_id", "measure", "value")  # as ir_measures prints scores
 _FIRST = 100  # lines by which the order of their fields is known
@@ -38,7 +36,6 @@ _RANKING = 6  # fields of a line of a ranking: query, Q0, document, rank, score,
 
 
 def _parse(part: FilePart) -> pa.Table:
-    """The wanted fields, by their places in the line."""
     if not part.kind.trec:
         raise InputError(
             f"{part.path}: TREC text cannot hold {' and '.join(part.kind.columns)}; use tsv, csv, jsonl or parquet"
@@ -166,7 +163,6 @@ def _rows(part: FilePart) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def _texts(part: FilePart, number: int, fields: list[bytes]) -> list[str]:
-    """The wanted fields of a line."""
     if len(fields) <= max(part.kind.trec_places):
         found = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
         cause = explain_header((), [field.decode(errors="replace") for field in fields])
