@@ -108,10 +108,12 @@ def success(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> float
     return 1.0 if _hit_ranks(query, k, rel) else 0.0
 
 
-def judged(query: PlainQuery, *, k: int | None = None) -> float:
+def judged(query: PlainQuery, *, k: int | None = None, empty: str = "undefined") -> float:
     """The share of the retrieved that has a grade of at least 0."""
     seen = _first(query, k)
-    return sum(1 for grade in seen if grade is not None and grade >= 0) / len(seen) if seen else NAN
+    if not seen:
+        return 0.0 if empty == "zero" else NAN
+    return sum(1 for grade in seen if grade is not None and grade >= 0) / len(seen)
 
 
 def user_coverage(query: PlainQuery) -> float:

@@ -83,7 +83,7 @@ def _files(variant: str, columns: Columns, trec: str = "", *, nested: bool = Fal
         "parquet": _parquet(columns),
     }
     if trec:
-        texts["txt"] = "".join(_TREC[trec].format(*row.values()) for row in _rows(columns)).encode()
+        texts["txt"] = _lines(trec, columns)
     if nested:
         objects: dict[str, dict[str, Any]] = {}
         for query, document, value in zip(*columns.values(), strict=True):
@@ -95,6 +95,12 @@ def _files(variant: str, columns: Columns, trec: str = "", *, nested: bool = Fal
         *(Case(f"{case.name}.gz", gzip.compress(case.data, mtime=0)) for case in plain),
         *(Case(f"{case.name}.zst", pa.compress(case.data, codec="zstd", asbytes=True)) for case in plain),
     ]
+
+
+def _lines(trec: str, columns: Columns) -> bytes:
+    """The columns as a tool of TREC writes them, whose fields hold no blank."""
+    cells = ([str(cell).replace(" ", "_") for cell in row.values()] for row in _rows(columns))
+    return "".join(_TREC[trec].format(*row) for row in cells).encode()
 
 
 def _rows(columns: Columns) -> list[dict[str, Any]]:
@@ -228,9 +234,9 @@ def _read_answers(path: str, variant: str) -> object:
 
 
 def _run_trec_eval(path: str, variant: str) -> object:
-    Path("qrels").write_bytes("".join(_TREC["judgments"].format(*row.values()) for row in _rows(_JUDGED)).encode())
     qrels, ranking = (path, "ranking") if variant == "qrels" else ("qrels", path)
-    Path("ranking").write_bytes("".join(_TREC["ranking"].format(*row.values()) for row in _rows(_RANKED)).encode())
+    Path("qrels").write_bytes(_lines("judgments", _JUDGED))
+    Path("ranking").write_bytes(_lines("ranking", _RANKED))
     return "".join(trec_eval(qrels, ranking, measures=("map", "ndcg_cut.5"), each=True))
 
 

@@ -443,6 +443,8 @@ def test_nothing_retrieved(texts):
             other["utility"] = measure.parameters["c"] + 9 * measure.parameters["d"]
         if measure.parameters.get("below") == "counted":
             other["rbp_resid"] = 1.0
+        if measure.parameters.get("empty") == "zero":
+            other["judged"] = 0.0
 
         np.testing.assert_equal(value, other.get(measure.metric.name, 0.0), err_msg=text)
 

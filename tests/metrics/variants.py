@@ -51,7 +51,7 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "fallout": _at("fallout", "fallout(rel=2)"),
     "mar": _at("mar", "mar(rel=2,at=ranks)", "mar(at=hits)", cutoffs=_CUT[1:]),
     "yaap": ("yaap", "yaap(rel=2)"),
-    "judged": _at("judged"),
+    "judged": _at("judged", "judged(empty=undefined)", "judged(empty=zero)"),
     "rr": _at("rr", "rr(rel=2)"),
     "ap": _at("ap", "ap(rel=2)", "ap(denominator=relevant)", "ap(denominator=cutoff)", "ap(denominator=hits)"),
     "rprec": ("rprec", "rprec(rel=2)", "rprec(rel=0.5)"),
