@@ -175,9 +175,9 @@ def test_differences(
         if not (line.wins or line.losses or line.without_rounding().difference):
             lines[i] = replace(line, p_value=1.0, p_corrected=None if test.correction == "none" else 1.0)
             continue
-        role: Role = (
-            "" if not has_primary else "primary" if (pair.measure, pair.slice) == (lead, ALL) else "exploratory"
-        )
+        role: Role = "" if not has_primary else "exploratory"
+        if (pair.measure, pair.slice) == (lead, ALL) and has_primary and _signs_can_decide(line, test.alpha):
+            role = "primary"
         families.setdefault((role, _family_key(test.family, pair.measure, pair.slice)), []).append(i)
     for (role, _), members in families.items():
         tested = [asked[i] for i in members]
@@ -339,6 +339,11 @@ def _better_and_worse(sample: Sample, pair: Pair) -> tuple[Bools, Bools]:
     return apart & (better > 0), apart & (better < 0)
 
 
+def _signs_can_decide(line: Comparison, alpha: float) -> bool:
+    """Return whether 2 of the 2ᵏ patterns of signs of the k queries that changed are rare enough."""
+    return 2.0 ** (1 - line.wins - line.losses) < alpha
+
+
 def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:
     """Whether there is a test: a single cluster allows none, and slices of few clusters are not judged."""
     return measure.metric.direction != "neither" and n_clusters >= (2 if slice == ALL else LEAST_CLUSTERS)
@@ -420,7 +425,8 @@ def _judge_primary(
     """Yield the lines of the primary family with joint intervals and p-values.
 
     The p-values of the s pairs that few queries decide come from sign flips. They are corrected by maxT among the s,
-    and take s / m of the error of all m pairs. For s = 1 that is Bonferroni's correction.
+    and take s / m of the error of all m pairs. For s = 1 that is Bonferroni's correction. If most queries changed, the
+    tail is long, signs assume a symmetry that it lacks, and the bootstrap-t decides if its p-value is larger.
 
     Of the m pairs each that has replicates takes alpha / m, by Bonferroni, because a resample of queries does not know
     how replicates vary. The bootstrap has what is left, and all of alpha if nothing is.
@@ -432,11 +438,13 @@ def _judge_primary(
     flipped = dict(zip(few, np.transpose(test.flip_signs(sample, [pairs[i] for i in few])), strict=True)) if few else {}
     totals = {replicated[place]: own for place, own in sample.each_difference([pairs[i] for i in replicated])}
     for i, (line, one) in enumerate(zip(lines, joint, strict=True)):
-        made: Test = "randomization" if i in flipped else "bootstrap"
+        made: Test = "bootstrap"
         low, high = (line.ci_low, line.ci_high) if one is None else one.ends
         p_value, p_joint = (0.0, 0.0) if one is None else (one.p_value, one.p_joint / left)
         if i in flipped:
-            p_value, p_joint = float(flipped[i][0]), float(flipped[i][1]) * (n_pairs / len(few))
+            by_signs = float(flipped[i][1]) * (n_pairs / len(few))
+            if by_signs >= p_joint or 2 * (line.wins + line.losses) <= line.n_queries:
+                made, p_value, p_joint = "randomization", float(flipped[i][0]), by_signs
         if i in totals:
             p_value, p_joint = max(p_value, by_t[i]), max(p_joint, n_pairs * by_t[i])
             if low is not None and high is not None:
@@ -447,7 +455,7 @@ def _judge_primary(
             ci_high=high,
             p_value=p_value,
             p_corrected=min(p_joint, 1.0),
-            test=_replicate_test(sample, pairs[i]) or (made if i in flipped else "bootstrap-t"),
+            test=_replicate_test(sample, pairs[i]) or ("bootstrap-t" if made == "bootstrap" else made),
             correction="maxt",
             p_least=_least_p_value(sample, made, test, p_value),
         )
