@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.inference.distributions import t_quantile, t_tail
+from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.replicates import ReplicateEffects, TotalError
 
 Method: TypeAlias = Literal["bca+t", "bca", "percentile", "basic"]
@@ -256,20 +256,6 @@ def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
     end = resampled.estimate + sign * _stretched(t, _tail_skewness(resampled, sign)) * resampled.error
     least, greatest = map(float, resampled.range)
     return min(max(end, least), greatest)
-
-
-def tail_p_value(resampled: Resampled) -> float:
-    """Return the two-sided p-value of 0, in [0, 1], of which `tail_end` is the inversion.
-
-    Args:
-        resampled: A difference of at least two clusters with an error above 0.
-    """
-    sign = -1.0 if resampled.estimate > 0 else 1.0
-    sixth = _tail_skewness(resampled, sign) / 6
-    distance = abs(resampled.estimate) / resampled.error
-    roots = np.roots([10 * sixth * sixth, 2 * sixth, 1 - 2.5 * sixth * sixth, sixth - distance])
-    t = max(float(root.real) for root in roots if abs(root.imag) < 1e-9)
-    return min(1.0, 2 * t_tail(max(t, 0.0), resampled.n_clusters - 1))
 
 
 def _stretched(t: float, skewness: float) -> float:

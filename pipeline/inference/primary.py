@@ -15,7 +15,7 @@ import numpy as np
 
 from rankledger.metrics.aggregation import MEAN, Aggregation
 from rankledger.metrics.block import Floats, divide
-from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, tail_end, tail_p_value
+from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, tail_end
 from rankledger.pipeline.inference.samples import Pair, Sample
 
 _CANCELLED = 1e-13  # of the size of the terms
@@ -28,7 +28,7 @@ class JointDifference:
 
     Attributes:
         p_value: of this difference alone.
-        p_joint: among all of the family; below alpha just if 0 is outside the interval.
+        p_joint: among all of the family; below alpha just if 0 is outside the interval, if that has no mark.
         ends: of the interval; all of the family hold at once. (None, None) if there is none.
     """
 
@@ -54,18 +54,21 @@ class _Stars:
         """(B,) each: |t*|, and to either side."""
         return np.sort(np.maximum(self.long, self.short)), np.sort(self.long), np.sort(self.short)
 
-    def p_value(self, found: _Found, n_pairs: int) -> float:
-        """Return the share of the resamples that are at least as far, the sample being one of them."""
-        beyond = np.maximum(self.long, self.short) >= found.t - ROUNDING
-        p_value = (1 + np.count_nonzero(beyond)) / (1 + len(beyond))
+    def p_value(self, found: _Found) -> float:
+        """Return the share of the resamples that are at least as far, the sample being one of them.
+
+        If few queries decide, only the side of 0 counts, twice: a long tail on the other side says nothing of 0.
+        """
         if found.sparse is None:
-            return p_value
-        tail = self.long if (found.side > 0) == (found.estimate > 0) else self.short
-        to_one_side = (1 + np.count_nonzero(tail >= found.t - ROUNDING)) / (1 + len(tail))
-        return min(1.0, max(p_value, 2 * to_one_side, n_pairs * tail_p_value(found.sparse)))
+            return self._share(np.maximum(self.long, self.short), found.t)
+        side = self.long if (found.side > 0) == (found.estimate > 0) else self.short
+        return min(1.0, 2 * self._share(side, found.t))
+
+    def _share(self, stars: Floats, t: float) -> float:
+        return (1 + int(np.count_nonzero(stars >= t - ROUNDING))) / (1 + len(stars))
 
     def reaches(self, found: _Found, alpha: float) -> tuple[float, float]:
-        """How many standard errors the lower and the upper end are away."""
+        """How many standard errors the lower and the upper end are away; without a mark the inversion of `p_value`."""
         both, long, short = self.ascending
         reach = _critical(both, alpha)
         if found.sparse is None:
@@ -109,7 +112,7 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
     A sample that lacks the far end of a long tail lies on the other side of the truth, and its spread is too small. So
     if few queries decide a difference (it has a mark), its interval has the outer ends of three: of this one; of the
     same with half of the error for either side, over the pairs' long tails and over their short ones; and of Student's
-    t with tails corrected for skewness, by Bonferroni. Its p-value is the largest of the three.
+    t with tails corrected for skewness, by Bonferroni.
 
     Args:
         sample: one dataset's models with B resamples.
@@ -137,7 +140,7 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
         np.maximum(short, stars.short, out=short)
         sparse = difference if difference.mark else None
         one = _Found(difference.centre, float(errors[0]), difference.range, side, sparse)
-        found.append((one, stars.p_value(one, 1)))
+        found.append((one, stars.p_value(one)))
     family, n_found = _Stars(long, short), sum(one is not None for one in found)
     return tuple(one and _joint(*one, family, alpha, n_found) for one in found)
 
@@ -218,7 +221,7 @@ def _joint(found: _Found, p_value: float, family: _Stars, alpha: float, n_found:
         tail = alpha / (2 * n_found)
         low = min(low, tail_end(found.sparse, tail, upper=False))
         high = max(high, tail_end(found.sparse, tail, upper=True))
-    return JointDifference(p_value, family.p_value(found, n_found), (low, high))
+    return JointDifference(p_value, family.p_value(found), (low, high))
 
 
 def _ends(found: _Found, below: float, above: float) -> tuple[float | None, float | None]:

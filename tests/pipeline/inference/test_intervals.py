@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rankledger.pipeline.inference.intervals import Resampled, interval, tail_end, tail_p_value
+from rankledger.pipeline.inference.intervals import Resampled, interval, tail_end
 
 
 def resampled(estimate, resamples, influence, **fields):
@@ -204,4 +204,3 @@ def test_a_tail_end_by_hand():
 
     assert tail_end(figure, 0.025, upper=False) == pytest.approx(0, abs=1e-5)
     assert tail_end(figure, 0.025, upper=True) == pytest.approx(2 * reach, rel=1e-5)
-    assert tail_p_value(figure) == pytest.approx(0.05, rel=1e-5)

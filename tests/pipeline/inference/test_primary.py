@@ -134,12 +134,16 @@ def test_p_values_by_plain_loops():
 @pytest.mark.parametrize("made", [family, long_tailed])
 @given(st.integers(0, 2**32), st.sampled_from([0.02, 0.05, 0.1, 0.5]))
 def test_a_p_value_is_below_alpha_where_0_is_outside(made, seed, alpha):
-    """For every pair, whatever alpha, and the p-value among all is no less than that of one alone."""
+    """For every unmarked pair, whatever alpha. The interval of a marked one reaches further.
+
+    The p-value among all is no less than that of one alone.
+    """
     both, pairs = made(seed)
 
-    for found in joint_differences(both, pairs, alpha):
+    for found, difference in zip(joint_differences(both, pairs, alpha), both.differences(pairs), strict=True):
         outside = found.ends[0] > 0 or found.ends[1] < 0
-        assert outside == (found.p_joint < alpha)
+        assert outside == (found.p_joint < alpha) or difference.mark
+        assert found.p_joint < alpha or not outside
         assert found.p_value <= found.p_joint
 
 
@@ -177,18 +181,29 @@ def test_what_few_queries_decide_is_within_both_intervals(seed):
 @pytest.mark.parametrize("n_models", [1, 3])
 @given(st.integers(0, 2**32))
 def test_no_word_contradicts_its_p_value_where_few_queries_decide(n_models, seed):
-    """Marked lines are called better and worse just if p is below 0.05, and never if their interval contains 0.
-
-    All 30 queries changed, and the few of the tail decide: by signs alone, equal models would often differ.
-    """
+    """Marked lines are called better and worse just if p is below 0.05, too."""
     both, pairs = long_tailed(seed, n_models=n_models)
 
     for line in paired.compare(both, [(pair.model, "n") for pair in pairs], [AP], OUTER, RULE, AP):
         if line.is_primary:
             assert (effect_label(line, {}) in ("better", "worse")) == (line.p_corrected < 0.05)
             assert line.p_value <= line.p_corrected
-            assert line.p_corrected >= 0.05 or line.ci_low > 0 or line.ci_high < 0
             assert line.mark or line.test == "bootstrap-t"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_larger_of_two_p_values_counts_if_a_long_tail_decides(seed):
+    """One is by signs. The other doubles the share of resamples whose t* is at least t to the side of 0, in a loop."""
+    both, (pair,) = long_tailed(seed, n_models=1)
+    (line,) = paired.compare(both, [(pair.model, "n")], [AP], OUTER, RULE, AP)
+    (by_signs,) = paired.compare(both, [(pair.model, "n")], [AP], OUTER, RULE)
+    ((difference, errors),) = differences_with_errors(both, [pair])
+    t = difference.estimate / errors[0]
+    stars = (difference.resamples - difference.estimate) / errors[1:]
+    beyond = sum(star >= t if t > 0 else star <= t for star in stars)
+
+    assert (line.mark, line.wins + line.losses) == ("sparse", 30)
+    assert line.p_corrected == pytest.approx(max(by_signs.p_value, min(1, 2 * (1 + beyond) / (1 + len(stars)))))
 
 
 def test_too_few_resamples_decide_nothing():
