@@ -29,6 +29,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, counted, plain, short_text
 from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
+from rankledger.pipeline.types.comparability import InputChange
 from rankledger.pipeline.types.results import ALL
 from rankledger.pipeline.types.upkeep import FigureMatch, RecordedFigure, RecordList
 from rankledger.pipeline.types.views import (
@@ -40,7 +41,6 @@ from rankledger.pipeline.types.views import (
     QueryChange,
     RankedDocument,
     Series,
-    SeriesBreak,
 )
 
 _DIGEST = 12  # characters of a digest
@@ -357,7 +357,7 @@ def _marks(night: Night, step: LevelChange | None, commit_before: str | None) ->
         if change.kind == "rankledger":
             yield f"rankledger {change.before or '?'} → {change.after or '?'}"
         else:
-            yield f"{change.kind} {'changed' if change.before and change.after else 'may have changed'}"
+            yield f"{change.kind} changed"
     if night.mark:
         yield night.mark
     if night.commit and commit_before and night.commit != commit_before:
@@ -377,17 +377,16 @@ def break_lines(histories: Iterable[History]) -> list[str]:
     return [line for _, line in sorted(lines)]
 
 
-def _what_changed(history: History, series: Series, change: SeriesBreak) -> str:
+def _what_changed(history: History, series: Series, change: InputChange) -> str:
     before, after = (_brief(value) for value in (change.before, change.after))
     if change.kind == "rankledger":
         return f"rankledger {before} → {after}"
     what = f"definition of {history.measure} on" if change.kind == "definition" else f"{change.kind} of"
-    changed = "changed" if change.before and change.after else "may have changed"
-    return f"the {what} {series.dataset} {changed} ({before} → {after})"
+    return f"the {what} {series.dataset} changed ({before} → {after})"
 
 
 def _brief(value: str | None) -> str:
-    return short_text(value, _DIGEST) if value else "unknown"
+    return short_text(value, _DIGEST) if value else "none"
 
 
 def notes_below(history: History, series: Series) -> Iterator[str]:

@@ -563,10 +563,9 @@ def comparability_notes(pages: Sequence[Page]) -> Iterator[str]:
     for dataset, measure in shared_lead_measures(pages).items():
         own = [page.manifest for page in pages if dataset in page.datasets]
         on = f"on {display_name(dataset)} in these evaluations: figures there cannot be compared"
-        judged = [manifest.datasets.get(dataset) for manifest in own]
-        if len({described and described.reading for described in judged}) > 1:
-            yield f"the judgments differ {on}"
-        if len({described and described.exclusions_digest for described in judged}) > 1:
-            yield f"the excluded documents differ {on}"
-        if len({manifest.fingerprint(dataset, measure) for manifest in own} - {None}) > 1:
-            yield f"the definitions of {measure} differ {on}"
+        rests_on = [
+            manifest.comparability(dataset, measure) for manifest in own if manifest.fingerprint(dataset, measure)
+        ]
+        kinds = dict.fromkeys(change.kind for one in rests_on[1:] for change in rests_on[0].differences(one))
+        for kind in kinds:
+            yield f"the {f'definitions of {measure}' if kind == 'definition' else kind} differ {on}"

@@ -357,7 +357,8 @@ def _input(name: str, dataset: Dataset) -> RunInput:
     """The dataset by its judgments or ratings, and what is excluded; of scores by its queries table or the scores."""
     roles = ("queries", "scores") if dataset.kind == "scores" else ("judgments", "ratings")
     files = dataset.files(*roles)
-    digests = [file.digest for file in files] + ([dataset.exclusions_digest] if dataset.exclusions_digest else [])
+    excluded = dataset.digests.get("excluded documents")
+    digests = [file.digest for file in files] + ([excluded] if excluded else [])
     scheme, separator, _ = files[0].path.partition("://")
     return RunInput(
         name=name,

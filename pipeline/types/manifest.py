@@ -19,6 +19,7 @@ from typing import Annotated, Final, Generic, Literal, Self, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationError, field_serializer, model_validator
 
 from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.comparability import Comparability
 from rankledger.pipeline.types.joined import model_of
 from rankledger.pipeline.types.recorded import (
     Count,
@@ -49,12 +50,14 @@ RECEIPTS = ("receipt.json", "promotion.json")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """As messages write them, in any locale."""
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """Of a record's layout; a record of any other is refused."""
 
 _ID = re.compile(r"\d{8}T\d{6}Z-(?P<name>[A-Za-z0-9._-]+)-[0-9a-f]{8}", re.ASCII)
 
 _FILES = ("config.yaml", "scores.parquet", "summary.csv")  # of every record
+
+_ALL_DATASETS = "*"
 
 T = TypeVar("T")
 
@@ -144,7 +147,7 @@ class RecordedBaseline(Part):
 class Description(Part):
     """What a manifest says of an evaluation, before its record is written."""
 
-    schema_version: Literal[2]
+    schema_version: Literal[3]
     evaluation_id: EvaluationId
     name: str
     date: str | None
@@ -245,6 +248,15 @@ class Description(Part):
         """What the measures mean on a dataset, by name."""
         own = self.datasets[dataset].definitions if dataset in self.datasets else {}
         return self.definitions | own
+
+    def comparability(self, dataset: str, measure: str) -> Comparability:
+        """Return everything besides outputs that the scores of a measure rest on; of all datasets for `*`."""
+        if dataset == _ALL_DATASETS:
+            return Comparability.combine({name: self.comparability(name, measure) for name in self.datasets})
+        definition = self.definitions_for(dataset).get(measure)
+        if definition is None or dataset not in self.datasets:
+            return Comparability({})
+        return Comparability.select(self.datasets[dataset].digests, definition.needs, definition.fingerprint)
 
     def fingerprint(self, dataset: str, measure: str) -> str | None:
         """The fingerprint of a measure on a dataset; None if it is not defined."""

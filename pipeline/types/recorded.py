@@ -99,6 +99,8 @@ class Definition(Part):
     mlflow_key: str
     fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
     drawn_bounds: list[str]
+    needs: list[str] = Field(default_factory=list)
+    """Keys of `Dataset.digests` that only some measures need: `documents`, `interactions`, `clusters`."""
 
 
 class RecordedParameter(Part):
@@ -147,7 +149,10 @@ class Dataset(Part):
     """A dataset that was evaluated."""
 
     kind: Literal["rankings", "ratings", "scores"]
-    reading: str | None
+    digests: dict[str, str]
+    """Digests by kind of what scores rest on besides outputs: `judgments` and how they are read, `excluded documents`,
+    `queries`, and what `Definition.needs` names."""
+
     relevant: Number | None
     definitions: dict[str, Definition]
     n_queries: Count
@@ -156,10 +161,6 @@ class Dataset(Part):
     inputs: list[DatasetFile]
     exclude_self: bool = False
     """Whether the document whose id is the query's was left out of rankings."""
-
-    exclusions_digest: Sha256 | None = None
-    """The digest of all that decides which documents were left out: `exclude_self`, the files of `exclude` and, with
-    `seen: remove`, of `interactions`, and how these are read. None if nothing was."""
 
     seen: Literal["refuse", "remove", "count"] | None = None
     """What became of recommendations that stand in the interactions; None without these."""

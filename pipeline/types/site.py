@@ -15,6 +15,7 @@ from itertools import groupby, pairwise
 from pydantic import AwareDatetime
 
 from rankledger.pipeline.types.alerts import State
+from rankledger.pipeline.types.comparability import Comparability
 from rankledger.pipeline.types.views import History, Series
 
 FEED = "feed.xml"
@@ -49,16 +50,12 @@ class SiteDataset:
     Attributes:
         measure: its lead measure.
         direction: of the measure.
-        fingerprint: what the measure means there; None if that is not known.
-        reading: digest of the judgments and how they are read; None likewise.
-        exclusions: digest of the documents that were left out; `none` if there were none.
+        rests_on: Everything besides outputs that the scores rest on.
     """
 
     measure: str
     direction: str
-    fingerprint: str | None
-    reading: str | None
-    exclusions: str
+    rests_on: Comparability
 
 
 @dataclass(frozen=True)

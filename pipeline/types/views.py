@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
+from rankledger.pipeline.types.comparability import InputChange
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.tables import CurvePoint, ModelPair
 
@@ -25,22 +26,6 @@ Tier: TypeAlias = Literal["step", "step or drift"]
 
 FEWEST_NIGHTS = 8
 """Nights whose figures differ that a series needs before steps can be distinguished from noise."""
-
-
-@dataclass(frozen=True)
-class SeriesBreak:
-    """What makes the figures from a night on no longer comparable with those before.
-
-    Attributes:
-        kind: `judgments`, or how they are read; the `excluded documents`; the `definition` of the measure; the version
-            of `rankledger`.
-        before: their digest, fingerprint or version until then; None if unknown.
-        after: from then on.
-    """
-
-    kind: Literal["judgments", "excluded documents", "definition", "rankledger"]
-    before: str | None
-    after: str | None
 
 
 @dataclass(frozen=True)
@@ -76,7 +61,7 @@ class Night:
     change: float | None
     gates: str
     commit: str | None
-    breaks: tuple[SeriesBreak, ...] = ()
+    breaks: tuple[InputChange, ...] = ()
     failure: str = ""
     promoted: str = ""
 

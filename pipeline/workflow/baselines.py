@@ -35,6 +35,7 @@ from rankledger.pipeline.scoring import families, score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
+from rankledger.pipeline.types.comparability import Comparability
 from rankledger.pipeline.types.gates import PlannedGate, Reference
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined, OutputKey, RecordedModel
@@ -43,7 +44,7 @@ from rankledger.pipeline.types.results import Record, Scores
 from rankledger.pipeline.types.tables import Since
 from rankledger.pipeline.workflow.deliver import fetch_record
 from rankledger.pipeline.workflow.inputs import Inputs, dataset_source
-from rankledger.pipeline.workflow.manifest import exclusions_digest, judgments_digest
+from rankledger.pipeline.workflow.manifest import digest_inputs, name_needs
 from rankledger.pipeline.workflow.outputs import (
     OutputReader,
     OutputStore,
@@ -132,7 +133,7 @@ def recorded_scores(
 
     Arguments are those of `baseline_scores`; the model was evaluated on the dataset.
     """
-    whats = {measure: difference_of_meaning(record, dataset, measure, current) for measure in measures}
+    whats = {measure: find_difference(record, dataset, measure, current) for measure in measures}
     differing = {measure: what for measure, what in whats.items() if what}
     scores = read_scores(record, dataset.name, model, [each for each in measures if each not in differing])
     if scores is None:
@@ -149,31 +150,24 @@ def recorded_scores(
     return scores, differing
 
 
-def difference_of_meaning(
+def find_difference(
     record: Record, dataset: PlannedDataset, measure: Measure, current: CurrentEvaluation
 ) -> str | None:
-    """Why a score of the record does not mean what the measure means now; None if it does."""
-    before = record.manifest.datasets[dataset.name]
-    if str(measure) not in before.measures:
+    """Return why scores of the record cannot be compared with current ones; None if they can.
+
+    Queries are paired, so that they may be others.
+    """
+    manifest, now = record.manifest, current.inputs.datasets[dataset.name]
+    if str(measure) not in manifest.datasets[dataset.name].measures:
         return f"{measure} was not measured"
-    fingerprint = record.manifest.fingerprint(dataset.name, str(measure))
-    if fingerprint != measure.fingerprint(current.profile):
-        return f"{measure} is defined otherwise (fingerprint {fingerprint})"
-    if dataset.kind == "scores":
-        return None
-    files = current.inputs.datasets[dataset.name].files
-    if before.reading != judgments_digest(dataset, files):
-        return "the judgments are others"
-    if before.exclusions_digest != exclusions_digest(dataset, files):
-        return "the excluded documents are others"
-    for need, role in {"documents": "documents", "interactions": "interactions", "cluster": "queries"}.items():
-        was = [file.digest for file in before.files(role)]
-        if need in measure.metric.needs and was != [file.digest for file in files.get(role, ())]:
-            return f"the {role} are others"
-    if "cluster" not in measure.metric.needs:
-        return None
-    then = RecordedDataset.of(record.path, dataset.name).planned
-    return None if then.cluster == dataset.cluster else "the clusters are others"
+    digests = digest_inputs(dataset, now.files, now.query_ids)
+    current_parts = Comparability.select(digests, name_needs(measure), measure.fingerprint(current.profile))
+    for change in manifest.comparability(dataset.name, str(measure)).differences(current_parts):
+        if change.kind == "definition":
+            return f"{measure} is defined otherwise (fingerprint {change.before})"
+        if change.kind != "queries":
+            return f"the {change.kind} are others"
+    return None
 
 
 def names_no_queries(dataset: PlannedDataset) -> bool:

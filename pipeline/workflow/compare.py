@@ -36,6 +36,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
+from rankledger.pipeline.types.comparability import OPTIONAL
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Record, Scores
 from rankledger.pipeline.types.tables import SliceChange
@@ -90,15 +91,16 @@ def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str],
     base, both = match.scores[pair][0], match.query_ids
     if match.n_removed:
         yield ChangeStep("queries removed", *_known(_figure(base, measure, match.before.profile.conventions, both)))
-    if str(measure) in match.redefined:
+    if match.differs_by(measure, "definition"):
         yield ChangeStep("definition", *figure("old judgments", both))
-    if match.rejudged or match.excludes_others:  # the two change together
+    rejudged = match.differs_by(measure, "judgments")
+    if rejudged or match.differs_by(measure, "excluded documents"):  # the two change together
         judged = figure("new judgments", both)
-        cause: Cause = "judgments" if match.rejudged else "excluded documents"
+        cause: Cause = "judgments" if rejudged else "excluded documents"
         yield ChangeStep(cause, *(figure("new judgments of both", both) if judged[0] is None else judged))
     if match.n_added:
         yield ChangeStep("queries added", *figure("new judgments", None))
-    if match.relisted(measure):
+    if match.differs_by(measure, *OPTIONAL):
         yield ChangeStep("documents", *figure("new judgments", None))
 
 
@@ -204,8 +206,8 @@ def compare_sides(
         top: likewise.
         force: likewise.
         details: likewise.
-        changed_only: whether to leave out the figures of unchanged pairs, and those of slices by all but the leading
-            measure.
+        changed_only: whether to leave out the figures of unchanged pairs and of measures that rest on other inputs, and
+            those of slices by all but the leading measure.
 
     Raises:
         InputError: as `compare`.
@@ -286,17 +288,18 @@ class _Comparer:
         self._groups: dict[str, Groups] = {}  # by dataset
         self.sides = sides
         self.matches = matches
+        self._compared = [own for match in matches if (own := match.comparable())] if changed_only else matches
         self.remarks: list[str] = []
 
     def lines(self) -> Iterator[Comparison]:
         """The paired differences on all datasets and their slices."""
-        for match in self.matches:
+        for match in self._compared:
             groups = self._groups_of(match)
             if not self._changed_only:
                 yield from self._lines(match, groups)
             elif changed := match.changed():
                 yield from self._lines(changed, replace(groups, slices={}))
-                if groups.slices and (lead := self._leading.get(match.name)):
+                if groups.slices and (lead := self._leading.get(match.name)) in match.measures and lead:
                     sliced = self._lines(changed.only(lead), groups)
                     yield from (line for line in sliced if line.slice != ALL)
 
@@ -310,8 +313,8 @@ class _Comparer:
 
     def slice_changes(self) -> Iterator[SliceChange]:
         """The slices in which the change differs from the rest."""
-        for match in self.matches:
-            if match.name in self._leading:
+        for match in self._compared:
+            if self._leading.get(match.name) in match.measures:
                 match = (match.changed() or match) if self._changed_only else match
                 for pair in each("Searching slices", match.scores, len(match.scores), "pairs of models"):
                     yield from self._slice_changes(match, pair, self._leading[match.name])
@@ -326,8 +329,8 @@ class _Comparer:
 
     def scores(self) -> Iterator[PairedScores]:
         """The pairs that changed, with the queries that moved most and the ranks of their relevant documents."""
-        for match in self.matches:
-            if (changed := match.changed()) and match.name in self._leading:
+        for match in self._compared:
+            if (changed := match.changed()) and self._leading.get(match.name) in match.measures:
                 for pair in each("Looking at queries", changed.scores, len(changed.scores), "pairs of models"):
                     yield self._scores(match, pair, self._leading[match.name])
 

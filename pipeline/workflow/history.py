@@ -16,10 +16,11 @@ from rankledger.pipeline.record.entries import RecordEntry, scan_earlier, scan_r
 from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each, work
+from rankledger.pipeline.types.comparability import Comparability, InputChange
 from rankledger.pipeline.types.gates import Verdict, night_of, overall_effect
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Estimate, Evaluation
-from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
+from rankledger.pipeline.types.views import History, LevelChange, Night, Series
 from rankledger.pipeline.workflow.references import last_record, measure_among, name_of_evaluation, spelled
 from rankledger.pipeline.workflow.workspace import Workspace
 
@@ -59,11 +60,9 @@ class HistoryEntry:
         failures: why outputs were not evaluated, by dataset and model.
         verdicts: what the gates said.
         direction: of the measure; None where the record does not have it.
-        fingerprints: by dataset, what the measure means there; None likewise.
-        readings: by dataset, the digest of its judgments and how they are read; None where that is not known.
+        rests_on: Everything besides outputs that the scores rest on, by dataset.
         version: of rankledger.
         commit: of the config's repository; None outside one.
-        exclusions: by dataset, the digest of what is left out of rankings; `none` where that is nothing.
         promoted: by model, the version that it promoted in MLflow, and the alias.
     """
 
@@ -76,11 +75,9 @@ class HistoryEntry:
     failures: Mapping[Task, str]
     verdicts: tuple[Verdict, ...]
     direction: str | None
-    fingerprints: Mapping[str, str | None]
-    readings: Mapping[str, str | None]
+    rests_on: Mapping[str, Comparability]
     version: str | None
     commit: str | None
-    exclusions: Mapping[str, str] = field(default_factory=dict)
     promoted: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -238,9 +235,7 @@ def _entry(
         failures=manifest.not_evaluated,
         verdicts=verdicts,
         direction=definition.direction if definition else None,
-        fingerprints={name: manifest.fingerprint(name, measure) for name in (*manifest.datasets, _POOLED)},
-        readings={name: dataset.reading for name, dataset in manifest.datasets.items()},
-        exclusions={name: dataset.exclusions_digest or "none" for name, dataset in manifest.datasets.items()},
+        rests_on={name: manifest.comparability(name, measure) for name in (*manifest.datasets, _POOLED)},
         version=manifest.environment.packages.get("rankledger"),
         commit=git.commit if git else None,
     )
@@ -321,7 +316,7 @@ def _of_task(task: Task, evaluations: Iterable[HistoryEntry]) -> Iterator[Night]
             before = evaluated, night
 
 
-def _night(evaluated: HistoryEntry, task: Task, line: Estimate | None, breaks: tuple[SeriesBreak, ...]) -> Night:
+def _night(evaluated: HistoryEntry, task: Task, line: Estimate | None, breaks: tuple[InputChange, ...]) -> Night:
     dataset, model = task
     judged = [v for v in evaluated.verdicts if v.model == model and (dataset == _POOLED or v.dataset in (dataset, ""))]
     return Night(
@@ -342,22 +337,11 @@ def _night(evaluated: HistoryEntry, task: Task, line: Estimate | None, breaks: t
     )
 
 
-def _breaks(dataset: str, before: HistoryEntry, after: HistoryEntry) -> Iterator[SeriesBreak]:
-    if (old := _digest(dataset, before.readings)) != (new := _digest(dataset, after.readings)):
-        yield SeriesBreak("judgments", old, new)
-    if (old := _digest(dataset, before.exclusions)) != (new := _digest(dataset, after.exclusions)):
-        yield SeriesBreak("excluded documents", old, new)
-    if (old := before.fingerprints.get(dataset)) != (new := after.fingerprints.get(dataset)):
-        yield SeriesBreak("definition", old, new)
+def _breaks(dataset: str, before: HistoryEntry, after: HistoryEntry) -> Iterator[InputChange]:
+    nothing = Comparability({})
+    yield from before.rests_on.get(dataset, nothing).differences(after.rests_on.get(dataset, nothing))
     if before.version != after.version:
-        yield SeriesBreak("rankledger", before.version, after.version)
-
-
-def _digest(dataset: str, digests: Mapping[str, str | None]) -> str | None:
-    """The digest of a dataset; for the mean of all datasets those of each."""
-    if dataset != _POOLED:
-        return digests.get(dataset)
-    return ", ".join(f"{name} {digest}" for name, digest in sorted(digests.items()))
+        yield InputChange("rankledger", before.version, after.version)
 
 
 def _dated(step: Changepoint, end: int, nights: Sequence[Night]) -> LevelChange:

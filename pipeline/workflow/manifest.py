@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankledger.metrics.conventional_scores import sampled
 from rankledger.metrics.conventions import Profile
@@ -20,6 +21,7 @@ from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput, content_of
 from rankledger.pipeline.data.judgments import n_without_relevant
 from rankledger.pipeline.support.environment import at_work, environment
+from rankledger.pipeline.types.comparability import OPTIONAL
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.manifest import SCHEMA_VERSION, Description
@@ -153,16 +155,14 @@ def _own_metrics(planned: Plan) -> dict[str, RecordedMetric]:
 
 def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
     read = inputs.datasets[dataset.name]
-    excluded = exclusions_digest(dataset, read.files)
-    exclusions: dict[str, Any] = {}
-    if excluded:
-        exclusions |= {"exclude_self": dataset.exclude_self, "exclusions_digest": excluded}
+    digests = digest_inputs(dataset, read.files, read.query_ids)
+    exclusions: dict[str, Any] = {"exclude_self": dataset.exclude_self} if "excluded documents" in digests else {}
     if dataset.kind == "rankings" and dataset.interactions is not None:
         exclusions["seen"] = dataset.seen
     own = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
     return Dataset(
         kind=dataset.kind,
-        reading=judgments_digest(dataset, read.files),
+        digests=digests,
         relevant=dataset.relevant,
         definitions=define_measures(own, profile),
         n_queries=len(read.query_ids),
@@ -207,33 +207,41 @@ def define_measures(measures: Iterable[Measure], profile: Profile) -> dict[str, 
             mlflow_key=measure.key,
             fingerprint=measure.fingerprint(profile),
             drawn_bounds=list(sampled(measure, profile.conventions_of(measure.metric.name))),
+            needs=name_needs(measure),
         )
         for measure in measures
     }
 
 
-def judgments_digest(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> str | None:
-    """The hex digest of all that decides what the judgments or ratings are; None for external scores.
+def name_needs(measure: Measure) -> list[str]:
+    """Return the inputs besides judgments that a measure needs, as `Dataset.digests` names them."""
+    needs = {"documents", *measure.metric.needs} if measure.parameters.get("d") else {*measure.metric.needs}
+    return [kind for kind in OPTIONAL if kind.removesuffix("s") in needs or kind in needs]
+
+
+def digest_inputs(
+    dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]], query_ids: npt.NDArray[np.object_]
+) -> dict[str, str]:
+    """Return digests by kind of everything besides outputs that scores on a dataset rest on.
 
     Args:
-        dataset: says how they are read.
-        files: what was read, by role.
+        dataset: How the dataset is read.
+        files: Files that were read, by role.
+        query_ids: Queries of the dataset.
     """
-    judged = files.get("judgments") or files.get("ratings")
-    if not judged:
-        return None
-    found = [asdict(content_of(source_of(dataset.judged), judged)), dataset.subtopics, dataset.duplicates]
-    return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
-
-
-def exclusions_digest(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> str | None:
-    """The hex digest of all that decides which documents are left out of rankings; None if there are none.
-
-    Arguments are those of `judgments_digest`.
-    """
-    found = exclusions_key(dataset, files)
-    key = found and found.left_out
-    return None if key is None else hashlib.sha256(json.dumps(asdict(key), sort_keys=True).encode()).hexdigest()
+    digests: dict[str, object] = {}
+    if judged := files.get("judgments") or files.get("ratings"):
+        content = asdict(content_of(source_of(dataset.judged), judged))
+        digests["judgments"] = [content, dataset.subtopics, dataset.duplicates]
+    elif "logs" not in dataset.suites:  # each night has a log of its own
+        digests["queries"] = sorted(query_ids.tolist())
+    exclusions = exclusions_key(dataset, files)
+    if exclusions and exclusions.left_out is not None:
+        digests["excluded documents"] = asdict(exclusions.left_out)
+    digests |= {role: [file.digest for file in files[role]] for role in ("documents", "interactions") if role in files}
+    if dataset.cluster:
+        digests["clusters"] = [dataset.cluster, [file.digest for file in files.get("queries", ())]]
+    return {kind: hashlib.sha256(json.dumps(own, sort_keys=True).encode()).hexdigest() for kind, own in digests.items()}
 
 
 def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition]:

@@ -13,11 +13,12 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import describe, group_queries
 from rankledger.pipeline.data.overlap import content_warning, rename_by_content
-from rankledger.pipeline.inference.changes import definition_differences, redefined_measures
+from rankledger.pipeline.inference.changes import definition_differences
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import SCORES, read_contents, read_scores
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.changes import RecordPair, Side
+from rankledger.pipeline.types.comparability import OPTIONAL, InputChange
 from rankledger.pipeline.types.inputs import short_digest
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores, lead_among
@@ -64,57 +65,50 @@ class Match:
         """Queries of the candidate alone."""
         return len(next(iter(self.scores.values()))[1].query_ids) - len(self.query_ids)
 
-    @property
-    def rejudged(self) -> bool:
-        """Whether the judgments are others, or are read otherwise."""
-        if self.after.planned.kind == "scores":
-            return False
-        return self.before.store().judgments != self.after.store().judgments
+    @cached_property
+    def differences(self) -> Mapping[Measure, tuple[InputChange, ...]]:
+        """What scores rest on besides outputs and queries and differs, by measure."""
+        manifests = [side.record.manifest for side in (self.before, self.after)]
+        found = {}
+        for measure in self.measures:
+            then, now = (manifest.comparability(self.name, str(measure)) for manifest in manifests)
+            found[measure] = tuple(change for change in then.differences(now) if change.kind != "queries")
+        return found
 
-    @property
-    def excludes_others(self) -> bool:
-        """Whether other documents are left out of rankings."""
-        if self.after.planned.kind == "scores":
-            return False
-        return self.before.store().left_out != self.after.store().left_out
-
-    @property
-    def redefined(self) -> tuple[str, ...]:
-        """The measures that mean something else."""
-        names = [str(measure) for measure in self.measures]
-        return redefined_measures(self.before.record.manifest, self.after.record.manifest, names, self.name)
-
-    def relisted(self, measure: Measure) -> bool:
-        """Whether the measure asks for documents or interactions, and these are others."""
-        asked = {"documents"} if measure.parameters.get("d") else set(measure.metric.needs)
-        before, after = (
-            [file.digest for file in side.record.manifest.datasets[self.name].files(*asked)]
-            for side in (self.before, self.after)
-        )
-        return before != after
+    def differs_by(self, measure: Measure, *kinds: str) -> bool:
+        """Return whether one of these kinds of inputs differs, and the measure needs it."""
+        return any(change.kind in kinds for change in self.differences[measure])
 
     def unlike(self) -> Iterator[str]:
         """How the two differ beside the outputs, a line each."""
-        if self.rejudged:
+        kinds = {change.kind for changes in self.differences.values() for change in changes}
+        if "judgments" in kinds:
             judged = [file for side in (self.before, self.after) for file in side.files_of("judgments", "ratings")[:1]]
             digests = [short_digest(file.digest) for file in judged]
             yield f"{self.name}: the judgments differ ({' and '.join(digests)})"
-        if self.excludes_others:
+        if "excluded documents" in kinds:
             excluded = [_excluded(side) for side in (self.before, self.after)]
             yield f"{self.name}: the excluded documents differ ({' and '.join(excluded)})"
         if self.n_removed or self.n_added:
             yield f"{self.name}: the queries differ ({self.n_removed:,} are gone, {self.n_added:,} are new)"
-        relisted = [str(measure) for measure in self.measures if self.relisted(measure)]
-        if relisted:
-            yield f"{self.name}: the documents or interactions differ, which count in {', '.join(relisted)}"
-        names = [str(measure) for measure in self.measures]
-        for line in definition_differences(self.before.record.manifest, self.after.record.manifest, names, self.name):
+        for kind in OPTIONAL:
+            if names := [str(measure) for measure in self.measures if self.differs_by(measure, kind)]:
+                yield f"{self.name}: the {kind} differ, which count in {', '.join(names)}"
+        redefined = [str(measure) for measure in self.measures if self.differs_by(measure, "definition")]
+        for line in definition_differences(
+            self.before.record.manifest, self.after.record.manifest, redefined, self.name
+        ):
             yield f"{self.name}: the definitions differ: {line}"
 
     def shared(self, pair: Pair) -> tuple[Scores, Scores]:
         """The scores of the base and of the candidate on the queries of both, by the measures of both."""
         before, after = (_only(scores, self.query_ids, self.measures) for scores in self.scores[pair])
         return before, after
+
+    def comparable(self) -> Match | None:
+        """Return the match with the measures that rest on the same inputs; None if there are none."""
+        measures = tuple(measure for measure in self.measures if not self.differences[measure])
+        return replace(self, measures=measures) if measures else None
 
     def only(self, measure: Measure) -> Match:
         """The same of one of the measures."""

@@ -216,8 +216,9 @@ class _Pager:
         record = self._pinned(pair.record, pair.sha256)
         if isinstance(record, str):
             return record
-        if _meaning(record.manifest, pair.dataset, measure) != _meaning(self._manifest, pair.dataset, measure):
-            return f"the judgments, the excluded documents, or the definition of {measure}, were others"
+        then, now = (own.comparability(pair.dataset, measure) for own in (record.manifest, self._manifest))
+        if kinds := [change.kind for change in then.differences(now) if change.kind != "queries"]:
+            return f"the {' and the '.join(kinds)} of {measure} changed"
         return record
 
 
@@ -231,13 +232,6 @@ def _pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Record | s
     except (InputError, OSError):
         return "the record cannot be read"
     return "its files are not what was written" if any(damaged_files(record)) else record
-
-
-def _meaning(manifest: Description, dataset: str, measure: str) -> tuple[str | None, ...]:
-    """What a score means: digests of the judgments and of what is excluded, and the fingerprint of the measure."""
-    described = manifest.datasets.get(dataset)
-    digests = (described.reading, described.exclusions_digest) if described else ()
-    return *digests, manifest.fingerprint(dataset, measure)
 
 
 def _label(pair: _Pair) -> str:

@@ -27,7 +27,7 @@ from rankledger.pipeline.types.gates import MOST_UNSCORED, Reference, Verdict
 from rankledger.pipeline.types.joined import RecordedModel
 from rankledger.pipeline.types.results import ALL, Record, Scores
 from rankledger.pipeline.types.tables import ChangeSince, Since, SliceChange
-from rankledger.pipeline.workflow.baselines import BaselineResolver, difference_of_meaning, recorded_scores
+from rankledger.pipeline.workflow.baselines import BaselineResolver, find_difference, recorded_scores
 
 _MOST_SEARCHED = 10  # drops whose slices are searched, the worst first
 _QUERIES_SEARCHED = 40_000  # of all of them together: searching 20,000 queries takes a quarter of a second
@@ -263,7 +263,7 @@ class ChangesSince:
                 return False
             dataset, current = self._resolver.datasets[line.dataset], self._resolver.current
             is_near = abs(figure - line.after) < abs(figure - line.before)
-            return is_near and difference_of_meaning(record, dataset, measure, current) is None
+            return is_near and find_difference(record, dataset, measure, current) is None
 
         return has_level
 

@@ -302,15 +302,8 @@ def _figures(evaluation: Evaluation) -> Iterator[SiteFigure]:
 
 
 def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:
-    own = [(key, dataset) for key, dataset in sorted(manifest.datasets.items()) if name in (key, _POOLED)]
-    readings = [dataset.reading for _, dataset in own]
-    return SiteDataset(
-        measure=measure,
-        direction=manifest.definitions_for(name)[measure].direction,
-        fingerprint=", ".join(str(manifest.fingerprint(key, measure)) for key, _ in own),
-        reading=None if None in readings else ", ".join(map(str, readings)),
-        exclusions=", ".join(dataset.exclusions_digest or "none" for _, dataset in own),
-    )
+    direction = manifest.definitions_for(name)[measure].direction
+    return SiteDataset(measure, direction, manifest.comparability(name, measure))
 
 
 # ---- what they come to
@@ -349,11 +342,9 @@ def _history_entry(night: SiteRecord, measure: str) -> HistoryEntry:
         failures={(line.dataset, line.model): line.failure for line in figures if line.failure},
         verdicts=(),
         direction=next((dataset.direction for dataset in datasets.values()), None),
-        fingerprints={name: dataset.fingerprint for name, dataset in datasets.items()},
-        readings={name: dataset.reading for name, dataset in datasets.items()},
+        rests_on={name: dataset.rests_on for name, dataset in datasets.items()},
         version=night.version,
         commit=night.commit,
-        exclusions={name: dataset.exclusions for name, dataset in datasets.items()},
     )
 
 

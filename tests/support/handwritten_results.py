@@ -88,7 +88,7 @@ def page(
         "definitions": {
             measure: {"fingerprint": hashlib.sha256(measure.encode()).hexdigest()[:16]} for measure in measures
         },
-        "datasets": {dataset: {"reading": f"r-{dataset}"} for dataset in datasets},
+        "datasets": {dataset: {"digests": {"judgments": f"r-{dataset}"}} for dataset in datasets},
         "models": {model: {"owner": None} for model in dict.fromkeys(models)},
     }
     evaluation = Evaluation(

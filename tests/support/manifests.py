@@ -149,7 +149,7 @@ def _dataset(dataset: str, lines: Iterable[Estimate], tasks: Mapping[tuple[str, 
     shared = [m for m in dict.fromkeys(m for _, m in there) if all((model, m) in there for _, model in own)]
     return {
         "kind": "rankings",
-        "reading": None,
+        "digests": {},
         "relevant": None,
         "definitions": {},
         "n_queries": max((tasks[task] for task in own), default=0),

@@ -25,9 +25,10 @@ from rankledger.pipeline.report.tables import Interval, comparability_notes, fig
 from rankledger.pipeline.report.text_table import counted, short_text
 from rankledger.pipeline.report.verdicts import headline
 from rankledger.pipeline.types.changes import night_label
+from rankledger.pipeline.types.comparability import Comparability
 from rankledger.pipeline.types.gates import night_of, overall_effect
 from rankledger.pipeline.types.results import ALL
-from rankledger.pipeline.types.views import Night, Page, Series, SeriesBreak
+from rankledger.pipeline.types.views import Night, Page, Series
 
 _TONES: Mapping[str, Tone] = {"fail": "bad", "stop": "bad", "inconclusive": "bad", "warn": "warn", "pass": "good"}
 _NOTE = 600  # characters
@@ -147,7 +148,7 @@ def _change(nights: Sequence[Night]) -> float:
 def _series(pages: Sequence[Page], dataset: str, measure: str, model: str) -> Series:
     """A model's figures, evaluation by evaluation; it breaks where a figure means something else."""
     nights: list[Night] = []
-    before: tuple[str | None, ...] | None = None
+    before: Comparability | None = None
     for page in pages:
         line = next(
             (
@@ -157,19 +158,11 @@ def _series(pages: Sequence[Page], dataset: str, measure: str, model: str) -> Se
             ),
             None,
         )
-        meaning = _meaning(page, dataset, measure)
-        is_break = line is not None and before not in (None, meaning)
-        before = meaning if line is not None else before
+        current = page.manifest.comparability(dataset, measure)
+        breaks = () if line is None or before is None else before.differences(current)
+        before = current if line is not None else before
         ends = (None, None, None) if line is None else (line.estimate, line.ci_low, line.ci_high)
-        breaks = (SeriesBreak("definition", None, None),) if is_break else ()
         named = str(page.manifest.date or ""), page.evaluation.evaluation_id
         mark = line.mark if line else ""
         nights.append(Night(*named, *ends, None, line.n_queries if line else 0, mark, None, "", None, breaks))
     return Series(dataset, model, tuple(nights), (), None, None)
-
-
-def _meaning(page: Page, dataset: str, measure: str) -> tuple[str | None, ...]:
-    """What a figure rests on: judgments, excluded documents, and the definition of the measure."""
-    described = page.manifest.datasets.get(dataset)
-    digests = (described.reading, described.exclusions_digest) if described else ()
-    return *digests, page.manifest.fingerprint(dataset, measure)

@@ -321,7 +321,7 @@ def test_the_manifest_is_json(evaluation):
     """Any JSON parser reads it: NaN, such as the judged share of ratings, is no word of JSON."""
     manifest = strict(evaluation.record / "manifest.json")
 
-    assert manifest["schema_version"] == 2
+    assert manifest["schema_version"] == 3
     assert manifest["evaluation_id"] == evaluation.evaluation_id == evaluation.record.name
 
 

@@ -33,7 +33,7 @@ def write(folder: Path, evaluation_id: str, **changes: object) -> None:
     described = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     for name in FILES:
         (path / name).write_bytes(data)
-    plain = manifest(schema_version=2, evaluation_id=evaluation_id, files=dict.fromkeys(FILES, described))
+    plain = manifest(schema_version=3, evaluation_id=evaluation_id, files=dict.fromkeys(FILES, described))
     (path / "manifest.json").write_text(json.dumps(plain | changes), encoding="utf-8")
 
 

@@ -24,7 +24,7 @@ def test_each_dataset_leads_as_in_the_last_evaluation_that_has_it():
     ("changes", "said"),
     [
         ({}, []),
-        ({"datasets": {"web": {"reading": "new"}}}, ["the judgments differ on web"]),
+        ({"datasets": {"web": {"digests": {"judgments": "new"}}}}, ["the judgments differ on web"]),
         ({"definitions": {"ap": {"fingerprint": "0000000000000000"}}}, ["the definitions of ap differ on web"]),
         ({"definitions": {"rr": {"fingerprint": "0000000000000000"}}}, []),  # is not shown side by side
     ],

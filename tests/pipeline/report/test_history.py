@@ -10,7 +10,8 @@ import pytest
 from rich.cells import cell_len
 
 from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
-from rankledger.pipeline.types.views import FalseSteps, History, LevelChange, Night, Series, SeriesBreak
+from rankledger.pipeline.types.comparability import InputChange
+from rankledger.pipeline.types.views import FalseSteps, History, LevelChange, Night, Series
 
 RATES = (
     FalseSteps("independent nights", 60, 0.021, 0.05, 0.0),
@@ -53,7 +54,7 @@ def test_a_row_has_the_night_its_figure_and_what_happened():
         gates="fail",
         mark="sparse",
         commit="deadbeef1234",
-        breaks=(SeriesBreak("definition", "f", "g"),),
+        breaks=(InputChange("definition", "f", "g"),),
     )
     found = rows(shown(history(night(1), second), width=200))
 
@@ -63,12 +64,12 @@ def test_a_row_has_the_night_its_figure_and_what_happened():
     ]
 
 
-def test_what_is_not_known_is_not_said_to_have_changed():
-    """A record of 0.1.0 has no digest of its judgments."""
-    second = night(2, breaks=(SeriesBreak("judgments", None, "j1"), SeriesBreak("rankledger", "0.1.0", "0.2.0")))
+def test_all_that_changed_is_named_in_the_night():
+    """Judgments where there were none, and another version."""
+    second = night(2, breaks=(InputChange("judgments", None, "j1"), InputChange("rankledger", "0.1.0", "0.2.0")))
     (_, found) = rows(shown(history(night(1), second), width=200))
 
-    assert found[-1] == "judgments may have changed, rankledger 0.1.0 → 0.2.0"
+    assert found[-1] == "judgments changed, rankledger 0.1.0 → 0.2.0"
 
 
 def test_bars_are_drawn_on_one_scale():
@@ -94,7 +95,7 @@ def test_a_figure_without_interval_is_a_point():
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_tables_fit_the_terminal(width):
     """From 80 columns on no row is wider than the terminal."""
-    marked = night(2, 0.45, change=-0.05, gates="fail", breaks=(SeriesBreak("rankledger", "0.1.0", "0.2.0"),))
+    marked = night(2, 0.45, change=-0.05, gates="fail", breaks=(InputChange("rankledger", "0.1.0", "0.2.0"),))
 
     assert max(cell_len(line) for line in shown(history(night(1), marked), width=width).splitlines()[:8]) <= width
 

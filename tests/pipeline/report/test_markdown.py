@@ -163,7 +163,7 @@ def test_several_evaluations_stand_side_by_side_first():
     other = page(
         estimates("web", {"dense": {"ap": 0.5}, "new": {"ap": 0.6}}),
         definitions={"ap": {"fingerprint": "0" * 16}},
-        datasets={"web": {"reading": "other"}},
+        datasets={"web": {"digests": {"judgments": "other"}}},
     )
     text = markdown([one, replace(other, title="other")])
 

@@ -447,7 +447,7 @@ def test_other_documents_and_the_output_share_a_part(tmp_path):
         for name, found in (("three", ranking("x", "d")), ("five", ranking("d", "x")))
     )
 
-    with pytest.raises(InputError, match=r"^web: the documents or interactions differ, which count in tn@1; add"):
+    with pytest.raises(InputError, match=r"^web: the documents differ, which count in tn@1; add"):
         moved_from(first, second)
     rr, tn = moved_from(first, second, force=True).splits
     assert [part.causes for part in rr.parts] == [("output",)]

@@ -109,13 +109,13 @@ def refused(outcome: Outcome, *, lines: int = 1) -> bool:
 
 BYTES = {
     "empty": b"",
-    "cut": b'{"schema_version": 2, "evaluation_id": "2026',
+    "cut": b'{"schema_version": 3, "evaluation_id": "2026',
     "garbage": bytes(range(256)),
     "list": b"[]",
     "deep": b'{"schema_version":' + 100_000 * b"[",
     "deep objects": 50_000 * b'{"a":',
-    "huge number": b'{"schema_version": 2, "seed": ' + 5_000 * b"9" + b"}",
-    "not a number": b'{"schema_version": 2, "seed": NaN}',
+    "huge number": b'{"schema_version": 3, "seed": ' + 5_000 * b"9" + b"}",
+    "not a number": b'{"schema_version": 3, "seed": NaN}',
     "half a letter": b'{"name": "\\ud800"}',
 }
 
@@ -141,7 +141,7 @@ CHANGES: dict[str, Change] = {
     "id is a path": put("evaluation_id", to="../20261120T020000Z-kept-00000000"),
     "id is dots": put("evaluation_id", to=".."),
     "id of another name": put("name", to="other"),
-    "schema is a later one": put("schema_version", to=3),
+    "schema is a later one": put("schema_version", to=4),
     "schema is a flag": put("schema_version", to=True),
     "seed is a text": put("seed", to="17"),
     "unknown convention": put("conventions", "ties", to="by hand"),

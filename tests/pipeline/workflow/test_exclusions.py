@@ -73,7 +73,7 @@ def test_the_record_says_what_was_excluded(config):
     assert "bm25 on web: 8 rows, 3 documents of 2 queries excluded, 60.0% of the top 10 judged" in [*notes(found)]
     (warning,) = found.warnings
     assert warning.endswith("1 of the 2 queries with documents to exclude is not judged, such as 'u'")
-    assert "exclusions_digest" not in manifest_of(plain.record)["datasets"]["web"]
+    assert "excluded documents" not in manifest_of(plain.record)["datasets"]["web"]["digests"]
     assert manifest_of(plain.record)["outputs"][0]["quality"]["n_excluded"] is None
 
 
@@ -141,7 +141,7 @@ def test_what_was_seen_in_training(config):
     assert "3 documents of 2 queries excluded" in next(notes(removed))
     datasets = [manifest_of(found.record)["datasets"]["web"] for found in (plain, counted, removed)]
     assert [found.get("seen") for found in datasets] == [None, "count", "remove"]
-    assert ["exclusions_digest" in found for found in datasets] == [False, False, True]
+    assert ["excluded documents" in found["digests"] for found in datasets] == [False, False, True]
     (failure,) = evaluate(config, *trained(config, "refuse")).failures
     assert "user 'q' is recommended 'x' (line 4), which is in the user's interactions" in failure.reason
 

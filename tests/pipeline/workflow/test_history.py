@@ -14,9 +14,10 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.comparability import Comparability, InputChange
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import Estimate
-from rankledger.pipeline.types.views import Series, SeriesBreak
+from rankledger.pipeline.types.views import Series
 from rankledger.pipeline.workflow.history import HistoryEntry, history, history_of
 from tests.support.generated_data import search_collection, write_config
 from tests.support.records import manifest_of
@@ -27,6 +28,11 @@ WEB = search_collection(40, n_queries=20, models=("bm25", "dense"))
 
 def day(night: int) -> str:
     return str(FIRST + timedelta(days=night))
+
+
+def resting(judgments: str = "j0", definition: str = "f0", **further: str) -> dict[str, Comparability]:
+    """What the scores on web rest on."""
+    return {"web": Comparability({"judgments": judgments, **further, "definition": definition})}
 
 
 def evaluated(night: int, estimate: float | None = 0.4, std_error: float | None = 0.02, **changes: Any) -> HistoryEntry:
@@ -44,9 +50,7 @@ def evaluated(night: int, estimate: float | None = 0.4, std_error: float | None 
             failures={},
             verdicts=(),
             direction="higher",
-            fingerprints={"web": "f0"},
-            readings={"web": "j0"},
-            exclusions={"web": "none"},
+            rests_on=resting(),
             version="0.2.0",
             commit="c0",
         ),
@@ -75,7 +79,7 @@ def planted(seed: int) -> tuple[list[HistoryEntry], dict[int, float], int]:
     level = sum((np.arange(365) >= night) * size for night, size in sizes.items()) + (np.arange(365) >= change) * 25.0
     figures = 0.4 + noise * (0.02 * level + std_errors * rng.standard_normal(365))
     evaluations = [
-        evaluated(night, float(figures[night]), float(std_errors[night]), readings={"web": f"j{int(night >= change)}"})
+        evaluated(night, float(figures[night]), float(std_errors[night]), rests_on=resting(f"j{int(night >= change)}"))
         for night in range(365)
     ]
     return evaluations, sizes, change
@@ -96,7 +100,7 @@ def test_a_hundred_years_of_nights():
             hit = any(first <= day(night) <= last for first, last in bounds)
             found.setdefault(abs(size), []).append(hit)
         assert [night.date for night in series.nights if night.breaks] == [day(change)]
-        assert series.nights[change].breaks == (SeriesBreak("judgments", "j0", "j1"),)
+        assert series.nights[change].breaks == (InputChange("judgments", "j0", "j1"),)
         assert series.nights[change].change is None
 
     assert np.mean(found[1.5]) >= 0.74
@@ -149,9 +153,9 @@ def test_a_model_that_was_not_there_has_no_night():
 @pytest.mark.parametrize(
     ("changes", "kind", "before", "after"),
     [
-        ({"readings": {"web": "j1"}}, "judgments", "j0", "j1"),
-        ({"exclusions": {"web": "e1"}}, "excluded documents", "none", "e1"),
-        ({"fingerprints": {"web": "f1"}}, "definition", "f0", "f1"),
+        ({"rests_on": resting("j1")}, "judgments", "j0", "j1"),
+        ({"rests_on": resting(documents="d1")}, "documents", None, "d1"),
+        ({"rests_on": resting(definition="f1")}, "definition", "f0", "f1"),
         ({"version": "0.3.0"}, "rankledger", "0.2.0", "0.3.0"),
     ],
 )
@@ -162,7 +166,7 @@ def test_what_changes_the_meaning_of_a_figure_breaks_the_series(changes, kind, b
     series = series_of(*old, *new)
 
     assert [(night.date, night.breaks) for night in series.nights if night.breaks] == [
-        (day(20), (SeriesBreak(kind, before, after),))
+        (day(20), (InputChange(kind, before, after),))
     ]
     assert [step.date for step in series.steps] == [day(30)]
 
@@ -170,7 +174,7 @@ def test_what_changes_the_meaning_of_a_figure_breaks_the_series(changes, kind, b
 def test_a_step_lasts_until_the_next_one_a_break_or_the_last_night():
     """One of a night, one of 14 before the break, and one of 8 until now."""
     levels = [0.4] * 15 + [0.9] + [0.5] * 14 + [0.6] * 2 + [0.7] * 8
-    nights = [evaluated(n, level, readings={"web": f"j{int(n >= 30)}"}) for n, level in enumerate(levels)]
+    nights = [evaluated(n, level, rests_on=resting(f"j{int(n >= 30)}")) for n, level in enumerate(levels)]
 
     assert [(step.date, step.n_nights) for step in series_of(*nights).steps] == [
         (day(15), 1),
@@ -190,8 +194,8 @@ def test_a_commit_breaks_nothing():
 
 def test_a_break_on_a_night_without_figure_is_marked_on_the_next():
     """The last night with a figure is what a night is compared with."""
-    undefined = evaluated(1, None, None, readings={"web": "j1"})
-    series = series_of(evaluated(0), undefined, evaluated(2, readings={"web": "j1"}))
+    undefined = evaluated(1, None, None, rests_on=resting("j1"))
+    series = series_of(evaluated(0), undefined, evaluated(2, rests_on=resting("j1")))
 
     assert [len(night.breaks) for night in series.nights] == [0, 0, 1]
 
@@ -200,7 +204,8 @@ def test_judgments_of_any_dataset_break_the_mean_of_all():
     """The mean of all datasets moves with each of them."""
     line = Estimate("*", "bm25", "all", "ap", 0.4, None, None, 0.02, 600, 0, 0)
     lines = {("*", "bm25"): line}
-    nights = [evaluated(n, lines=lines, readings={"web": "j0", "news": f"n{n}"}) for n in range(2)]
+    digests = [{"web": resting()["web"], "news": resting(f"n{n}")["web"]} for n in range(2)]
+    nights = [evaluated(n, lines=lines, rests_on={"*": Comparability.combine(digests[n])}) for n in range(2)]
 
     assert [change.kind for change in series_of(*nights).nights[1].breaks] == ["judgments"]
 

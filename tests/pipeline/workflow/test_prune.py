@@ -51,7 +51,7 @@ def record(runs: Path, days: int, name: str = "nightly", *, against: str = "", *
     held = {"reference": "self@last_passed", "record": against, "model": "bm25", "manifest_sha256": "0" * 64}
     none = {"reference": "self@last_passed", "record": None, "reason": "there is none", "first": True}
     plain = {
-        "schema_version": 2,
+        "schema_version": 3,
         "evaluation_id": evaluation_id,
         "config": "config.yaml",
         "baselines": {"no-drop": {"bm25": held, "new": none}} if against else {},

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.report.html.charts import Chart, nights, sparkline
-from rankledger.pipeline.types.views import LevelChange, Night, Series, SeriesBreak
+from rankledger.pipeline.types.comparability import InputChange
+from rankledger.pipeline.types.views import LevelChange, Night, Series
 from tests.pipeline.report.html.chart_contents import paths, rows, words
 
 
@@ -62,7 +63,7 @@ def test_a_step_that_may_be_drift_is_named_so_below_the_chart():
 
 def test_a_break_is_a_dashed_line_with_its_initials():
     """It stands between the nights on its sides, and levels end at it."""
-    changed = (SeriesBreak("judgments", "a", "b"), SeriesBreak("definition", "a", "b"))
+    changed = (InputChange("judgments", "a", "b"), InputChange("definition", "a", "b"))
     step = LevelChange("2026-01-04", "2026-01-04", "2026-01-04", 1, 0.4, 0.6, 0.01)
     chart = nights(
         series(
@@ -148,7 +149,7 @@ def test_a_sparkline_ends_with_a_mark_on_its_interval():
 
 def test_a_sparkline_is_broken_where_figures_cannot_be_compared():
     """By other judgments at the third night, and by the fifth, which has no figure; a night alone is a dot."""
-    change = (SeriesBreak("judgments", "a", "b"),)
+    change = (InputChange("judgments", "a", "b"),)
     shown = (night(0), night(1), night(2, breaks=change), night(3), night(4, None), night(5), night(6, None))
 
     lines = paths(spark(*shown), stroke="var(--c1)")[0].lines

@@ -24,9 +24,10 @@ from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.types.comparability import InputChange
 from rankledger.pipeline.types.results import Failure
 from rankledger.pipeline.types.tables import ChangeSince
-from rankledger.pipeline.types.views import History, ListedDocument, Night, Page, QueryDetail, Series, SeriesBreak
+from rankledger.pipeline.types.views import History, ListedDocument, Night, Page, QueryDetail, Series
 from tests.support import sample_page
 from tests.support.sample_page import compared, estimate, page
 
@@ -385,7 +386,7 @@ def test_a_name_from_right_to_left_cannot_turn_its_sentence_round():
     assert isolated("dense") == "dense"
 
 
-def trend(model: str, *figures: float, breaks: tuple[SeriesBreak, ...] = ()) -> Series:
+def trend(model: str, *figures: float, breaks: tuple[InputChange, ...] = ()) -> Series:
     """A model's figures from 1 November on; the last night has what changed."""
     nights = [
         Night(f"2026-11-0{n}", "", own, own - 0.1, own + 0.1, 0.05, 100, "", None, "", None)
@@ -420,9 +421,9 @@ def test_nights_follow_the_headline_the_worst_first():
 def test_what_breaks_the_nights_is_written_out():
     """Judgments, definition and version, once for all models of a dataset."""
     breaks = (
-        SeriesBreak("judgments", "a" * 16, "b" * 16),
-        SeriesBreak("definition", "c", None),
-        SeriesBreak("rankledger", "0.1", "0.2"),
+        InputChange("judgments", "a" * 16, "b" * 16),
+        InputChange("definition", "c", None),
+        InputChange("rankledger", "0.1", "0.2"),
     )
     series = tuple(trend(model, 0.5, 0.4, breaks=breaks) for model in ("bm25", "dense"))
     shown = page(history=(History("nightly", "ndcg@10", "higher", series),))
@@ -431,8 +432,7 @@ def test_what_breaks_the_nights_is_written_out():
 
     assert sorted(lines) == [
         "2026-11-02: rankledger 0.1 → 0.2; figures before it cannot be compared.",
-        "2026-11-02: the definition of ndcg@10 on web may have changed (c → unknown); figures before it cannot be "
-        "compared.",
+        "2026-11-02: the definition of ndcg@10 on web changed (c → none); figures before it cannot be compared.",
         "2026-11-02: the judgments of web changed (aaaaaaaaaaa… → bbbbbbbbbbb…); figures before it cannot be compared.",
     ]
 

@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 from rankledger.pipeline.report.html import charts, differences
 from rankledger.pipeline.report.html.charts import Chart
 from rankledger.pipeline.report.html.svg import Drawing, Panel, limits_around, ticks
+from rankledger.pipeline.types.comparability import InputChange
 from rankledger.pipeline.types.results import Estimate
 from rankledger.pipeline.types.tables import CurvePoint
-from rankledger.pipeline.types.views import LevelChange, Night, PairedScores, QueryChange, Series, SeriesBreak
+from rankledger.pipeline.types.views import LevelChange, Night, PairedScores, QueryChange, Series
 from tests.pipeline.report.html.chart_contents import words
 
 HOSTILE = [
@@ -70,7 +71,7 @@ def by_cutoff(name: str) -> Chart | None:
 def nights(name: str) -> Chart | None:
     first = Night(name, "id", 0.4, 0.3, 0.5, 0.05, 9, "", None, "", None)
     second = Night(
-        "2026-11-20", "id", 0.6, 0.5, 0.7, 0.05, 9, "", None, "", None, (SeriesBreak("judgments", "a", "b"),)
+        "2026-11-20", "id", 0.6, 0.5, 0.7, 0.05, 9, "", None, "", None, (InputChange("judgments", "a", "b"),)
     )
     last = Night("2026-11-21", "id", None, None, None, None, 9, "", None, "", None, (), name)
     step = LevelChange("2026-11-20", name, "2026-11-21", 1, 0.4, 0.6, 0.01)
