@@ -85,8 +85,8 @@ agreement: $(EQUIPPED) ## Rebuild docs/agreement.csv, what agrees with which too
 site: $(DOCUMENTED) ## Build the documentation site in site/; a dead link fails.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-shape: $(EQUIPPED) ## Print the size and shape of the code: files, lines, packages, imports, functions, tests, words.
-	@$(BIN)/python docs/shape.py $(SHAPE)
+shape: $(EQUIPPED) ## Print figures of the code's shape beside their limits, and fail if one is above.
+	@$(BIN)/python -m tests.shape
 
 golden: $(EQUIPPED) ## Rebuild tests/golden from pytrec_eval and matplotlib, never from our own code.
 	$(BIN)/python tests/golden/make_golden.py

@@ -1,61 +1,48 @@
-"""`make shape`: what it counts, on a house small enough to count by hand."""
+"""The figures of the code's shape keep their limits, and are counted right on modules that fit on a page."""
 
 from __future__ import annotations
 
-import re
-import runpy
-from pathlib import Path
+import tests.shape
+from tests.shape import LIMITS, measure, read_modules
 
-import pytest
-
-SHAPE = runpy.run_path(str(Path(__file__).parents[1] / "docs/shape.py"))
-FILES = {
-    "rankledger": "def __getattr__(name):\n    import rankledger.pipeline.workflow.evaluate\n",
-    "rankledger.metrics.gain": "import numpy\n",
-    "rankledger.pipeline.support.errors": "",
-    "rankledger.pipeline.data.join": "from rankledger.metrics import gain\nimport rankledger.pipeline.support.errors\n",
-    "rankledger.pipeline.data.files": "from rankledger.pipeline.support.errors import E, F\n",
-    "rankledger.pipeline.workflow.evaluate": "from rankledger.pipeline.data import files, join\n",
+RECORD = """
+@dataclass(frozen=True)
+class {name}:
+    a: int
+    b: int
+    c: int
+    d: int
+"""
+MODULES = {
+    "rankledger.pipeline.run": "def f(a, *, b):\n    import rankledger.pipeline.data.join\n",
+    "rankledger.pipeline.data.join": 'from rankledger.pipeline.data import files\n\n"""\n# text\n"""\n\n# comment\n',
+    "rankledger.pipeline.data.files": '"""Files."""\nif TYPE_CHECKING:\n    import rankledger.pipeline.data.join\n',
+    "rankledger.metrics.gain": RECORD.format(name="A") + RECORD.format(name="B") + "class C:\n    a: int\n",
 }
 
 
-def test_arrows_go_between_packages_once_each():
-    """Two modules of `data` import `errors`: one arrow. A lazy import counts."""
-    arrows = SHAPE["arrows"](SHAPE["imports"](FILES))
+def test_no_figure_is_above_its_limit():
+    """Lower a limit when its figure falls. To raise one, say why in the changelog."""
+    figures = measure(read_modules())
 
-    assert arrows == {("rankledger", "workflow"), ("workflow", "data"), ("data", "support"), ("data", "metrics")}
-
-
-def test_the_longest_chain_counts_modules():
-    """The face, evaluate, join, and then gain or errors: 4."""
-    assert SHAPE["longest_chain"](SHAPE["imports"](FILES)) == 4
+    assert figures.keys() == LIMITS.keys() == tests.shape.MEANINGS.keys()
+    assert {name: (figure, LIMITS[name]) for name, figure in figures.items() if figure > LIMITS[name]} == {}
 
 
-def test_a_body_is_counted_without_its_docstring():
-    """Two lines and one; a function that is only a docstring has none."""
-    text = 'def f():\n    """A sentence."""\n    x = (\n        1)\n\ndef g(): return 1\n\ndef h():\n    """None."""\n'
+def test_figures_of_four_modules():
+    """Two modules of `data` import each other, one lazily; `run` needs both; `A` and `B` have the same fields."""
+    figures = measure(MODULES)
+    del figures["test_lines"]
 
-    assert list(SHAPE["body_lines"](text)) == [2, 1, 0]
-
-
-@pytest.mark.parametrize("generated", [True, False])
-def test_generated_words_can_be_left_out(generated):
-    """Without the generated tables the pages are shorter, and are not empty."""
-    assert 1_000 < SHAPE["documentation_words"](generated=False) <= SHAPE["documentation_words"](generated=generated)
+    counts = {"files": 4, "lines": 28, "code": 22, "docstrings": 1, "records": 2, "mirrored": 1, "parameters": 2}
+    assert figures == counts | {"cycle": 2, "upward": 0, "closure": 3}
 
 
-def test_figures_are_written_into_the_last_column():
-    """The row of that name alone changes, and keeps what was before."""
-    page = "| files | 302 | 1 |\n| lines | 9 | 2 |\n"
+def test_a_figure_above_its_limit_fails(monkeypatch, capsys):
+    """`make shape` fails, and marks the figure."""
+    monkeypatch.setattr(tests.shape, "read_modules", lambda: MODULES)
+    assert tests.shape.main() == 0
 
-    assert SHAPE["written"](page, {"files": "156"}) == "| files | 302 | 156 |\n| lines | 9 | 2 |\n"
-
-
-def test_the_page_has_a_row_for_each_figure():
-    """Each figure that `make shape` prints stands in docs/architecture.md, with a number before and after."""
-    page = (SHAPE["ROOT"] / "docs/architecture.md").read_text(encoding="utf-8")
-    names = re.findall(r'yield "([^"]+)"', (SHAPE["ROOT"] / "docs/shape.py").read_text(encoding="utf-8"))
-
-    assert names
-    for name in names:
-        assert re.search(rf"^\| {re.escape(name)} \| [\d,]+ \| [\d,]+ \|$", page, re.MULTILINE), name
+    monkeypatch.setitem(LIMITS, "cycle", 1)
+    assert tests.shape.main() == 1
+    assert "       2        1  cycle" in capsys.readouterr().out
