@@ -10,7 +10,7 @@ DOCUMENTED := .venv/documented
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz mutants simulate bench kernels docs agreement site shape golden golden-tools golden-clones clean startup
+.PHONY: help setup run ui test test-system fuzz mutants simulate bench kernels docs agreement site shape figures golden golden-tools golden-clones clean startup
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -87,6 +87,9 @@ site: $(DOCUMENTED) ## Build the documentation site in site/; a dead link fails.
 
 shape: $(EQUIPPED) ## Print figures of the code's shape beside their limits, and fail if one is above.
 	@$(BIN)/python -m tests.shape
+
+figures: $(EQUIPPED) ## Compare the figures of the example configs with those of a commit: BASE=main. Takes some minutes.
+	$(BIN)/python -m tests.figures $(or $(BASE),$(error BASE=commit is missing))
 
 golden: $(EQUIPPED) ## Rebuild tests/golden from pytrec_eval and matplotlib, never from our own code.
 	$(BIN)/python tests/golden/make_golden.py
