@@ -12,17 +12,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
-    "files": 242,
-    "lines": 63_411,
-    "code": 40_210,
-    "docstrings": 13_576,
-    "records": 392,
+    "files": 243,
+    "lines": 63_423,
+    "code": 40_211,
+    "docstrings": 13_584,
+    "records": 393,
     "mirrored": 69,
     "cycle": 22,
     "upward": 5,
-    "closure": 196,
+    "closure": 197,
     "parameters": 23,
-    "test_lines": 84_026,
+    "test_lines": 84_258,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
