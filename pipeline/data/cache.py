@@ -3,8 +3,7 @@
 It holds a folder per judgments and way of reading them. In it are the judgments, `judgments.rows`, documents that are
 left out of rankings, `<their key>.excluded`, and per model output the judged documents that it retrieved:
 `<bytes of the output>/<its key>.hits`. A key is a digest of everything that decides what is in the file: the digests of
-the input's files, how they are read, how ties are broken, which documents were left out. Beside it is what the join
-found in ranges of an output that several processes read, `<their key>.ranges`, until all of it is joined.
+the input's files, how they are read, how ties are broken, which documents were left out.
 
 Each file is one line, `rankledger blocks <version> <SHA-256 of the rest>`, and Parquet whose metadata repeat the key in
 full. What is damaged, cut short or another's is never believed. Anything may be deleted at any time.
@@ -27,7 +26,6 @@ from functools import cached_property, partial
 from itertools import chain, pairwise
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, TemporaryFile
-from types import MappingProxyType
 from typing import IO, Any, TypeAlias
 
 import numpy as np
@@ -55,16 +53,6 @@ _GROUP = 1 << 20  # rows, or hits, that are encoded and decoded at a time
 _SPOOLED = 1 << 24  # bytes of a file that are in memory until all of it is encoded; more are on disk
 _PIECE = 1 << 20  # bytes that are written at a time
 _FAILURES = (OSError, pa.ArrowException)  # of a disk or an object store
-
-RANGES = MappingProxyType(
-    dict.fromkeys(("n_rows", "n_joined", "n_unjudged_queries", "n_tied", "n_rounded", "knows_query"), pa.int64())
-    | dict.fromkeys(("n_excluded", "n_excluded_queries", "n_seen", "n_seen_queries"), pa.int64())
-    | dict.fromkeys(("n_self_first", "n_rising"), pa.int64())
-    | dict.fromkeys(("hits", "retrieved", "aside_number", "hash", "aside_hash"), pa.large_list(pa.int64()))
-    | dict.fromkeys(("aside_query", "aside_doc", "unmatched"), pa.large_list(pa.string()))
-    | {"aside_value": pa.large_list(pa.float64())}
-)
-"""The columns of a table with a row per range."""
 
 _SUBTOPIC_ROWS = {**_ROWS, "subtopic": pa.string()}
 
@@ -151,18 +139,7 @@ class HitsKey:
         return cls(judgments, content, order, score_precision, exclusions)
 
 
-@dataclass(frozen=True)
-class RangesKey:
-    """All that decides what the join finds in some ranges of an output.
-
-    Attributes:
-        hits: that of an output which is no more than what was parsed of it.
-    """
-
-    hits: HitsKey
-
-
-_Key: TypeAlias = JudgmentsKey | _ExcludedKey | HitsKey | RangesKey
+_Key: TypeAlias = JudgmentsKey | _ExcludedKey | HitsKey
 
 
 @dataclass(frozen=True)
@@ -285,16 +262,14 @@ class OutputCache:
                     yield path
 
     def refuse_unwritable(self) -> None:
-        """Check that entries can be written, for those who do nothing else.
-
-        Raises:
-            CacheError: they cannot.
-        """
+        """Raise an InputError if entries cannot be written."""
         try:
             self._files.refuse_unwritable()
+        except CacheError as error:
+            raise InputError(str(error)) from None
         except _FAILURES as error:
             found = f"{self.place}: the output cache cannot be written ({first_line(error)})"
-            raise CacheError(f"{found}; make it writable, or name another one in execution.cache") from None
+            raise InputError(f"{found}; make it writable, or name another one in execution.cache") from None
 
     def _unwritable(self, error: Exception) -> CacheError:
         return CacheError(f"{self.place}: cannot be written ({first_line(error)}); outputs will be parsed again")
@@ -324,23 +299,6 @@ class OutputCache:
             CacheError: it cannot be written.
         """
         self._write(key, {"quality": json.dumps(asdict(hits.quality))}, _HITS, _tables_of_hits(hits), _DELTAS)
-
-    def read_ranges(self, key: RangesKey) -> pa.Table | None:
-        """What the join found in ranges, a row each, in the columns of `RANGES`; None if there is nothing.
-
-        Raises:
-            CacheError: it is damaged.
-        """
-        stored = self._read(key)
-        return None if stored is None else pa.concat_tables(stored.tables(RANGES))
-
-    def write_ranges(self, key: RangesKey, table: pa.Table) -> None:
-        """Keep what the join found in ranges.
-
-        Raises:
-            CacheError: it cannot be written.
-        """
-        self._write(key, {}, RANGES, [table])
 
     def read_judgments(self, key: JudgmentsKey) -> Rows | None:
         """The judgments that were kept under that key; None if there are none.
@@ -498,8 +456,6 @@ def _name_of(key: _Key) -> str:
         return f"{_digest(key)}/judgments.rows"
     if isinstance(key, _ExcludedKey):
         return f"{_digest(key.judgments)}/{_digest(key)}.excluded"
-    if isinstance(key, RangesKey):
-        return f"{_folder_of(key.hits.judgments, key.hits.content.size)}/{_digest(key)}.ranges"
     return f"{_folder_of(key.judgments, key.content.size)}/{_digest(key)}.hits"
 
 

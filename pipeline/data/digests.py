@@ -23,11 +23,6 @@ def has_ranges(size: int) -> bool:
     return size > _LARGEST
 
 
-def hashed_alone(size: int) -> int:
-    """How many bytes of a file of so many are hashed without those before them: of a large one those of a range."""
-    return _RANGE if has_ranges(size) else size
-
-
 def describe_ranges(path: str, file: Any, size: int) -> InputFile:
     """A large file by its ranges, which are read and hashed at once, by a thread per core.
 
@@ -44,14 +39,10 @@ def describe_ranges(path: str, file: Any, size: int) -> InputFile:
             begin += len(data)
         return digest.hexdigest()
 
-    return described(path, size, map_threads(digest_from, range(0, size, _RANGE)))
+    return _describe(path, size, map_threads(digest_from, range(0, size, _RANGE)))
 
 
-def described(path: str, size: int, digests: Iterable[str]) -> InputFile:
-    """The file of these digests: of its bytes or, if it is large, of its ranges in their order."""
-    if not has_ranges(size):
-        (digest,) = digests
-        return InputFile(path, size, digest)
+def _describe(path: str, size: int, digests: Iterable[str]) -> InputFile:
     lines = "".join(f"{digest}\n" for digest in digests)
     return InputFile(path, size, ranges_sha256=hashlib.sha256(lines.encode()).hexdigest())
 
@@ -76,12 +67,8 @@ class Digest:
         self._current.update(view)
         self._n_bytes += len(view)
 
-    @property
-    def digests(self) -> list[str]:
-        """Those of the ranges that were given, the last of which may be short; of a file that has none, its own."""
-        is_last = self._n_bytes or not has_ranges(self._size)
-        return [*self._ranges, *([self._current.hexdigest()] if is_last else [])]
-
     def describe(self, path: str) -> InputFile:
-        """The file at that path, once all of its bytes were given."""
-        return described(path, self._size, self.digests)
+        """Return the file at that path, once all of its bytes were given."""
+        if not has_ranges(self._size):
+            return InputFile(path, self._size, self._current.hexdigest())
+        return _describe(path, self._size, [*self._ranges, *([self._current.hexdigest()] if self._n_bytes else [])])

@@ -20,7 +20,7 @@ import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -96,20 +96,6 @@ class StoredFile:
         """
         with self._opened() as (file, size), ThreadPoolExecutor(1) as beside:
             yield Contents(self, _Stored(self.path, file, size, beside), size)
-
-    @contextmanager
-    def positioned(self) -> Iterator[tuple[Callable[[int, int], memoryview], int]]:
-        """A function that reads its stored bytes from one position up to another, and its size. As `contents`."""
-        with self._opened() as (file, size):
-
-            def read(begin: int, end: int) -> memoryview:
-                file.seek(begin)
-                view = np.empty(end - begin, np.uint8).data
-                if n_missing := len(view) - _fill(file, view):
-                    _refuse_short(self.path, n_missing)
-                return view
-
-            yield read, size
 
     def limit(self, size: int) -> float:
         """The most bytes that it may expand to, given its size."""

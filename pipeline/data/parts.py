@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise
-from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rankledger.pipeline.data.digests import has_ranges, hashed_alone
 from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
 from rankledger.pipeline.data.formats import FORMATS, find_format, format_of, layouts, tool_of
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
@@ -60,9 +58,6 @@ _SIGNATURES = {
     **dict.fromkeys((b"\xff\xfe", b"\xfe\xff"), ("UTF-16", "Use UTF-8")),
 }
 _Bytes = npt.NDArray[np.uint8]
-
-Span: TypeAlias = tuple[int, int]
-"""The bytes of a file from one position up to another."""
 
 
 def peak_bytes(source: Source, *, in_ranges: bool) -> float:
@@ -319,116 +314,3 @@ def _lines_before(file: StoredFile, layout: Format, n_rows: int, number: int) ->
     assert layout.count_lines is not None, "what is cut at line ends"
     with file.contents() as contents:
         return sum(layout.count_lines(lines.tobytes()) for lines, _ in islice(_cut(_Lines(contents), n_rows), number))
-
-
-@dataclass(frozen=True)
-class PartPlace:
-    """Where a part of a file is.
-
-    Attributes:
-        begin: of the part itself.
-        spans: of the bytes that parsing it takes. Of text: the beginning of the file, by which its layout is
-            recognised, and the part, with the byte before it unless it begins the file. Of Parquet: the file's end, and
-            the columns.
-        groups: the first row group of Parquet, and the one behind the last; None for text.
-    """
-
-    begin: int
-    spans: tuple[Span, ...]
-    groups: tuple[int, int] | None = None
-
-
-def part_places(file: StoredFile, kind: Kind, source: Source, n_rows: int) -> tuple[int, list[PartPlace]]:
-    """A file's bytes, and where its parts are; no part if there is but one, or the file is read from its beginning.
-
-    Args:
-        file: where it is.
-        kind: what to take from it.
-        source: the input.
-        n_rows: rows of a part, about.
-
-    Raises:
-        InputError: it cannot be read, or changed meanwhile.
-    """
-    with file.positioned() as (read, size):
-        blank = _blank(file, size, kind, source)
-        places: list[PartPlace] = []
-        if not suffixes(file.name)[1] and blank.format.count_lines is not None:
-            page = read(0, min(PAGE, size))
-            first = replace(blank, stored=pa.py_buffer(page))
-            has_line = _LINE_FEED in bytes(page)
-            # That a query has one list is known only of a file that is read from its beginning.
-            if not (has_line and recognised(first, page, ended=size < PAGE).lists):
-                places = _line_places(read, page, size, n_rows)
-        elif not suffixes(file.name)[1] and blank.format.cut is not None:
-            places = _group_places(read, size, blank, n_rows)
-        return size, places if len(places) > 1 else []
-
-
-def _line_places(read: Callable[[int, int], memoryview], page: memoryview, size: int, n_rows: int) -> list[PartPlace]:
-    if _LINE_FEED not in bytes(without_bom(page)).lstrip() or not _holds_row(page):
-        return []
-    step = hashed_alone(size) if has_ranges(size) else _bytes_of(page, n_rows)
-    ends = dict.fromkeys([*(_line_end(read, size, place) for place in range(step, size, step)), size])
-    return [PartPlace(begin, ((0, len(page)), (max(0, begin - 1), end))) for begin, end in pairwise([0, *ends])]
-
-
-def _line_end(read: Callable[[int, int], memoryview], size: int, place: int) -> int:
-    begin = place - 1
-    while begin < size:
-        page = bytes(read(begin, min(size, begin + PAGE)))
-        if (found := page.find(_LINE_FEED)) >= 0:
-            return begin + found + 1
-        begin += len(page)
-    return size
-
-
-def _group_places(read: Callable[[int, int], memoryview], size: int, blank: FilePart, n_rows: int) -> list[PartPlace]:
-    """No part if columns lie elsewhere than the footer says they may: in the file, in the order of its row groups."""
-    assert blank.format.cut, "what is cut between row groups"
-    with_end = _with_end(blank, size, lambda n_bytes: read(max(0, size - n_bytes), size))
-    with_end = recognised(with_end, memoryview(b""), ended=True)
-    assert with_end.spans is not None, "which was just read"
-    if with_end.lists is not None:
-        return []
-    cuts = blank.format.cut(with_end, n_rows)
-    if not _in_order(cuts, size) or not all(cut.spans and cut.groups for cut in cuts):
-        return []
-    end = (with_end.spans.views[0][0], size)
-    return [
-        PartPlace(cut.spans[0][0], (end, *cut.spans), (cut.groups[0], cut.groups[-1] + 1)) for cut in cuts if cut.groups
-    ]
-
-
-def open_part(
-    file: StoredFile, size: int, place: PartPlace, views: Sequence[memoryview], kind: Kind, source: Source
-) -> FilePart:
-    """A part whose bytes were read by themselves, with the layout that reading the file from its beginning gives it.
-
-    Its messages do not say where in the file a row stands.
-
-    Args:
-        file: where it is.
-        size: its bytes.
-        place: where the part is.
-        views: the bytes of its spans.
-        kind: what to take from it.
-        source: the input.
-
-    Raises:
-        InputError: its layout may be one or another; or it is not whole lines, as the file was another one when it was
-            cut.
-    """
-    blank = replace(_blank(file, size, kind, source), whole=False)
-    if place.groups is not None:
-        begins = (begin for begin, _ in place.spans)
-        spans = Spans(size, [*zip(begins, views, strict=True)])
-        return recognised(replace(blank, groups=range(*place.groups), spans=spans), memoryview(b""), ended=True)
-    page, lines = views
-    is_cut = place.begin and bytes(lines[:1]) != _LINE_FEED
-    if is_cut or (place.spans[-1][1] < size and bytes(lines[-1:]) != _LINE_FEED):
-        raise InputError(f"{file.path}: changed while it was read; evaluate again when it is complete")
-    first = recognised(replace(blank, stored=pa.py_buffer(page)), page, ended=size < PAGE)
-    first = replace(first, stored=_tabbed(first, first.stored))
-    stored = _tabbed(first, pa.py_buffer(lines[1:] if place.begin else lines))
-    return replace(first, stored=stored, head=_head(first.data) if place.begin else None)

@@ -235,7 +235,7 @@ def join_range(
     rows: Rows,
     is_whole: bool,
 ) -> JoinedRange:
-    """Join one range of an output; the result depends on the arguments alone, in any process.
+    """Join one range of an output.
 
     Args:
         judgments: the dataset's judgments.
@@ -335,39 +335,29 @@ class RankingJoin:
         """Join ranges in which the rows of each query stand together; whether they do."""
         join = partial(join_range, self._judgments, self._excluded, self._conventions, self._depths)
         for begin, found in ranges.each_range(join, at_a_time):
-            self.add_range(begin, found)
+            self.knows_query |= found.knows_query
+            if found.within is not None:
+                self._keep(_moved(found.within, begin))
+            if found.aside is not None:
+                self._aside.append((found.aside, begin + found.numbers))
+            self._queries.append(found.queries)
+            self._queries_aside.append(found.queries_aside)
             n_ranges = len(self._queries)  # twice as many as when the queries were last looked at
-            if not n_ranges & (n_ranges - 1) and self.is_scattered:
+            if not n_ranges & (n_ranges - 1) and self._is_scattered():
                 return False
-        return self.finish()
-
-    def add_range(self, begin: int, found: JoinedRange) -> None:
-        """Take what the join finds in the next range of an output, with so many rows before it."""
-        self.knows_query |= found.knows_query
-        if found.within is not None:
-            self._keep(_moved(found.within, begin))
-        if found.aside is not None:
-            self._aside.append((found.aside, begin + found.numbers))
-        self._queries.append(found.queries)
-        self._queries_aside.append(found.queries_aside)
-
-    @property
-    def is_scattered(self) -> bool:
-        """Whether a query's rows do not stand together in the ranges that were taken."""
-        joined = np.sort(np.concatenate(self._queries))
-        aside = np.concatenate(self._queries_aside)
-        places = np.minimum(np.searchsorted(joined, aside), len(joined) - 1)
-        returned = len(joined) and (joined[places] == aside).any()
-        return bool(returned or (joined[1:] == joined[:-1]).any())
-
-    def finish(self) -> bool:
-        """Join the rows that all ranges put aside, unless rows are scattered; whether they stand together."""
-        if self.is_scattered:
+        if self._is_scattered():
             return False
         if self._aside:
             rows, numbers = zip(*self._aside, strict=True)
             self.add(merge_rows(rows), np.concatenate(numbers))
         return True
+
+    def _is_scattered(self) -> bool:
+        joined = np.sort(np.concatenate(self._queries))
+        aside = np.concatenate(self._queries_aside)
+        places = np.minimum(np.searchsorted(joined, aside), len(joined) - 1)
+        returned = len(joined) and (joined[places] == aside).any()
+        return bool(returned or (joined[1:] == joined[:-1]).any())
 
     def joined(
         self,

@@ -111,11 +111,6 @@ def _negative(rows: Rows) -> Rows:
     return replace(rows, chunks=tuple(replace(chunk, values=-chunk.values) for chunk in rows.chunks))
 
 
-def ranking_kind(by: Literal["rank", "score"]) -> Kind:
-    """The columns to read of a ranking whose documents are ordered by that."""
-    return _RANKING if by == "score" else _RANKS
-
-
 def _placed(place: Callable[[int], str], begin: int, row: int) -> str:
     return place(begin + row)
 
@@ -127,24 +122,6 @@ def _take(
     last = last_fields(part.data, part.kind) if part.format is FORMATS["trec"] else []
     is_whole = part.whole and part.path == path  # of several files none is
     return len(table), function(rows if kind == _RANKING else _negative(rows), is_whole), last
-
-
-def take_ranking(part: FilePart, by: Literal["rank", "score"], function: Callable[[Rows], T]) -> tuple[int, T | None]:
-    """How many rows a part of a ranking has, numbered from its first, and what the function makes of them, if any.
-
-    Args:
-        part: its layout was recognised.
-        by: what orders the documents.
-        function: takes the rows.
-
-    Raises:
-        InputError: it is malformed, or a score is not finite; where in the file is not said.
-    """
-    kind = ranking_kind(by)
-    table = _parsed(part, kind)
-    if not len(table):
-        return 0, None
-    return _take(part.path, kind, lambda rows, _: function(rows), part, table)[:2]
 
 
 def read_pairs(source: Source | str, value: Literal["rating", "prediction", "weight"] | None = None) -> Rows:
@@ -344,11 +321,6 @@ def _cut_off(part: FilePart, message: str) -> str:
     return "; it is the last line and has no end, so the file may be cut off" if is_last else ""
 
 
-def layout_remarks(paths: Mapping[str, str]) -> tuple[str, ...]:
-    """The remarks on layouts that were recognised, a line each, with the first file that each is about."""
-    return tuple(f"{remark} (such as {path})" for remark, path in paths.items() if remark)
-
-
 class Reading:
     """An input that is parsed from beginning to end, each time that you iterate over it.
 
@@ -378,7 +350,7 @@ class Reading:
     @property
     def remarks(self) -> tuple[str, ...]:
         """The layouts that were recognised in the files, a line each."""
-        return layout_remarks(self._paths)
+        return tuple(f"{remark} (such as {path})" for remark, path in self._paths.items() if remark)
 
     def each(self, take: Callable[[FilePart, pa.Table], T], at_a_time: int = 1) -> Iterator[T]:
         """What `take` returns for each part that has rows, in the order of the files.
@@ -492,7 +464,7 @@ class RankingRanges(Reading):
             by: as of `read_ranking`.
             n_rows: rows of a range, about.
         """
-        super().__init__(source, ranking_kind(by), n_rows)
+        super().__init__(source, _RANKING if by == "score" else _RANKS, n_rows)
         self.last_fields: list[bytes] = []
         self.path = self.source.path
 

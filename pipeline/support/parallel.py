@@ -14,12 +14,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from rankledger.pipeline.support.progress import each
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.support.cluster import Cluster
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -29,19 +26,32 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")  # microseconds of CPU time in a period,
 
 
 @dataclass(frozen=True)
+class DaskScheduler:
+    """Scheduler of a Dask cluster.
+
+    Attributes:
+        address: Address such as `tcp://10.0.0.5:8786`.
+        timeout: Seconds for the scheduler to answer, and for the cluster to have a worker.
+    """
+
+    address: str
+    timeout: float
+
+
+@dataclass(frozen=True)
 class Workers:
     """How many calls run at a time, and in what.
 
     Attributes:
         jobs: workers; negative ones count from the cores down, -1 being all of them.
         backend: `threads` (NumPy and Arrow release the interpreter's lock) or `processes`.
-        cluster: what reads outputs instead; None for this machine.
+        scheduler: scheduler of the Dask workers that read outputs; None for this machine.
         memory: bytes that all of the work may take; None for half of those that there are.
     """
 
     jobs: int = -1
     backend: Literal["threads", "processes"] = "threads"
-    cluster: Cluster | None = None
+    scheduler: DaskScheduler | None = None
     memory: int | None = None
 
     def run(

@@ -39,7 +39,9 @@ from rankledger.pipeline.types.gates import MOST_UNSCORED
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores
+from rankledger.pipeline.workflow.dask import read_with_dask
 from rankledger.pipeline.workflow.outputs import (
+    MOST_RANGES,
     OutputReader,
     ReadElsewhere,
     ReadOutput,
@@ -370,10 +372,8 @@ def read_inputs(
             read |= scores
     elsewhere: dict[OutputKey, ReadElsewhere | Failure] = {}
     noted: tuple[str, ...] = ()
-    if workers.cluster:
-        from rankledger.pipeline.workflow.cluster_reads import read_on_cluster
-
-        elsewhere, noted = read_on_cluster(workers.cluster, present, readers, record)
+    if workers.scheduler:
+        elsewhere, noted = read_with_dask(workers.scheduler, present, readers, record)
     read |= _read_judged(present, readers, workers, record, elsewhere)
     read |= _refuse_unmatched(read, {task.key: whole_source_of(task) for task in present}, readers, workers)
     give_back_memory()
@@ -382,7 +382,7 @@ def read_inputs(
     joined = {key: output for key, output in evaluated.items() if isinstance(output, ReadOutput)}
     remarks += [*noted, *(remark for output in evaluated.values() for remark in output.remarks)]
     remarks += _outside_of_catalogues(joined)
-    if workers.cluster and (n_here := len(present) - len(elsewhere)):
+    if workers.scheduler and (n_here := len(present) - len(elsewhere)):
         remarks += [left_to_evaluation(n_here)]
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
@@ -535,9 +535,6 @@ def _is_allowed(task: Task, record: Record | None) -> bool:
     return task.output.allow_no_overlap or (record is not None and bool(recorded_output(record, task)))
 
 
-_MOST_RANGES = 4  # of one output: what is done by one core is then a quarter of a range's time, and one core reads all
-
-
 @dataclass(frozen=True)
 class OutputToRead:
     """An output that is to be read.
@@ -572,7 +569,7 @@ def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Wor
         raise InputError(f"execution.memory: {found}; set at least {needed}")
     own = limit.base if workers.backend == "processes" else 0.0  # a process has the judgments, too
     n_outputs = limit.count(peak + own, min(workers.n_jobs, max(1, len(outputs))))
-    n_ranges = min(_MOST_RANGES, workers.share(n_outputs), limit.count(peak, _MOST_RANGES * n_outputs) // n_outputs)
+    n_ranges = min(MOST_RANGES, workers.share(n_outputs), limit.count(peak, MOST_RANGES * n_outputs) // n_outputs)
     return replace(workers, jobs=n_outputs), max(1, n_ranges)
 
 

@@ -32,6 +32,9 @@ from rankledger.pipeline.types.inputs import InputFile, Source
 from rankledger.pipeline.types.joined import Hits, Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure
 
+MOST_RANGES = 4
+"""Ranges of one output that are read side by side: one core reads all, and takes a quarter of a range's time for it."""
+
 
 @dataclass(frozen=True)
 class OutputStore:

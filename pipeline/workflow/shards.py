@@ -10,7 +10,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rankledger.pipeline.data.cache import CacheError
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import work
 from rankledger.pipeline.types.results import Failure
@@ -81,10 +80,7 @@ def read_shard(
     if not loaded.config.execution.cache:
         raise InputError(f"{config}: execution.cache is off, and a shard only fills the cache; remove it or --shard")
     store = replace(Workspace.open(runs_dir), cache_place=planned.cache).cache
-    try:
-        store.refuse_unwritable()
-    except CacheError as error:
-        raise InputError(str(error)) from None
+    store.refuse_unwritable()
     keeps = {dataset.name: is_kept(dataset) for dataset in planned.datasets}
     kept = [task for task in planned.tasks if keeps[task.dataset]]
     tasks = tuple(kept[place - 1 :: n_shards])

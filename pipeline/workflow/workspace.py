@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date as calendar_date
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 from rankledger.metrics.measure import Measure
@@ -19,7 +19,7 @@ from rankledger.pipeline.config.loader import allowed_variables, given
 from rankledger.pipeline.config.paths import is_url, paths_of
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan, Task, kind_of
-from rankledger.pipeline.config.schema import Config, Execution, Loaded, checked, load
+from rankledger.pipeline.config.schema import Config, Loaded, checked, load
 from rankledger.pipeline.config.values import checked_jobs, is_printable
 from rankledger.pipeline.config.yaml import KeyPath, Value, dotted
 from rankledger.pipeline.data.cache import OutputCache
@@ -30,12 +30,9 @@ from rankledger.pipeline.record.store import Records, is_own, open_records
 from rankledger.pipeline.record.tables import read_file
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.parallel import DaskScheduler, Workers
 from rankledger.pipeline.types.inputs import FORMATS, IN_MEMORY, Given, GivenPairs, InMemory, InputFile
 from rankledger.pipeline.types.results import Failure, Record
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.support.cluster import Cluster
 
 Backend = Literal["threads", "processes", "dask"]
 MeasureLike: TypeAlias = str | Measure | Metric | Callable[..., Any]
@@ -468,16 +465,12 @@ def workers_of(
     if scheduler is not None and backend not in (None, "dask"):
         raise InputError(f"--backend: found {backend!r} with --scheduler, which is for dask; remove one of them")
     chosen = "dask" if scheduler is not None else backend or config.execution.backend
-    cluster = _cluster(config.execution, scheduler) if chosen == "dask" else None
-    return Workers(n_jobs, "threads" if chosen == "dask" else chosen, cluster, config.execution.memory)
-
-
-def _cluster(execution: Execution, scheduler: str | None) -> Cluster:
-    address = scheduler or execution.scheduler
+    if chosen != "dask":
+        return Workers(n_jobs, chosen, memory=config.execution.memory)
+    address = scheduler or config.execution.scheduler
     if not address:
         raise InputError("the backend dask needs the address of a scheduler; add --scheduler, or execution.scheduler")
-    if not execution.cache:
+    if not config.execution.cache:
         raise InputError("the backend dask hands outputs over in the output cache; remove `execution: {cache: false}`")
-    from rankledger.pipeline.support.cluster import Cluster
-
-    return Cluster(address, execution.worker_timeout.total_seconds())
+    dask = DaskScheduler(address, config.execution.worker_timeout.total_seconds())
+    return Workers(n_jobs, "threads", dask, config.execution.memory)

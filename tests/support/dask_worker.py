@@ -2,8 +2,7 @@
 
 Dask loads this file into the worker. An input `held.txt` is opened once there is a file `held.txt.released`; until then
 `held.txt.opened` holds the worker's process id. `deadly.txt` kills the process, and `deadly.txt.killed` has a byte for
-each time. If there is a file `mortal` in the folder that holds the runs folder, the first process that writes what it
-found in a range into the cache deletes it and is killed. With LACKS_PACKAGE in its environment, the worker cannot
+each time. With LACKS_PACKAGE in its environment, the worker cannot
 import this package; with SLOW it opens nothing in a folder `web` without waiting that many seconds.
 """
 
@@ -13,7 +12,6 @@ import os
 import signal
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +20,6 @@ _DELAY = float(os.environ.get("SLOW", "0"))
 
 def _behave(event: str, arguments: tuple[Any, ...]) -> None:
     name = str(arguments[0]) if event == "open" else ""
-    if ".ranges." in name and name.endswith(".partial"):
-        with suppress(FileNotFoundError):
-            (Path(name).parents[4] / "mortal").unlink()
-            os.kill(os.getpid(), signal.SIGKILL)
     if _DELAY and "web" in Path(name).parts:
         time.sleep(_DELAY)
     if name.endswith("deadly.txt"):

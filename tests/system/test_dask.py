@@ -28,7 +28,7 @@ from pyarrow.fs import copy_files
 import rankledger
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow import cluster_reads, inputs, outputs
+from rankledger.pipeline.workflow import inputs, outputs
 from tests.support.dask_cluster import DaskCluster, dask_cluster
 from tests.support.generated_data import rows, search_collection, write_config
 from tests.support.same_records import NOT_COMPARED, differences
@@ -127,17 +127,14 @@ def test_the_record_is_that_of_one_process(cluster, folder):
     assert unlike(spread, alone) == []
 
 
-@pytest.mark.parametrize("n_rows", [20, 1_000_000])
-def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(cluster, folder, monkeypatch, n_rows):
-    """In its process neither parsing nor hashing of outputs is called; a call and a result take a few kilobytes, of
-    whole outputs and of ranges."""
-    monkeypatch.setattr(cluster_reads, "PART_ROWS", n_rows)
+def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(cluster, folder, monkeypatch):
+    """In its process neither parsing nor hashing of outputs is called. A call and a result take a few kilobytes."""
     sizes: list[int] = []
-    submit, result = distributed.Client.submit, distributed.Future.result
+    submit, result = distributed.Client.map, distributed.Future.result
 
-    def submitted(self: Any, function: Any, call: bytes, **options: Any) -> Any:
-        sizes.append(len(call))
-        return submit(self, function, call, **options)
+    def submitted(self: Any, function: Any, calls: list[bytes], **options: Any) -> Any:
+        sizes.extend(map(len, calls))
+        return submit(self, function, calls, **options)
 
     def fetched(self: Any, **options: Any) -> Any:
         sizes.append(len(pickle.dumps(found := result(self, **options))))
@@ -146,14 +143,14 @@ def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(clus
     def refused(*_arguments: Any, **_options: Any) -> Any:
         raise AssertionError("the caller reads an output")
 
-    monkeypatch.setattr(distributed.Client, "submit", submitted)
+    monkeypatch.setattr(distributed.Client, "map", submitted)
     monkeypatch.setattr(distributed.Future, "result", fetched)
     monkeypatch.setattr(outputs, "read_output", refused)
     monkeypatch.setattr(outputs, "describe", refused)
     monkeypatch.setattr(inputs, "plan_reading", refused)  # memory for none: all workers take outputs from the cache
 
     assert evaluated(written(folder, *MODELS), cluster.address).failures == ()
-    assert (len(sizes) == 2 * len(MODELS)) == (n_rows == 1_000_000)
+    assert len(sizes) == 2 * len(MODELS)
     assert max(sizes) < 10_000
 
 
@@ -164,25 +161,9 @@ def tasks_of_workers(cluster: DaskCluster) -> dict[str, int]:
     return found
 
 
-def test_one_large_output_is_read_by_both_workers(cluster, folder, monkeypatch):
-    """Of its ranges, of 20 rows each, and the hashing of the file both do some; the record is that of one process."""
-    monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
-    config = written(folder, "bm25")
-    cluster.wait_for_workers(2)
-    before = tasks_of_workers(cluster)
-    spread = evaluated(config, cluster.address, runs="spread")
-
-    counts = [n_tasks - before[worker] for worker, n_tasks in tasks_of_workers(cluster).items()]
-    print("tasks of each worker:", counts)
-    assert len(counts) == 2
-    assert min(counts) >= 1, counts
-    assert unlike(spread, evaluated(config)) == []
-
-
-def test_files_of_other_tools_and_excluded_documents_are_read_in_ranges(cluster, folder, monkeypatch):
+def test_workers_read_files_of_other_tools_and_leave_documents_out(cluster, folder):
     """Judgments of BEIR, a run of ranx and one of MS MARCO, without the first document of each query and the one that
     is the query: record and remarks are those of one process."""
-    monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
     web = search_collection(30, 20, MODELS)
     lists = {model: {query: {query: 1e6, **found} for query, found in web.outputs[model].items()} for model in MODELS}
     first = {query: max(found, key=found.__getitem__) for query, found in web.outputs["bm25"].items()}
@@ -200,7 +181,6 @@ def test_files_of_other_tools_and_excluded_documents_are_read_in_ranges(cluster,
     spread, alone = evaluated(config, cluster.address, runs="spread"), evaluated(config)
 
     assert unlike(spread, alone) == []
-    assert [*folder.glob("spread/cache/**/*.ranges")]
     assert [line for line in spread.warnings if "Dask cluster" not in line] == [*alone.warnings]
     for taken_for in ("read as files of BEIR: ", "read as files of ranx: ", "read by rank: "):
         assert taken_for in "".join(alone.warnings)
@@ -215,24 +195,10 @@ def write_rows(path: Path, found: Iterable[tuple[object, ...]]) -> None:
     path.write_text("".join("\t".join(map(str, row)) + "\n" for row in found), encoding="utf-8")
 
 
-def test_a_worker_that_is_killed_in_a_range_is_made_up_for(cluster, folder, monkeypatch):
-    """It is killed as it writes what it found; another one reads that range, and the record is that of one process."""
-    monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
-    config = written(folder, "bm25")
-    (folder / "mortal").touch()
-    spread = evaluated(config, cluster.address, runs="spread")
-
-    assert not (folder / "mortal").exists()
-    lost = "workers lost while outputs were read: 1; what they had begun was read again by others"
-    assert spread.warnings[1:] == (lost,)
-    assert unlike(spread, evaluated(config)) == []
-
-
-def test_a_slow_worker_is_waited_for_while_the_other_one_reads_on(lonely, folder, monkeypatch):
-    """It waits 0.2 s before each file that it opens, so that the other one does most ranges; neither counts as lost,
+def test_a_slow_worker_is_waited_for_while_the_other_one_reads_on(lonely, folder):
+    """It waits 0.2 s before each file that it opens, so that the other one reads most outputs; neither counts as lost,
     and the record is that of one process."""
-    monkeypatch.setattr(cluster_reads, "PART_ROWS", 20)
-    config = written(folder, "bm25")
+    config = written(folder, *(f"model{number}" for number in range(12)))
     with lonely.worker(environment={"SLOW": "0.2"}), lonely.worker():
         lonely.wait_for_workers(2)
         spread = evaluated(config, lonely.address, runs="spread")
@@ -258,7 +224,7 @@ def test_a_worker_that_is_killed_half_way_is_made_up_for(cluster, folder):
     found = re.search(r": (\d); found in the output cache: (\d)$", read)
     assert found is not None
     assert int(found[1]) + int(found[2]) == 3  # the killed worker may have put one into the cache that was not fetched
-    assert lost == "workers lost while outputs were read: 1; what they had begun was read again by others"
+    assert lost == "workers lost while outputs were read: 1"
 
 
 def test_an_output_that_kills_its_workers_fails_alone(cluster, folder):
@@ -268,7 +234,7 @@ def test_an_output_that_kills_its_workers_fails_alone(cluster, folder):
 
     (failure,) = evaluation.failures
     assert failure.model == "deadly"
-    assert "deadly.txt: reading it ended 2 worker processes, the last at tcp://" in failure.reason
+    assert "deadly.txt: reading ended 2 worker processes, the last at tcp://" in failure.reason
     assert {result.model for result in evaluation.results} == {*MODELS}
 
 
@@ -304,7 +270,7 @@ def test_without_any_worker_there_is_one_error_and_a_late_worker_suffices(lonely
     """With a patience of 5 s the error names the scheduler and what to start; the same evaluation, with a worker
     that comes after its calls, is that of one process."""
     config = written(folder, *MODELS)
-    with pytest.raises(InputError, match=rf"^{lonely.address}: no worker was there for 5 s; start some ") as refused:
+    with pytest.raises(InputError, match=rf"^{lonely.address}: no worker was there for 5 s\. Start one ") as refused:
         evaluated(config, lonely.address, patience="5s")
     assert refused.value.exit_code == 74
 
@@ -320,9 +286,9 @@ def test_a_worker_without_the_package_is_one_error(lonely, folder):
     with lonely.worker(environment={"LACKS_PACKAGE": "1"}), pytest.raises(InputError) as refused:
         evaluated(written(folder, *MODELS), lonely.address)
 
-    assert "a worker cannot run it (ModuleNotFoundError: No module named 'rankledger" in str(refused.value)
-    assert "; every worker needs Python 3." in str(refused.value)
-    assert "goes on from there" not in str(refused.value)
+    assert "a worker cannot read outputs (No module named 'rankledger" in str(refused.value)
+    assert ". Use workers with Python 3." in str(refused.value)
+    assert "in the output cache" not in str(refused.value)
 
 
 def test_a_worker_of_another_version_refuses_to_work(lonely, folder):
@@ -335,22 +301,19 @@ def test_a_worker_of_another_version_refuses_to_work(lonely, folder):
     with lonely.worker(environment=environment), pytest.raises(InputError, match=r"^worker tcp://") as refused:
         evaluated(written(folder, *MODELS), lonely.address)
 
-    assert f" has rankledger 9.9.9, not {rankledger.__version__}; install the same" in str(refused.value)
+    assert f" has rankledger 9.9.9, not {rankledger.__version__}. Use the same" in str(refused.value)
 
 
 def test_a_cache_that_workers_do_not_share_is_one_error(lonely, folder, monkeypatch):
     """The judgments that the evaluation keeps there are missed before any output is read."""
     monkeypatch.setattr(outputs.OutputReader, "keep_judgments", lambda _self: ())
 
-    with lonely.worker(), pytest.raises(InputError, match="the output cache is not the evaluation's"):
+    with lonely.worker(), pytest.raises(InputError, match="cache: judgments are missing"):
         evaluated(written(folder, *MODELS), lonely.address)
 
 
-@pytest.mark.parametrize("n_rows", [20, 1_000_000])
-def test_inputs_and_the_cache_may_be_in_an_object_store(lonely, folder, s3, monkeypatch, n_rows):
-    """The worker shares an S3 server with the caller, and no folder that is named: the figures are those of files, read
-    in ranges or as a whole."""
-    monkeypatch.setattr(cluster_reads, "PART_ROWS", n_rows)
+def test_inputs_and_the_cache_may_be_in_an_object_store(lonely, folder, s3):
+    """The worker shares an S3 server with the caller, and no folder that is named: the figures are those of files."""
     config, bucket = written(folder, *MODELS), s3.bucket()
     copy_files(str(folder / "web"), f"{bucket}/web")
     remote = folder / "remote.yaml"
@@ -373,7 +336,9 @@ def test_a_lost_scheduler_is_one_error_and_the_same_command_goes_on(folder, loss
         running = in_background(config, first.address, patience="5s")
         released, _ = held(config)
         first.scheduler.send_signal(loss)
-        with pytest.raises(InputError, match=rf"^{first.address}: the scheduler was lost \(.*goes on from") as lost:
+        with pytest.raises(
+            InputError, match=rf"^{first.address}: the scheduler was lost \(.*in the output cache"
+        ) as lost:
             running.result(LIMIT)
     assert lost.value.exit_code == 74
     assert caplog.records == []
@@ -392,7 +357,7 @@ def test_no_scheduler_is_one_error(folder):
     with socket.create_server(("127.0.0.1", 0)) as silent, http_server() as web:
         for port in (1, silent.getsockname()[1], web):
             address = f"tcp://127.0.0.1:{port}"
-            with pytest.raises(InputError, match=f"^{re.escape(address)}: no Dask scheduler answers there ") as refused:
+            with pytest.raises(InputError, match=f"^{re.escape(address)}: no Dask scheduler answers ") as refused:
                 evaluated(config, address, patience="1s")
             assert refused.value.exit_code == 74
 
@@ -401,6 +366,6 @@ def test_what_is_no_address_is_a_wrong_input(folder):
     """A scheme that there is not, or no port, is refused with exit code 2."""
     config = written(folder, *MODELS)
     for address in ("foo://127.0.0.1:8786", "127.0.0.1"):
-        with pytest.raises(InputError, match="write it as tcp://host:8786") as refused:
+        with pytest.raises(InputError, match="Use an address such as tcp://host:8786") as refused:
             evaluated(config, address, patience="1s")
         assert refused.value.exit_code == 2

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data.dataset import read_dataset, read_output
-from rankledger.pipeline.data.file_ranges import RangeReader
 from rankledger.pipeline.data.formats.memory import hold
 from rankledger.pipeline.data.readers import RankingRanges, read_judgments, read_pairs, read_ranking
 from rankledger.pipeline.types.inputs import DatasetSource, Rows, Source
@@ -398,19 +397,6 @@ def test_the_rank_of_a_document_is_placed_in_its_row(path):
     for n_rows in (1, 10**6):
         message = refusal(read_output, dataset, Source(run), TREC_EVAL, with_catalogue=False, n_rows=n_rows)
         assert message == f"{path}: query 'q2' ranks document 'd' twice ({where} and {where}); keep one"
-
-
-@pytest.mark.parametrize("path", ["a.jsonl", "a.parquet", "a.tsv"])
-def test_a_file_of_lists_is_one_range_of_a_cluster(path):
-    """That a query has one list is known only of a file that is read from its beginning."""
-    run = write_lists(path, [(f"q{number}", ["a", "b"]) for number in range(9)])
-    reader = RangeReader(Source(run), "score", 1)
-    (only,) = reader.ranges()
-    found, remark, _ = reader.read(only, contents)
-
-    assert only.is_whole
-    assert [row for _, rows in found for row in rows] == ranked(**{f"q{number}": "a b" for number in range(9)})
-    assert remark == f"read {BY_RANK}: columns: {{query_id: user_id, doc_id: recs}}"
 
 
 def test_lists_by_their_order_where_a_profile_ranks_by_rank():

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import hashlib
-import pickle
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +17,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES, Conventions
-from rankledger.pipeline.data import digests, readers
-from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output, row_order
-from rankledger.pipeline.data.file_ranges import RangeReader, files_of
+from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.partitions import partitioned
-from rankledger.pipeline.data.range_tables import ranges_in, table_of_ranges
-from rankledger.pipeline.data.rankings import Depths, JoinedRows, RankingJoin, join_range, join_rows
-from rankledger.pipeline.data.readers import RankingRanges, read_ranking, take_ranking
+from rankledger.pipeline.data.readers import RankingRanges, read_ranking
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import OnDemand
@@ -121,71 +116,19 @@ def outputs(draw: st.DrawFn) -> tuple[str, bytes]:
     at_a_time=st.sampled_from([1, 2, 5]),
     ties=st.sampled_from(["doc_id_desc", "doc_id_asc", "input_order", "expected", "rank_column"]),
     precision=st.sampled_from(["float32", "float64"]),
+    excludes=st.booleans(),
 )
-def test_ranges_give_what_the_whole_gives(tmp_path_factory, dataset, output, n_rows, at_a_time, ties, precision):
+def test_ranges_give_what_the_whole_gives(
+    tmp_path_factory, dataset, excluding, output, n_rows, at_a_time, ties, precision, excludes
+):
     """Ranges of a few rows, some side by side: every bit of the join, counts, digests, the whole message if refused."""
+    dataset = excluding if excludes else dataset
     suffix, data = output
     path = write(tmp_path_factory.getbasetemp() / f"output{suffix}", data)
     conventions = dataclasses.replace(TREC_EVAL, ties=ties, score_precision=precision)
 
     ranges = outcome(dataset, path, conventions, n_rows, at_a_time=at_a_time)
     assert ranges == outcome(dataset, path, conventions, WHOLE)
-
-
-def by_themselves(dataset: DatasetInput, path: str, conventions: Conventions, n_rows: int) -> Any:
-    """As `outcome`, of ranges that are opened by themselves, the last one first, and come from tables; None if the file
-    is one range or its rows are scattered."""
-    reader = RangeReader(Source(path), row_order(conventions), n_rows)
-    join = RankingJoin(dataset.judgments, conventions, Depths(), dataset.excluded)
-    joining = partial(join_range, dataset.judgments, dataset.excluded, conventions, Depths(), is_whole=False)
-    try:
-        ranges = reader.ranges()
-        if len(ranges) == 1:
-            return None
-        opened = [reader.open(wanted) for wanted in reversed(ranges)][::-1]
-        taken = [take_ranking(part, reader.by, joining) for part, _ in opened if part is not None]
-        found = [(n_own, joined) for n_own, joined in taken if joined is not None]
-        if not found:
-            return f"{path}: no rows"
-        if not all(isinstance(joined.within, JoinedRows | None) for _, joined in found):
-            return f"{path}: a problem"
-        begin = 0
-        for n_own, joined in ranges_in(table_of_ranges(found)):
-            join.add_range(begin, joined)
-            begin += n_own
-        if not join.finish():
-            return None
-        joined = join.joined(path, dataset.n_documents)
-    except InputError as error:
-        return str(error)
-    return files_of(ranges, [digests for _, digests in opened]), repr([*parts_of(joined)])
-
-
-@given(
-    output=outputs().filter(lambda output: not output[0].endswith(".gz")),
-    n_rows=st.sampled_from([1, 2, 3, 5, 8]),
-    ties=st.sampled_from(["doc_id_desc", "input_order", "rank_column"]),
-    largest=st.sampled_from([20, 1 << 32]),
-    excludes=st.booleans(),
-)
-def test_ranges_that_open_themselves_give_what_the_whole_gives(
-    tmp_path_factory, dataset, excluding, output, n_rows, ties, largest, excludes
-):
-    """Every bit of the join, counts and digests, also those of a large file, and where documents are left out; refused
-    is what the whole is refused for, though in other words."""
-    dataset = excluding if excludes else dataset
-    suffix, data = output
-    path = write(tmp_path_factory.getbasetemp() / f"output{suffix}", data)
-    conventions = dataclasses.replace(TREC_EVAL, ties=ties)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(digests, "_LARGEST", largest)
-        patch.setattr(digests, "_RANGE", 16)
-        found = by_themselves(dataset, path, conventions, n_rows)
-        whole = outcome(dataset, path, conventions, WHOLE, with_catalogue=False, compared=0.0, allow_no_overlap=True)
-    if found is not None and not isinstance(whole, str):
-        assert found == whole
-    assert found is None or isinstance(found, str) == isinstance(whole, str)
 
 
 def lines_of(*queries: str, n_documents: int = 3) -> list[str]:
@@ -380,41 +323,6 @@ def test_an_output_of_other_queries_is_refused_as_a_whole(tmp_path, dataset):
 
     message = refusal(read_output, dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=2)
     assert message.startswith(f"{path}: none of its 4 queries is judged, such as 'Q1'; the judgments have 'q1'")
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([("q1", "a", 2.0), ("q2", "x", 1.0)], None),
-        ([("q1", "a", 2.0), ("q2", "x", 1e60)], "score 1e+60 (line 8) is beyond single precision; rescale the scores"),
-        ([("q1", "a", 2.0), ("q1", "a", 1.0)], "query 'q1' ranks document 'a' twice (line 7 and line 8); keep one"),
-    ],
-)
-def test_what_the_join_finds_can_go_to_another_process(tmp_path, dataset, rows, message):
-    """Pickled, it is what it was; a problem has the rows of the output: here the rows 6 and 7, lines 7 and 8."""
-    depths = Depths(recommended=3, compared=2)
-    found = join_rows(dataset.judgments, None, rows_of(rows), np.array([6, 7]), TREC_EVAL, depths)
-    copy = pickle.loads(pickle.dumps(found))
-
-    assert repr([*parts_of(copy)]) == repr([*parts_of(found)])
-    assert isinstance(copy, JoinedRows) == (message is None)
-    if message:
-        path = write(tmp_path / "run.txt", encode([*((f"u{n}", "z", 1.0) for n in range(6)), *rows], "trec", "score"))
-        assert outcome(dataset, path, TREC_EVAL, WHOLE) == f"{path}: {message}"
-
-
-def test_the_join_of_a_range_can_go_to_another_process(tmp_path, dataset):
-    """Pickled, the rows put aside and the queries' hashes are there, too; rows are numbered from the range's first."""
-    path = write(tmp_path / "run.txt", "".join(lines_of("u1", "q1", "q2", "u2")))
-    join = partial(join_range, dataset.judgments, None, TREC_EVAL, Depths(recommended=3, compared=2))
-    found = [joined for _, joined in RankingRanges(path, n_rows=6).each_range(join)]
-    copies = [pickle.loads(pickle.dumps(joined)) for joined in found]
-
-    assert [(joined.numbers.tolist(), contents(joined.aside)) for joined in copies] == [
-        (joined.numbers.tolist(), contents(joined.aside)) for joined in found
-    ]
-    assert [repr([*parts_of(joined.within)]) for joined in copies] == [repr([*parts_of(j.within)]) for j in found]
-    assert [joined.queries_aside.tolist() for joined in copies] == [joined.queries_aside.tolist() for joined in found]
 
 
 def test_the_first_error_is_named_however_many_ranges_are_read_together(tmp_path, dataset):
