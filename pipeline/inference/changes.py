@@ -171,14 +171,6 @@ def _best_rank(document: RankedDocument) -> tuple[float, str]:
     return min(ranks, default=float("inf")), document.doc_id
 
 
-def redefined_measures(
-    base: Description, candidate: Description, measures: Sequence[str], dataset: str = ""
-) -> tuple[str, ...]:
-    """Those of the measures that have another fingerprint in the candidate, as the dataset defines them."""
-    before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
-    return tuple(name for name in measures if before[name].fingerprint != after[name].fingerprint)
-
-
 def definition_differences(
     base: Description, candidate: Description, measures: Sequence[str], dataset: str = ""
 ) -> Iterator[str]:
@@ -192,7 +184,7 @@ def definition_differences(
     """
     before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
     found: dict[str, list[str]] = {}
-    for name in redefined_measures(base, candidate, measures, dataset):
+    for name in (name for name in measures if before[name].fingerprint != after[name].fingerprint):
         ways = [*_unlike_parameters(before[name], after[name]), *_unlike_code(base, candidate, name)]
         for way in ways or [*_unlike_conventions(base, candidate)] or ["defined otherwise"]:
             found.setdefault(way, []).append(name)

@@ -29,7 +29,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, counted, plain, short_text
 from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
-from rankledger.pipeline.types.comparability import InputChange
+from rankledger.pipeline.types.recorded import InputChange
 from rankledger.pipeline.types.results import ALL
 from rankledger.pipeline.types.upkeep import FigureMatch, RecordedFigure, RecordList
 from rankledger.pipeline.types.views import (

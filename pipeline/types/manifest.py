@@ -19,9 +19,9 @@ from typing import Annotated, Final, Generic, Literal, Self, TypeVar
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationError, field_serializer, model_validator
 
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.comparability import Comparability
 from rankledger.pipeline.types.joined import model_of
 from rankledger.pipeline.types.recorded import (
+    Comparability,
     Count,
     Dataset,
     Definition,

@@ -15,7 +15,7 @@ from itertools import groupby, pairwise
 from pydantic import AwareDatetime
 
 from rankledger.pipeline.types.alerts import State
-from rankledger.pipeline.types.comparability import Comparability
+from rankledger.pipeline.types.recorded import Comparability
 from rankledger.pipeline.types.views import History, Series
 
 FEED = "feed.xml"

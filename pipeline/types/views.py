@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.types.comparability import InputChange
+from rankledger.pipeline.types.recorded import InputChange
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.tables import CurvePoint, ModelPair
 

@@ -35,11 +35,11 @@ from rankledger.pipeline.scoring import families, score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
-from rankledger.pipeline.types.comparability import Comparability
 from rankledger.pipeline.types.gates import PlannedGate, Reference
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined, OutputKey, RecordedModel
 from rankledger.pipeline.types.manifest import RecordedBaseline
+from rankledger.pipeline.types.recorded import Comparability
 from rankledger.pipeline.types.results import Record, Scores
 from rankledger.pipeline.types.tables import Since
 from rankledger.pipeline.workflow.deliver import fetch_record

@@ -36,8 +36,8 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.changes import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
-from rankledger.pipeline.types.comparability import OPTIONAL
 from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.recorded import OPTIONAL
 from rankledger.pipeline.types.results import ALL, Comparison, Record, Scores
 from rankledger.pipeline.types.tables import SliceChange
 from rankledger.pipeline.types.views import PairedScores, QueryDetail
@@ -292,7 +292,6 @@ class _Comparer:
         self.remarks: list[str] = []
 
     def lines(self) -> Iterator[Comparison]:
-        """The paired differences on all datasets and their slices."""
         for match in self._compared:
             groups = self._groups_of(match)
             if not self._changed_only:
@@ -312,7 +311,6 @@ class _Comparer:
             yield replace(line, model=model, baseline=baseline)
 
     def slice_changes(self) -> Iterator[SliceChange]:
-        """The slices in which the change differs from the rest."""
         for match in self._compared:
             if self._leading.get(match.name) in match.measures:
                 match = (match.changed() or match) if self._changed_only else match
@@ -328,7 +326,6 @@ class _Comparer:
         return lines
 
     def scores(self) -> Iterator[PairedScores]:
-        """The pairs that changed, with the queries that moved most and the ranks of their relevant documents."""
         for match in self._compared:
             if (changed := match.changed()) and self._leading.get(match.name) in match.measures:
                 for pair in each("Looking at queries", changed.scores, len(changed.scores), "pairs of models"):

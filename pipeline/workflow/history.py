@@ -16,9 +16,9 @@ from rankledger.pipeline.record.entries import RecordEntry, scan_earlier, scan_r
 from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.comparability import Comparability, InputChange
 from rankledger.pipeline.types.gates import Verdict, night_of, overall_effect
 from rankledger.pipeline.types.manifest import Description
+from rankledger.pipeline.types.recorded import Comparability, InputChange
 from rankledger.pipeline.types.results import ALL, Estimate, Evaluation
 from rankledger.pipeline.types.views import History, LevelChange, Night, Series
 from rankledger.pipeline.workflow.references import last_record, measure_among, name_of_evaluation, spelled
@@ -31,8 +31,6 @@ Task = tuple[str, str]  # dataset, model
 
 
 class _Evaluated(Protocol):
-    """An evaluation that may be a night."""
-
     @property
     def evaluation_id(self) -> str: ...
     @property
@@ -242,7 +240,6 @@ def _entry(
 
 
 def _promoted(entry: RecordEntry) -> dict[str, str]:
-    """What the evaluation promoted, by model; nothing if its receipt cannot be read."""
     receipt = None
     if any(model.promote for model in entry.manifest.models.values()):
         with suppress(InputError):
@@ -345,7 +342,6 @@ def _breaks(dataset: str, before: HistoryEntry, after: HistoryEntry) -> Iterator
 
 
 def _dated(step: Changepoint, end: int, nights: Sequence[Night]) -> LevelChange:
-    """The step by its dates; its level ends before the night at place `end`."""
     return LevelChange(
         date=nights[step.place].date,
         earliest=nights[step.earliest].date,

@@ -21,11 +21,11 @@ from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput, content_of
 from rankledger.pipeline.data.judgments import n_without_relevant
 from rankledger.pipeline.support.environment import at_work, environment
-from rankledger.pipeline.types.comparability import OPTIONAL
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.manifest import SCHEMA_VERSION, Description
 from rankledger.pipeline.types.recorded import (
+    OPTIONAL,
     Dataset,
     DatasetFile,
     Definition,

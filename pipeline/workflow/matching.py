@@ -18,9 +18,9 @@ from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import SCORES, read_contents, read_scores
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.changes import RecordPair, Side
-from rankledger.pipeline.types.comparability import OPTIONAL, InputChange
 from rankledger.pipeline.types.inputs import short_digest
 from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.recorded import OPTIONAL, InputChange
 from rankledger.pipeline.types.results import Scores, lead_among
 from rankledger.pipeline.workflow.baselines import RecordedDataset
 from rankledger.pipeline.workflow.inputs import dataset_source

@@ -25,8 +25,8 @@ from rankledger.pipeline.report.tables import Interval, comparability_notes, fig
 from rankledger.pipeline.report.text_table import counted, short_text
 from rankledger.pipeline.report.verdicts import headline
 from rankledger.pipeline.types.changes import night_label
-from rankledger.pipeline.types.comparability import Comparability
 from rankledger.pipeline.types.gates import night_of, overall_effect
+from rankledger.pipeline.types.recorded import Comparability
 from rankledger.pipeline.types.results import ALL
 from rankledger.pipeline.types.views import Night, Page, Series
 

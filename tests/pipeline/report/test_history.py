@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
-from rankledger.pipeline.types.comparability import InputChange
+from rankledger.pipeline.types.recorded import InputChange
 from rankledger.pipeline.types.views import FalseSteps, History, LevelChange, Night, Series
 
 RATES = (

@@ -14,8 +14,8 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.comparability import Comparability, InputChange
 from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.recorded import Comparability, InputChange
 from rankledger.pipeline.types.results import Estimate
 from rankledger.pipeline.types.views import Series
 from rankledger.pipeline.workflow.history import HistoryEntry, history, history_of

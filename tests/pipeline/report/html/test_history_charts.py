@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.report.html.charts import Chart, nights, sparkline
-from rankledger.pipeline.types.comparability import InputChange
+from rankledger.pipeline.types.recorded import InputChange
 from rankledger.pipeline.types.views import LevelChange, Night, Series
 from tests.pipeline.report.html.chart_contents import paths, rows, words
 

@@ -24,7 +24,7 @@ from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
-from rankledger.pipeline.types.comparability import InputChange
+from rankledger.pipeline.types.recorded import InputChange
 from rankledger.pipeline.types.results import Failure
 from rankledger.pipeline.types.tables import ChangeSince
 from rankledger.pipeline.types.views import History, ListedDocument, Night, Page, QueryDetail, Series

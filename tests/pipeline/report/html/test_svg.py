@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from rankledger.pipeline.report.html import charts, differences
 from rankledger.pipeline.report.html.charts import Chart
 from rankledger.pipeline.report.html.svg import Drawing, Panel, limits_around, ticks
-from rankledger.pipeline.types.comparability import InputChange
+from rankledger.pipeline.types.recorded import InputChange
 from rankledger.pipeline.types.results import Estimate
 from rankledger.pipeline.types.tables import CurvePoint
 from rankledger.pipeline.types.views import LevelChange, Night, PairedScores, QueryChange, Series
