@@ -17,7 +17,7 @@ LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says
     "code": 40_211,
     "docstrings": 13_584,
     "records": 393,
-    "mirrored": 69,
+    "mirrored": 70,
     "cycle": 22,
     "upward": 5,
     "closure": 197,
