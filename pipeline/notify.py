@@ -1,233 +1,108 @@
-"""Sending an alert to a webhook, a command or a file, at least once; and whether it may have arrived if nobody says so.
-
-A webhook is posted to as Standard Webhooks has it, with `Idempotency-Key` beside. A redirect is not followed: it could
-carry the signature to another host.
-
-Reference:
-    Standard Webhooks 1.0: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md;
-    Idempotency-Key: https://datatracker.ietf.org/doc/draft-ietf-httpapi-idempotency-key-header.
-"""
+"""Delivery of an alert to a webhook or a command, at least once."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import errno
-import hashlib
-import hmac
 import http.client
-import socket
-import ssl
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
-from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import shorten
 from rankledger.pipeline.support.escaping import one_line
 
-_SAID = 100  # characters of what a receiver or a command says
-_READ = 4_096  # bytes of an answer
-_UNREACHABLE = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
-_BASE64 = "whsec_"
+_PAUSE = 2.0  # seconds before a webhook that may only have been busy is tried again
+_MAX_QUOTE = 100  # characters of the receiver's answer
+_MAX_READ = 4_096  # bytes of an answer
 
 
 class NotSentError(Exception):
-    """An alert was not confirmed: one line that says why, without the address.
+    """An alert without a confirmation: one line that says why, without the address."""
 
-    Attributes:
-        may_have_arrived: whether the receiver may have acted nevertheless.
-        transient: whether the next moment may be better.
-    """
-
-    def __init__(self, reason: str, *, may_have_arrived: bool, transient: bool = False) -> None:
-        """Say why."""
+    def __init__(self, reason: str, *, is_transient: bool = False) -> None:
+        """Set the reason, and whether another attempt may succeed."""
         super().__init__(one_line(reason))
-        self.may_have_arrived = may_have_arrived
-        self.transient = transient
-
-
-@dataclass(frozen=True)
-class Delivery:
-    """An alert on its way.
-
-    Attributes:
-        alert_id: its id, the same each time it is sent.
-        body: what is sent.
-        repeat: whether it may have arrived before.
-    """
-
-    alert_id: str
-    body: bytes
-    repeat: bool = False
-
-
-class Target(Protocol):
-    """Where alerts go."""
-
-    def send(self, delivery: Delivery) -> None:
-        """Send one.
-
-        Raises:
-            NotSentError: it was not confirmed.
-        """
-
-
-@dataclass(frozen=True)
-class Webhook:
-    """An address that alerts are posted to.
-
-    Attributes:
-        url: the address.
-        timeout: seconds to wait for the connection, and for the answer.
-        secret: signs what is posted; None for no signature.
-    """
-
-    url: str = field(repr=False)
-    timeout: float
-    secret: str | None = field(default=None, repr=False)
-
-    def send(self, delivery: Delivery) -> None:
-        """Post it; an answer of 200 to 299 confirms it."""
-        request = urllib.request.Request(self.url, delivery.body, self._headers(delivery), method="POST")
-        try:
-            with _OPENER.open(request, timeout=self.timeout):
-                return
-        except urllib.error.HTTPError as answer:
-            with answer:
-                busy = answer.code >= 500
-                raise NotSentError(self._answered(answer), may_have_arrived=busy, transient=busy) from None
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            cause = error.reason if isinstance(error, urllib.error.URLError) else error
-            reason = f"{type(cause).__name__}: {cause}" if isinstance(cause, Exception) else str(cause)
-            unsent = _before_sending(cause)
-            raise NotSentError(self._without_address(reason), may_have_arrived=not unsent, transient=True) from None
-
-    def _headers(self, delivery: Delivery) -> dict[str, str]:
-        now = str(int(time.time()))
-        headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "rankledger",
-            "Idempotency-Key": delivery.alert_id,
-            "webhook-id": delivery.alert_id,
-            "webhook-timestamp": now,
-        }
-        if delivery.repeat:
-            headers["Rankledger-Repeat"] = "true"
-        if self.secret is not None:
-            headers["webhook-signature"] = signature(self.secret, delivery.alert_id, now, delivery.body)
-        return headers
-
-    def _answered(self, answer: urllib.error.HTTPError) -> str:
-        if 300 <= answer.code < 400:
-            return f"answered {answer.code}, a redirect, which is not followed; set the address that it leads to"
-        try:
-            said = " ".join(answer.read(_READ).decode(errors="replace").split())
-        except (OSError, http.client.HTTPException):
-            said = ""
-        said = self._without_address(shorten(said, _SAID))
-        return f"answered {answer.code}{f' ({said})' if said else ''}"
-
-    def _without_address(self, text: str) -> str:
-        """What somebody says, unless the address, which may be a secret, is in it."""
-        parts = urlsplit(self.url)
-        secrets = [part for part in (parts.path.strip("/"), parts.query, parts.password) if part]
-        return "" if any(secret in text for secret in secrets) else text
-
-
-def signature(secret: str, alert_id: str, timestamp: str, body: bytes) -> str:
-    """The signature of Standard Webhooks, such as `v1,g0hM9SsE…`: HMAC-SHA256 of id, time and body.
-
-    Args:
-        secret: the key; base64 if it begins with `whsec_`.
-        alert_id: the id in the header.
-        timestamp: the time in the header, seconds since 1970.
-        body: what is posted.
-
-    Raises:
-        NotSentError: the secret is no base64.
-    """
-    key = secret.encode()
-    if secret.startswith(_BASE64):
-        try:
-            key = base64.b64decode(secret.removeprefix(_BASE64), validate=True)
-        except binascii.Error:
-            raise NotSentError(
-                f"the secret begins with {_BASE64} and is no base64; fix it", may_have_arrived=False
-            ) from None
-    signed = b".".join([alert_id.encode(), timestamp.encode(), body])
-    return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode()}"
+        self.is_transient = is_transient
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an answer like any other that is no success."""
+    """A handler that follows no redirect: a redirected POST becomes a GET without the alert."""
 
     def redirect_request(self, *_: Any) -> None:
         """Follow none."""
 
 
-_OPENER = urllib.request.build_opener(_NoRedirect)
+def post_alert(url: str, alert_id: str, body: bytes, seconds: float) -> None:
+    """Post an alert, once more if there is no answer or the server fails.
+
+    Args:
+        url: the address.
+        alert_id: the id, the same at each attempt.
+        body: JSON.
+        seconds: time limit for the connection, and for the answer.
+
+    Raises:
+        NotSentError: no answer of 200 to 299 confirmed the alert.
+    """
+    headers = {"Content-Type": "application/json", "User-Agent": "rankledger", "Idempotency-Key": alert_id}
+    try:
+        _post(url, headers, body, seconds)
+    except NotSentError as error:
+        if not error.is_transient:
+            raise
+        time.sleep(_PAUSE)
+        _post(url, headers, body, seconds)
 
 
-def _before_sending(cause: object) -> bool:
-    if isinstance(cause, ssl.SSLCertVerificationError | socket.gaierror | ValueError | http.client.InvalidURL):
-        return True
-    return isinstance(cause, OSError) and cause.errno in _UNREACHABLE
+def _post(url: str, headers: dict[str, str], body: bytes, seconds: float) -> None:
+    try:
+        request = urllib.request.Request(url, body, headers, method="POST")
+        with urllib.request.build_opener(_NoRedirect).open(request, timeout=seconds):
+            return
+    except urllib.error.HTTPError as answer:
+        with answer:
+            raise NotSentError(_describe_answer(url, answer), is_transient=answer.code >= 500) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        reason = f"{type(cause).__name__}: {cause}" if isinstance(cause, OSError) else type(cause).__name__
+        raise NotSentError(reason, is_transient=True) from None
 
 
-@dataclass(frozen=True)
-class Command:
-    """A program that gets alerts on stdin.
+def _describe_answer(url: str, answer: urllib.error.HTTPError) -> str:
+    if 300 <= answer.code < 400:
+        return f"answered {answer.code}, a redirect, which is not followed. Set the address that it leads to"
+    try:
+        quote = shorten(" ".join(answer.read(_MAX_READ).decode(errors="replace").split()), _MAX_QUOTE)
+    except (OSError, http.client.HTTPException):
+        quote = ""
+    parts = urlsplit(url)
+    secrets = [part for part in (parts.path.strip("/"), parts.query, parts.password) if part]
+    is_shown = quote and not any(secret in quote for secret in secrets)
+    return f"answered {answer.code}{f' ({quote})' if is_shown else ''}"
 
-    Attributes:
+
+def run_alert_command(words: Sequence[str], body: bytes, seconds: float) -> None:
+    """Run a program without a shell, with an alert on stdin.
+
+    Args:
         words: the program and its arguments.
-        timeout: seconds after which it is killed.
+        body: JSON.
+        seconds: time limit, after which the program is killed.
+
+    Raises:
+        NotSentError: the exit code is not 0.
     """
-
-    words: tuple[str, ...]
-    timeout: float
-
-    def send(self, delivery: Delivery) -> None:
-        """Run it; exit code 0 confirms the alert."""
-        try:
-            ended = subprocess.run(
-                self.words,
-                input=delivery.body,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                timeout=self.timeout,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise NotSentError(f"did not end within {self.timeout:g} s", may_have_arrived=True) from None
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise NotSentError(f"cannot be run: {reason}", may_have_arrived=False) from None
-        if ended.returncode:
-            lines = ended.stderr.decode(errors="replace").strip().splitlines()
-            said = f" ({shorten(lines[-1], _SAID)})" if lines else ""
-            raise NotSentError(f"exited with {ended.returncode}{said}", may_have_arrived=True)
-
-
-@dataclass(frozen=True)
-class OutputFile:
-    """A file that holds the last alert: replaced by a rename, so that whoever reads it finds all of it, once.
-
-    Attributes:
-        path: the file.
-    """
-
-    path: Path
-
-    def send(self, delivery: Delivery) -> None:
-        """Replace it."""
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.path, delivery.body)
-        except OSError as error:
-            raise NotSentError(f"cannot be written: {error.strerror or error}", may_have_arrived=False) from None
+    quiet, pipe = subprocess.DEVNULL, subprocess.PIPE
+    try:
+        ended = subprocess.run(words, input=body, stdout=quiet, stderr=pipe, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise NotSentError(f"did not end within {seconds:g} s") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise NotSentError(f"cannot be run: {reason}") from None
+    if ended.returncode:
+        lines = ended.stderr.decode(errors="replace").strip().splitlines()
+        raise NotSentError(f"exited with {ended.returncode}{f' ({shorten(lines[-1], _MAX_QUOTE)})' if lines else ''}")

@@ -73,8 +73,7 @@ allow_env = click.option(
     "--allow-env",
     multiple=True,
     metavar="NAME",
-    help="Let `tracking` and `notify` of a record's config read this variable, in addition to MLFLOW_… and "
-    "RANKLEDGER_ALLOW_ENV.",
+    help="Let `tracking` of a record's config read this variable, in addition to MLFLOW_… and RANKLEDGER_ALLOW_ENV.",
 )
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 quiet = click.option("-q", "--quiet", is_flag=True, callback=_be_quiet, expose_value=False, help="Show no progress.")

@@ -117,7 +117,7 @@ class Document:
     `data`."""
 
     tracking_variables: Collection[str]
-    """The names of those used under `tracking` and `notify`."""
+    """The names of the variables used under `tracking`."""
 
     def origin(self, path: KeyPath) -> Origin:
         """Where the value at `path` was written, or the innermost one around it."""
@@ -435,9 +435,9 @@ class _Expander:
         if is_secret and name in self._tracking.withheld:
             return self._refuse(path, self._tracking.refusal(name))
         value = (self._tracking.values if is_secret else self._environ).get(name)
-        if value is not None and is_secret:
+        if value is not None and path[0] == "tracking":
             self.used_for_tracking.add(name)
-        elif value is not None:
+        elif value is not None and not is_secret:
             self.used[name] = value
         if value or (value is not None and default is None):
             self._n_letters += len(value)

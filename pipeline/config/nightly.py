@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from datetime import timedelta
 from string import Formatter
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -55,8 +55,8 @@ class Nightly(Section):
         return self
 
 
-_KINDS = ("webhook", "command", "file", "metrics")
-_OF_WEBHOOKS = ("form", "secret")
+_KINDS = ("webhook", "command", "metrics")
+_SECRET_HOSTS = ("slack.com", "office.com", "azure.com", "powerplatform.com", "discord.com")  # with keys in paths
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-)?\}")  # whose default is empty
 _IN_THE_URL = "contains credentials, which would be recorded; write the address as ${NAME}"
 _IS_SECRET = "is a secret, which would be recorded; write it as ${NAME}"
@@ -84,28 +84,22 @@ Word: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
 class Notify(Section):
-    """A target that `rankledger nightly` sends to when the state of the evaluation changes: one of `webhook`,
-    `command`, `file` and `metrics`."""
+    """A target that `rankledger nightly` sends to when what fails changes: one of `webhook`, `command` and
+    `metrics`."""
 
     webhook: Address | None = None
-    """Address that the alert is posted to. If it is a secret, as those of Slack and Teams are, write `${NAME}`;
+    """Address that the alert is posted to as JSON. If it is a secret, as those of Slack and Teams are, write `${NAME}`;
     `${NAME:-}` is no target where the variable is not set."""
-
-    form: Literal["json", "slack", "teams"] = "json"
-    """What a webhook is sent: the alert as JSON, or a message for Slack's incoming webhooks or Teams' Workflows."""
-
-    secret: Word | None = None
-    """Secret that signs what a webhook is sent, as `${NAME}`; with `whsec_` before it, it is base64."""
 
     command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
     """Program and its arguments, as a list; it gets the alert as JSON on stdin. No shell reads it."""
 
-    file: Word | None = None
-    """File that holds the last alert as JSON. A relative path starts at the runs folder."""
-
     metrics: Word | None = None
     """Text file for Prometheus that each night replaces: estimates, intervals, states and times. A relative path
     starts at the runs folder."""
+
+    remind_after: int = Field(7, ge=0)
+    """Nights after which an alert is repeated if the same gates still fail, counted by their dates; 0 is never."""
 
     page: Annotated[str, AfterValidator(_page)] | None = None
     """Address of the page of a record for the link in alerts, with `{evaluation_id}`."""
@@ -117,26 +111,22 @@ class Notify(Section):
     def _is_one_target(self) -> Notify:
         named = [kind for kind in _KINDS if getattr(self, kind) is not None]
         if len(named) != 1:
-            found = f"has {' and '.join(named)}" if named else "has no target"
-            raise ValueError(f"{found}; write one of {', '.join(_KINDS)} for each target")
-        if self.webhook is None and (other := [key for key in _OF_WEBHOOKS if key in self.model_fields_set]):
-            raise ValueError(f"`{other[0]}` is for a webhook, and this is a {named[0]}; remove it")
+            problem = f"has {' and '.join(named)}" if named else "has no target"
+            raise ValueError(f"{problem}; write one of {', '.join(_KINDS)} for each target")
         return self
 
 
 def recorded_secrets(raw: Value) -> Iterator[tuple[KeyPath, str]]:
-    """Where `notify` as written would put a secret into the record, and what to do instead.
+    """Yield where `notify` as written would put a secret into the record, and what to do instead.
 
     Args:
         raw: the section, with `${NAME}` kept.
     """
     for position, target in enumerate(raw if isinstance(raw, list) else ()):
-        written = target if isinstance(target, dict) else {}
-        url, secret = written.get("webhook"), written.get("secret")
+        url = target.get("webhook") if isinstance(target, dict) else None
         if isinstance(url, str) and not _VARIABLE.fullmatch(url):
+            host = re.sub(r"^\w+://([^/:]*).*", r"\1", url)
             if has_credentials(_VARIABLE.sub("", url)):
                 yield ("notify", position, "webhook"), _IN_THE_URL
-            elif written.get("form") in ("slack", "teams"):
+            elif host.endswith(_SECRET_HOSTS):
                 yield ("notify", position, "webhook"), _IS_SECRET
-        if isinstance(secret, str) and not _VARIABLE.fullmatch(secret):
-            yield ("notify", position, "secret"), _IS_SECRET

@@ -12,29 +12,28 @@ from datetime import UTC, datetime
 from typing import get_args
 
 from rankledger.pipeline.report.text_table import printable
-from rankledger.pipeline.types.alerts import STATES, NightState
 from rankledger.pipeline.types.gates import Effect
 from rankledger.pipeline.types.manifest import Manifest
-from rankledger.pipeline.types.results import ALL, Estimate, Evaluation
+from rankledger.pipeline.types.results import ALL, Estimate, Evaluation, State, find_state
 
 _Sample = tuple[Mapping[str, str], float]
 
 
-def metrics_text(evaluation: Evaluation, manifest: Manifest, night: NightState) -> str:
-    """The figures on all queries with their intervals, the state, the verdicts by gate, and when it was.
+def metrics_text(evaluation: Evaluation, manifest: Manifest) -> str:
+    """Return the figures on all queries with their intervals, the state, the verdicts by gate, and when it was.
 
     Names and labels stay the same from night to night: a gate has a series for each effect, an evaluation for each
     state. Figures that are undefined have none.
 
     Args:
         evaluation: the evaluation.
-        manifest: the manifest of its record.
-        night: its night.
+        manifest: the manifest of its record, of a night.
     """
     own = {"evaluation": evaluation.name}
     figures = [line for line in evaluation.estimates if line.slice == ALL]
-    states = [({**own, "state": state}, float(state == night.state)) for state in STATES]
-    began = datetime.fromisoformat(f"{night.date}T00:00:00+00:00")
+    found = find_state(evaluation.verdicts, evaluation.failures, evaluation.data_warnings)
+    states = [({**own, "state": state}, float(state == found)) for state in get_args(State)]
+    began = datetime.fromisoformat(f"{manifest.date}T00:00:00+00:00")
     finished = datetime.fromisoformat(manifest.finished).astimezone(UTC)
     families = (
         ("rankledger_estimate", "Figure over all queries.", _figures(own, figures, "estimate")),

@@ -5,7 +5,7 @@ Differences are oriented: positive is better, whatever the measure's direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.gates import Verdict, overall_outcome
 from rankledger.pipeline.types.joined import ModelKey, OutputKey, Quality, RecordedModel, Replicate
 from rankledger.pipeline.types.tables import (
     ChangeSince,
@@ -364,6 +364,25 @@ class Record:
         return all(getattr(self, name) == getattr(other, name) for name in ("path", "manifest", *names))
 
     __hash__ = None  # type: ignore[assignment]  # it holds tables
+
+
+State: TypeAlias = Literal["passed", "failed", "inconclusive", "incomplete"]
+
+
+def find_state(verdicts: Sequence[Verdict], failures: Sequence[Failure], warnings: Iterable[DataWarning]) -> State:
+    """Return the state of an evaluation, in the order of exit codes.
+
+    Args:
+        verdicts: the gates' verdicts.
+        failures: the model outputs that are missing or were refused.
+        warnings: warnings of the data; a warning with a measure says that the measure failed.
+    """
+    outcome = overall_outcome(verdicts)
+    if outcome == "fail":
+        return "failed"
+    if failures or any(warning.measure for warning in warnings):
+        return "incomplete"
+    return "inconclusive" if outcome == "inconclusive" else "passed"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,8 +14,8 @@ from itertools import groupby, pairwise
 
 from pydantic import AwareDatetime
 
-from rankledger.pipeline.types.alerts import State
 from rankledger.pipeline.types.recorded import Comparability
+from rankledger.pipeline.types.results import State
 from rankledger.pipeline.types.views import History, Series
 
 FEED = "feed.xml"

@@ -1,55 +1,101 @@
-"""Sending what is due to the targets of `notify`: at the end of a night, and later with `sync`.
+"""Alerts of a nightly evaluation, sent by `nightly` and `sync` to the targets of `notify`.
 
-What is due follows from the records and their log of alerts, so that no kill loses an alert: a record that
-was not looked at yet gives rise to its alerts whenever somebody looks. Where they go is said by the config that was
-named, or by a record of the user; whatever a record of somebody else says of that is not read.
+An alert is due to a target while what it was told differs from what fails on the latest night. The file
+`.state/alerts/NAME.json` beside the records holds both. An attempt is written there before it begins and is replaced by
+its receipt. So a kill loses no alert. The id of an alert is the id of its evaluation.
+
+Only the config that the user named, or a record that the user made on this machine, chooses targets.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import cached_property
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date as calendar_date
 from pathlib import Path
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from rankledger.pipeline.config.loader import allowed_variables
+from rankledger.pipeline.config.loader import TrackingVariables
 from rankledger.pipeline.config.nightly import Notify
 from rankledger.pipeline.config.schema import Loaded, load
-from rankledger.pipeline.notify import Command, Delivery, NotSentError, OutputFile, Target, Webhook
-from rankledger.pipeline.record.alerts import change_log, new_nights, read_log
+from rankledger.pipeline.notify import NotSentError, post_alert, run_alert_command
+from rankledger.pipeline.record.entries import RecordEntry
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
-from rankledger.pipeline.record.store import Records, is_own
+from rankledger.pipeline.record.store import STATE, Records, is_own, json_file, read_json_file
 from rankledger.pipeline.record.tables import read_file
-from rankledger.pipeline.report.alerts import AlertForm, Links, alert_message
+from rankledger.pipeline.report.headline import headline_of
+from rankledger.pipeline.report.messages import promotions
 from rankledger.pipeline.report.prometheus import metrics_text
+from rankledger.pipeline.report.text_table import counted, short_sentence
+from rankledger.pipeline.report.verdicts import raised
+from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import stage
-from rankledger.pipeline.types.alerts import Alert, AlertLog, TargetLog
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import evaluation_name
-from rankledger.pipeline.types.results import Record
+from rankledger.pipeline.types.results import ALL, DataWarning, Failure, Record, State, find_state
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.workspace import Workspace
 
-_PAGE = "report.html"
-_PAUSE = 2.0  # seconds before a webhook that may only have been busy is tried again
 _WAIT = 60.0  # seconds for another process of this machine that sends alerts of the same evaluation
+_MAX_LISTED = 20  # failures in a message
+_MAX_REASON = 300  # characters
+_MAX_TEXT = 3_000  # characters: what one block of Slack takes
+
+
+FailingGate: TypeAlias = tuple[str, str, str, str]
+"""A failure that alerts follow, by `_NAMES`; the gate is empty for a missing output, and a measure for a failed one."""
+
+_NAMES = ("model", "dataset", "gate", "slice")
+
+
+@dataclass(frozen=True)
+class NightState:
+    """The state of an evaluation on a night, and what fails; nights are ordered by date, then by their beginning."""
+
+    evaluation_id: str
+    order: tuple[str, str]
+    state: State
+    failing: tuple[FailingGate, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if the date is none."""
+        calendar_date.fromisoformat(self.date)
+
+    @property
+    def date(self) -> str:
+        """The night's date, YYYY-MM-DD."""
+        return self.order[0]
+
+    def differs_from(self, told: NightState | None) -> bool:
+        """Return whether a target that was told of another night, or of none, needs to be told of this one."""
+        state, failing = (told.state, told.failing) if told else ("passed", ())
+        return self.state != state or {*self.failing} != {*failing}
+
+
+@dataclass(frozen=True)
+class TargetLog:
+    """The night that a target was told of last, and a later one that it may have been told of."""
+
+    told: NightState | None = None
+    tried: NightState | None = None
+
+
+@dataclass(frozen=True)
+class AlertLog:
+    """The latest night of an evaluation, and the log of each target by its key."""
+
+    latest: NightState | None = None
+    targets: Mapping[str, TargetLog] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class AlertResult:
-    """What became of the alerts of an evaluation.
-
-    Attributes:
-        evaluation_id: the night that they tell of; the latest.
-        sent: the targets that got one.
-        unsent: why another did not, a line each.
-    """
+    """Alerts of an evaluation: its latest night, the targets that got one, and a line for each that did not."""
 
     evaluation_id: str = ""
     sent: tuple[str, ...] = ()
@@ -57,234 +103,262 @@ class AlertResult:
 
 
 @dataclass(frozen=True)
-class _PlannedTarget:
-    """A target as it is sent to.
-
-    Attributes:
-        key: what the log of alerts knows it by: a digest of what is written, `${NAME}` kept.
-        label: what messages call it, without its address.
-        target: sends.
-        form: what it reads; None for the metrics of Prometheus.
-        page: the address of a record's page, with a placeholder; None if there is none.
-    """
+class _Target:
+    """A target of the config; `key` is its text in the config, so that the log holds no secret."""
 
     key: str
     label: str
-    target: Target
-    form: AlertForm | None = "json"
-    page: str | None = None
+    config: Notify
 
-    @property
-    def is_on(self) -> bool:
-        """Whether this machine can send to it; what it is due waits for another that can."""
-        return not (isinstance(self.target, Webhook) and not self.target.url)
+    def is_due(self, log: TargetLog, latest: NightState) -> bool:
+        if self.config.webhook == "":  # another machine that shares the records sends it
+            return False
+        if self.config.metrics:
+            return log.told != latest
+        return log.tried is not None or latest.differs_from(log.told) or self.is_reminder(log, latest)
 
-    @property
-    def marks_repeats(self) -> bool:
-        """Whether it may get an alert twice: a file has it once, however often it is written."""
-        return not isinstance(self.target, OutputFile)
-
-
-def _targets_of(loaded: Loaded, runs_dir: Path) -> list[_PlannedTarget]:
-    """The targets of a config; if all are webhooks whose variable is empty, there is none."""
-    written = loaded.document.raw.get("notify")
-    raw = written if isinstance(written, list) else []
-    targets = zip(loaded.config.notify, raw, strict=True)
-    planned = [
-        _planned(target, entry, position, runs_dir)
-        for position, (target, entry) in enumerate(targets)
-        if isinstance(entry, dict)
-    ]
-    return planned if any(target.is_on for target in planned) else []
+    def is_reminder(self, log: TargetLog, latest: NightState) -> bool:
+        if not log.told or not latest.failing or not self.config.remind_after or latest.differs_from(log.told):
+            return False
+        nights = calendar_date.fromisoformat(latest.date) - calendar_date.fromisoformat(log.told.date)
+        return nights.days >= self.config.remind_after
 
 
-def _planned(target: Notify, raw: Mapping[str, object], position: int, runs_dir: Path) -> _PlannedTarget:
-    seconds = target.timeout.total_seconds()
-    sender: Target
-    if target.webhook is not None:
-        kind, sender = "webhook", Webhook(target.webhook, seconds, target.secret)
-        what = f"{'' if target.form == 'json' else f'{target.form} '}webhook at {urlsplit(target.webhook).hostname}"
-    elif target.command is not None:
-        kind, what, sender = "command", f"command {target.command[0]}", Command(target.command, seconds)
-    else:
-        kind, path = ("file", str(target.file)) if target.file else ("metrics", str(target.metrics))
-        what, sender = f"{kind} {path}", OutputFile(runs_dir / path)
-    key = hashlib.sha256(json.dumps([kind, raw[kind], raw.get("form")]).encode()).hexdigest()[:16]
-    form = None if kind == "metrics" else target.form
-    return _PlannedTarget(key, f"notify[{position}] ({what})", sender, form, target.page)
-
-
-@dataclass(frozen=True)
-class _Night:
-    """The record that alerts tell of, opened if one is due."""
-
-    path: Path
-    place: str
-    mlflow: str | None
-
-    @cached_property
-    def record(self) -> Record:
-        return read_record(self.path)
-
-    def message(self, target: _PlannedTarget, alert: Alert, *, repeat: bool) -> bytes:
-        """What a target is sent."""
-        manifest, evaluation = self.record.manifest, evaluation_of(self.record)
-        if target.form is None:
-            return metrics_text(evaluation, manifest, alert.night).encode()
-        page = f"{self.place}/{_PAGE}" if _PAGE in manifest.files else None
-        if target.page:
-            page = target.page.format(evaluation_id=alert.night.evaluation_id)
-        links = Links(self.place, page, self.mlflow)
-        return alert_message(target.form, alert, evaluation, manifest, links, repeat=repeat)
-
-
-def send_due(loaded: Loaded, records: Records, runs_dir: Path) -> AlertResult:
-    """Look at the nights that nobody looked at yet, and send what is due to each target of a config.
+def send_alerts(loaded: Loaded, records: Records, runs_dir: Path) -> AlertResult:
+    """Send what is due to each target of a config.
 
     Args:
         loaded: the config of the user.
         records: where its records are kept.
-        runs_dir: the runs folder, in which relative paths of files start.
+        runs_dir: the runs folder, in which relative paths start.
     """
-    name, targets = loaded.config.name, _targets_of(loaded, runs_dir)
-    if not targets:
+    name, targets = loaded.config.name, _list_targets(loaded)
+    if all(target.config.webhook == "" for target in targets):
         return AlertResult()
     try:
         with stage("Sending alerts"), one_at_a_time(records, f"{name}.alerts", _WAIT):
-            log = _looked_at(records, name, targets)
-            sender = _Sender(name, records)
-            due = [t for t in targets if t.is_on and (own := log.targets.get(t.key)) and own.pending]
-            reasons = {target.label: sender.send(target, log.targets[target.key]) for target in due}
+            log = _read_log(records, name)
+            latest = _find_latest(records, name, log.latest)
+            if latest is None:
+                return AlertResult()
+            looked = AlertLog(latest, {target.key: log.targets.get(target.key, TargetLog()) for target in targets})
+            if looked != log:
+                _write_log(records, name, looked)
+            due = [target for target in targets if target.is_due(looked.targets[target.key], latest)]
+            path = records.fetch(latest.evaluation_id) if due else None
+            if path is None:  # nothing is due, or the record was deleted
+                return AlertResult()
+            sender = _Sender(records, looked, latest, read_record(path), runs_dir)
+            reasons = {target.label: sender.send(target) for target in due}
     except (InputError, LockedError, OSError) as error:
-        reason = records.describe_error(error) if isinstance(error, OSError) else str(error)
-        return AlertResult(unsent=(reason,))
-    return AlertResult(
-        log.latest.evaluation_id if log.latest else "",
-        tuple(label for label, reason in reasons.items() if not reason),
-        tuple(f"{label}: {reason}" for label, reason in reasons.items() if reason),
-    )
+        return AlertResult(unsent=(_describe_error(records, error),))
+    sent = tuple(label for label, reason in reasons.items() if not reason)
+    unsent = tuple(f"{label}: {reason}" for label, reason in reasons.items() if reason)
+    return AlertResult(latest.evaluation_id, sent, unsent)
 
 
-def _looked_at(records: Records, name: str, targets: Sequence[_PlannedTarget]) -> AlertLog:
-    known = read_log(records, name)
-    nights, before = new_nights(records, name, known.latest if known else None)
-    keys, always = ([t.key for t in targets], [t.key for t in targets if t.form is None])
-
-    def look(log: AlertLog) -> AlertLog:
-        log = replace(log, latest=log.latest or before)
-        for night in nights:
-            log = log.advanced(name, night, keys, always)
-        return log
-
-    return change_log(records, name, look) if nights else known or AlertLog()
-
-
-@dataclass(frozen=True)
-class _Sender:
-    """Sends alerts of one evaluation, and writes down each attempt before it and each receipt after it."""
-
-    name: str
-    records: Records
-
-    def send(self, target: _PlannedTarget, log: TargetLog) -> str:
-        """Send what a target is due; gives why it did not arrive, or nothing."""
-        reason, transient = self._attempt(target, log)
-        if not transient:
-            return reason
-        time.sleep(_PAUSE)
-        found = read_log(self.records, self.name)
-        again = found.targets.get(target.key) if found else None
-        return self._attempt(target, again)[0] if again else ""
-
-    def _attempt(self, target: _PlannedTarget, log: TargetLog) -> tuple[str, bool]:
-        """Send it once; gives why it did not arrive, and whether another attempt may fare better."""
-        alert = log.pending
-        if alert is None:  # another process sent it
-            return "", False
-        night = self._night(alert.night.evaluation_id)
-        if night is None:  # its record was deleted: there is nothing to tell
-            self._note(target, alert, replace(log, pending=None))
-            return "", False
-        begun = replace(alert, attempts=alert.attempts + 1, unconfirmed=True)
-        repeat = alert.unconfirmed and target.marks_repeats
-        body = night.message(target, alert, repeat=repeat)
-        if not self._note(target, alert, replace(log, pending=begun)):
-            return "", False  # a later night took its place
-        try:
-            target.target.send(Delivery(alert.alert_id, body, repeat))
-        except NotSentError as error:
-            unconfirmed = alert.unconfirmed or error.may_have_arrived
-            self._note(target, alert, replace(log, pending=replace(begun, unconfirmed=unconfirmed)))
-            return str(error), error.transient
-        receipt = TargetLog(None, replace(begun, unconfirmed=False), datetime.now(UTC).isoformat(timespec="seconds"))
-        self._note(target, alert, receipt)
-        return "", False
-
-    def _note(self, target: _PlannedTarget, alert: Alert, log: TargetLog) -> bool:
-        """Write down how a target stands; gives whether the alert was still due to it."""
-        after = change_log(self.records, self.name, lambda found: found.updated(target.key, alert, log))
-        return after.targets.get(target.key) == log
-
-    def _night(self, evaluation_id: str) -> _Night | None:
-        """The record that an alert tells of; None if there is none any more."""
-        path = self.records.fetch(evaluation_id)
-        if path is None:
-            return None
-        remote, receipt = self.records.remote, read_receipt(self.records, path.name)
-        place = str(path.resolve()) if remote is None else f"{remote.url}/{path.name}"
-        return _Night(path, place, receipt.page if receipt else None)
-
-
-def sync_alerts(
-    workspace: Workspace, allow_env: Sequence[str], place_of: Callable[[Record], Records]
-) -> Iterator[AlertResult]:
-    """Send what is due of each evaluation, where the last of its records that the user made here says.
+def sync_alerts(workspace: Workspace, place_of: Callable[[Record], Records]) -> Iterator[AlertResult]:
+    """Send what is due of each evaluation to the targets of the last record that the user made on this machine.
 
     Args:
         workspace: where records are.
-        allow_env: the environment variables that `notify` of a record's config may read.
         place_of: gives where the records of an evaluation are kept.
     """
-    for name, path in _last_own(workspace.records).items():
+    for name, record in _find_last_own(workspace.records).items():
+        manifest, config = record.manifest, record.path / "config.yaml"
         try:
-            record = read_record(path)
             records = place_of(record)
-            if not _is_due(records, name):
-                continue
-            loaded = _recorded_config(record, allow_env)
+            log = _read_log(records, name)
+            latest = _find_latest(records, name, log.latest)
+            uncertain = (own.tried or (latest and latest.differs_from(own.told)) for own in log.targets.values())
+            if latest == log.latest and not any(uncertain):
+                continue  # and the config need not be read
+            read_file(record.path, manifest, config.name)  # which refuses one that was changed
+            variables = TrackingVariables({**os.environ, **manifest.expansions})
+            loaded = load(config, ["tracking="], manifest.expansions, variables, own_metrics=manifest.own_metrics)
         except (InputError, OSError) as error:
-            reason = workspace.records.describe_error(error) if isinstance(error, OSError) else str(error)
-            yield AlertResult(path.name, unsent=(reason,))
+            yield AlertResult(manifest.evaluation_id, unsent=(_describe_error(workspace.records, error),))
             continue
-        result = send_due(loaded, records, workspace.runs_dir)
+        result = send_alerts(loaded, records, workspace.runs_dir)
         if result.sent or result.unsent:
-            yield replace(result, evaluation_id=result.evaluation_id or path.name)
+            yield replace(result, evaluation_id=result.evaluation_id or manifest.evaluation_id)
 
 
-def _last_own(records: Records) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+@dataclass
+class _Sender:
+    records: Records
+    log: AlertLog
+    latest: NightState
+    record: Record
+    runs_dir: Path
+
+    def send(self, target: _Target) -> str:
+        """Send an alert to a target. Return why it was not confirmed, or nothing."""
+        config, log, seconds = target.config, self.log.targets[target.key], target.config.timeout.total_seconds()
+        self._note(target, replace(log, tried=self.latest))
+        try:
+            if config.metrics:
+                path = self.runs_dir / config.metrics
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(path, metrics_text(evaluation_of(self.record), self.record.manifest).encode())
+            elif config.webhook:
+                post_alert(config.webhook, self.latest.evaluation_id, self._build_message(target, log), seconds)
+            else:
+                run_alert_command(config.command or (), self._build_message(target, log), seconds)
+        except NotSentError as error:
+            return str(error)
+        except OSError as error:
+            return f"cannot be written: {error.strerror or error}"
+        self._note(target, TargetLog(told=self.latest))
+        return ""
+
+    def _note(self, target: _Target, log: TargetLog) -> None:
+        self.log = replace(self.log, targets={**self.log.targets, target.key: log})
+        _write_log(self.records, self.record.manifest.name, self.log)
+
+    def _build_message(self, target: _Target, log: TargetLog) -> bytes:
+        manifest, evaluation_id, remote = self.record.manifest, self.latest.evaluation_id, self.records.remote
+        told = {*log.told.failing} if log.told else set()
+        reasons = _find_failures(self.record.verdicts, manifest.failures, manifest.warnings)
+        failures = sorted(reasons, key=told.__contains__)  # the new ones first
+        recovered = sorted((told | {*(log.tried.failing if log.tried else ())}) - reasons.keys())
+        place = f"{remote.url}/{evaluation_id}" if remote else str(self.record.path.resolve())
+        page = f"{place}/report.html" if "report.html" in manifest.files else place
+        receipt = read_receipt(self.records, evaluation_id)
+        message: dict[str, Any] = {
+            "id": evaluation_id,
+            "name": manifest.name,
+            "date": self.latest.date,
+            "state": self.latest.state,
+            "reminder": target.is_reminder(log, self.latest),
+            "headline": headline_of(evaluation_of(self.record)),
+            "n_failing": len(failures),
+            "n_new": len(reasons.keys() - told),
+            "n_recovered": len(recovered),
+            "failing": [
+                {
+                    **dict(zip(_NAMES, failure, strict=True)),
+                    "owner": manifest.owners.get(failure[0]),
+                    "is_new": failure not in told,
+                    "reason": short_sentence(reasons[failure], _MAX_REASON),
+                }
+                for failure in failures[:_MAX_LISTED]
+            ],
+            "recovered": [dict(zip(_NAMES, failure, strict=True)) for failure in recovered[:_MAX_LISTED]],
+            "promotions": [*promotions(manifest)],
+            "record": place,
+            "page": target.config.page.format(evaluation_id=evaluation_id) if target.config.page else page,
+            "mlflow": receipt.page if receipt else None,
+        }
+        return json.dumps({"text": _write_text(message), **message}).encode()
+
+
+def _write_text(message: Mapping[str, Any]) -> str:
+    verb = message["state"] if message["state"] in ("passed", "failed") else f"is {message['state']}"
+    counts = ", ".join(f"{n:,} {word}" for word in ("new", "recovered", "failing") if (n := message[f"n_{word}"]))
+    title = f"{message['name']} {verb} on {message['date']}{f' ({counts})' if counts else ''}"
+    lines = [f"Reminder: {title}" if message["reminder"] else title, message["headline"]]
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for failure in message["failing"]:
+        groups.setdefault((failure["model"], failure["dataset"]), []).append(failure)
+    for first, *others in groups.values():
+        owner = f" (owner: {first['owner']})" if first["owner"] else ""
+        more = f" (and {counted(len(others), 'more failure')})" if others else ""
+        lines.append(f"{'New: ' if first['is_new'] else ''}{_name_failure(first)}{owner}: {first['reason']}{more}")
+    lines += [f"Recovered: {_name_failure(failure)}" for failure in message["recovered"]]
+    lines += [*message["promotions"], message["page"]]
+    text = "\n".join(short_sentence(line, 2 * _MAX_REASON) for line in lines)[:_MAX_TEXT]
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")  # no mentions and links for Slack
+
+
+def _name_failure(failure: Mapping[str, Any]) -> str:
+    names = [failure["dataset"] or "*", failure["gate"], "" if failure["slice"] == ALL else failure["slice"]]
+    return f"{failure['model']} on {', '.join(filter(None, names))}"
+
+
+def _find_failures(
+    verdicts: Sequence[Verdict], failures: Iterable[Failure], warnings: Iterable[DataWarning]
+) -> dict[FailingGate, str]:
+    """Return the reason of each failure: missing outputs, failed and then undecided gates, failed measures."""
+    reasons: dict[FailingGate, str] = {}
+    for failure in failures:
+        reasons.setdefault((failure.model, failure.dataset, "", ALL), failure.reason)
+    for verdict in raised(verdicts):
+        if verdict.blocks:
+            reasons.setdefault((verdict.model, verdict.dataset, verdict.gate, verdict.slice), verdict.reason)
+    for warning in warnings:
+        if warning.measure:
+            reasons.setdefault((warning.model, warning.dataset, warning.measure, ALL), warning.warning)
+    return reasons
+
+
+def _find_latest(records: Records, name: str, latest: NightState | None) -> NightState | None:
+    """Return the latest night by date, then by beginning, among those with alerts; skip unreadable records.
+
+    Args:
+        records: where records are kept.
+        name: the evaluation's name.
+        latest: the latest night that is known already; records that began before it are not read.
+    """
+    known = latest.evaluation_id.partition("-")[0] if latest else ""
+    for evaluation_id in records.ids(name):  # the last that began comes first
+        if evaluation_id.partition("-")[0] < known:
+            break
+        entry = RecordEntry(records, evaluation_id)
+        try:
+            manifest = entry.manifest
+            order = (manifest.date or "", manifest.created)
+            if not manifest.alerts or (latest and order <= latest.order):
+                continue
+            result = (entry.record.verdicts, manifest.failures, manifest.warnings)
+            failing = tuple(_find_failures(*result))
+            latest = NightState(evaluation_id, order, find_state(*result), failing)
+        except (InputError, ValueError):
+            continue
+    return latest
+
+
+def _find_last_own(records: Records) -> dict[str, Record]:
+    """Return by name the last record with alerts that the user made on this machine."""
+    last: dict[str, Record] = {}
     for evaluation_id in Records(records.folder).ids():
         name, path = str(evaluation_name(evaluation_id)), records.folder / evaluation_id
-        if name not in found and is_own(path):
+        if name not in last and is_own(path):
             try:
-                if read_record(path).manifest.alerts:
-                    found[name] = path
+                record = read_record(path)
             except InputError:
                 continue
-    return found
+            if record.manifest.alerts:
+                last[name] = record
+    return last
 
 
-def _is_due(records: Records, name: str) -> bool:
-    """Whether a target is due something, or a night was not looked at yet; the config need not be read otherwise."""
-    log = read_log(records, name)
-    return (log is not None and any(own.pending for own in log.targets.values())) or bool(
-        new_nights(records, name, log.latest if log else None)[0]
-    )
+def _list_targets(loaded: Loaded) -> list[_Target]:
+    targets = []
+    raw: Any = loaded.document.raw.get("notify") or ()
+    for position, (config, written) in enumerate(zip(loaded.config.notify, raw, strict=True)):
+        if config.webhook is not None:
+            kind, shown = "webhook", f"at {urlsplit(config.webhook).hostname}"
+        elif config.command:
+            kind, shown = "command", config.command[0]
+        else:
+            kind, shown = "metrics", str(config.metrics)
+        targets.append(_Target(f"{kind} {written[kind]}", f"notify[{position}] ({kind} {shown})", config))
+    return targets
 
 
-def _recorded_config(record: Record, allow_env: Sequence[str]) -> Loaded:
-    """The config of a record of the user, `notify` with the variables that are allowed."""
-    manifest, config = record.manifest, record.path / "config.yaml"
-    read_file(record.path, manifest, config.name)
-    variables = allowed_variables(allow_env, manifest.expansions)
-    return load(config, ["tracking="], manifest.expansions, variables, own_metrics=manifest.own_metrics)
+def _read_log(records: Records, name: str) -> AlertLog:
+    read = read_json_file(records, _name_log(name), AlertLog, "log of alerts")
+    return read[1] if read else AlertLog()
+
+
+def _write_log(records: Records, name: str, log: AlertLog) -> None:
+    records.write(_name_log(name), json_file(log))
+
+
+def _name_log(name: str) -> str:
+    return f"{STATE}/alerts/{name}.json"
+
+
+def _describe_error(records: Records, error: Exception) -> str:
+    return records.describe_error(error) if isinstance(error, OSError) else str(error)

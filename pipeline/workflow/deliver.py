@@ -376,8 +376,7 @@ def sync(
         again: whether to log again what MLflow had before, as after `mlflow gc`.
         tracking_uri: the store for all of them. By default a record of the user goes where its config says, and one of
             somebody else to the store of MLFLOW_TRACKING_URI if its config names no other, or nowhere.
-        allow_env: the environment variables that `tracking` and `notify` of a record's config may read, beside those of
-            MLflow.
+        allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
 
     Raises:
         InputError: the records location is invalid.
@@ -394,7 +393,7 @@ def sync(
             result = syncer.deliver(evaluation_id)
             if result != SyncResult(evaluation_id):
                 yield result
-        for alerts in sync_alerts(workspace, allow_env, syncer.place_of):
+        for alerts in sync_alerts(workspace, syncer.place_of):
             yield SyncResult(alerts.evaluation_id, alerted=alerts.sent, reason="; ".join(alerts.unsent))
 
 

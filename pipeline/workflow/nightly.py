@@ -257,9 +257,9 @@ def _alerted(evaluation: Evaluation, loaded: Loaded, workspace: Workspace) -> Ev
     """The evaluation with the reasons why alerts were not sent, if there are any; what is due is sent."""
     if not loaded.config.notify:
         return evaluation
-    from rankledger.pipeline.workflow.alerts import send_due  # here, because few configs have targets
+    from rankledger.pipeline.workflow.alerts import send_alerts  # here, because few configs have targets
 
-    result = send_due(loaded, workspace.records, workspace.runs_dir)
+    result = send_alerts(loaded, workspace.records, workspace.runs_dir)
     return replace(evaluation, unsent=result.unsent)
 
 

@@ -24,9 +24,8 @@ from rankledger.pipeline.report.text_table import counted
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.alerts import state_of
 from rankledger.pipeline.types.manifest import Manifest, is_evaluation_id, read_typed
-from rankledger.pipeline.types.results import ALL, Estimate, Record
+from rankledger.pipeline.types.results import ALL, Estimate, Record, find_state
 from rankledger.pipeline.types.site import (
     FEED,
     Site,
@@ -265,7 +264,7 @@ def _read(entry: RecordEntry) -> SiteRecord:
         date=entry.manifest.night,
         created=datetime.fromisoformat(manifest.created).astimezone(UTC),
         repeats=bool(manifest.repeats),
-        state=state_of(evaluation.verdicts, evaluation.failures, evaluation.data_warnings),
+        state=find_state(evaluation.verdicts, evaluation.failures, evaluation.data_warnings),
         has_gates=bool(evaluation.verdicts),
         headline=evaluation.headline,
         failing=tuple(

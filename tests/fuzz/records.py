@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from rankledger.pipeline.record.alerts import change_log, read_log
+from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.record.nights import Holder, Night, read_night
 from rankledger.pipeline.record.receipts import (
     PromotionReceipt,
@@ -24,9 +24,9 @@ from rankledger.pipeline.record.receipts import (
     read_promotions,
     read_receipt,
 )
-from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.record.store import json_file, open_records
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.alerts import NightState
+from rankledger.pipeline.workflow.alerts import AlertLog, NightState, TargetLog, send_alerts
 from rankledger.pipeline.workflow.browse import find, list_evaluations, show
 from rankledger.pipeline.workflow.compare import compare
 from rankledger.pipeline.workflow.evaluate import evaluate_opened
@@ -74,8 +74,7 @@ def _beside() -> None:
     read_receipt(records, _IDS[1])
     read_promotions(records, _IDS[1])
     read_night(records, ".state/nights/generated-2026-11-20.json")
-    if log := read_log(records, "generated"):
-        log.advanced("generated", NightState(_IDS[1], "2026-11-20", _TIME, "passed"), ["key"], [])
+    send_alerts(load("config.yaml", ["notify=[{metrics: night.prom}]"]), records, _RUNS)
     list_evaluations("generated", runs_dir=_RUNS)
 
 
@@ -179,8 +178,9 @@ def _write_beside() -> None:
     runs = ({"dataset": "web", "model": "bm25", "run_id": "2"},)
     receipt = Receipt(_IDS[1], digest, "sqlite:///mlflow.db", "1", "1", runs, _TIME)
     _BESIDE["receipt.json"].write_text(json.dumps(asdict(receipt), indent=2))
-    failed = NightState(_IDS[0], "2026-11-19", _TIME, "failed")
-    change_log(open_records(_RUNS), "generated", lambda log: log.advanced("generated", failed, ["key"], []))
+    failed = NightState(_IDS[0], ("2026-11-19", _TIME), "failed", (("bm25", "web", "drop", "all"),))
+    _BESIDE["alerts.json"].parent.mkdir(parents=True)
+    _BESIDE["alerts.json"].write_bytes(json_file(AlertLog(failed, {"metrics night.prom": TargetLog(failed)})))
     settled = SettledPromotion("bm25", "ranker", 3, "champion", "promoted", 3, f"2026-11-20 {_IDS[1]}", _TIME)
     promotions = PromotionReceipt(_IDS[1], digest, "sqlite:///mlflow.db", (settled,))
     _BESIDE["promotion.json"].write_text(json.dumps(asdict(promotions), indent=2))

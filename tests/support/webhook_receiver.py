@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-__all__ = ["SILENT", "Post", "Receiver", "receiver"]
-
 SILENT = 0
 """In the place of a status: it acts on the post, and the connection breaks before it answers."""
 
@@ -55,9 +53,9 @@ class Receiver:
     meanwhile: Callable[[], object] = int
 
     @property
-    def ids(self) -> list[tuple[str, bool]]:
-        """Of each post its id, and whether it is marked as a repeat."""
-        return [(post.headers["webhook-id"], "rankledger-repeat" in post.headers) for post in self.posts]
+    def ids(self) -> list[str]:
+        """The id of each post."""
+        return [post.headers["idempotency-key"] for post in self.posts]
 
 
 @contextmanager

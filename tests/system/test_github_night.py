@@ -200,9 +200,9 @@ def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, e
 
     assert (again.code, again.record, again.summary) == (1, job.record, job.summary)
     assert {name.partition("/")[0] for name in files_of(records)} == {job.record, ".state"}
-    (alert,) = [post.message["data"] for post in hook.posts]
-    assert (alert["state"], alert["evaluation_id"]) == ("failed", job.record)
-    assert "bm25" in {model["model"] for model in alert["models"]}
+    (alert,) = [post.message for post in hook.posts]
+    assert (alert["state"], alert["id"]) == ("failed", job.record)
+    assert "bm25" in {failure["model"] for failure in alert["failing"]}
 
     # The next morning the server is there, and another machine delivers what it lacks; once.
     (tmp_path / "server").mkdir()

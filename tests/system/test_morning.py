@@ -56,7 +56,7 @@ def test_every_surface_names_the_broken_slice(folder, mlflow, loaded, opened, tm
     assert "#queries-1&slice=family%3Dinternet" in page.driver.current_url
     assert lines[-1] == said
     assert MarkdownIt().render((folder / "night.md").read_text("utf-8")).partition("<strong>")[2].startswith(said)
-    assert alert["data"]["headline"] == said
+    assert alert["headline"] == said
     own = runs_in(mlflow, found.evaluation_id)[""].info
     with browser(mlflow, tmp_path_factory.mktemp("profile"), now=datetime.now(UTC)) as pages:
         pages.open(f"/experiments/{own.experiment_id}/runs/{own.run_id}")

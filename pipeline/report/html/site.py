@@ -24,7 +24,7 @@ from rankledger.pipeline.report.html.blocks import (
 from rankledger.pipeline.report.html.render import SiteFrame, document
 from rankledger.pipeline.report.tables import Interval, display_name, figure, signed
 from rankledger.pipeline.report.text_table import counted, short_text
-from rankledger.pipeline.types.alerts import State
+from rankledger.pipeline.types.results import State
 from rankledger.pipeline.types.site import (
     FEED,
     Site,

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from rankledger.pipeline.report.feed import atom
-from rankledger.pipeline.types.alerts import State
+from rankledger.pipeline.types.results import State
 from rankledger.pipeline.types.site import Site, SiteEvaluation, SiteRecord
 
 ATOM = "{http://www.w3.org/2005/Atom}"

@@ -10,12 +10,10 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from rankledger.pipeline.report.prometheus import metrics_text
-from rankledger.pipeline.types.alerts import NightState
 from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.results import Failure
-from tests.support.handwritten_results import ID, estimates, page
+from tests.support.handwritten_results import estimates, page
 
-NIGHT = NightState(ID, "2026-11-20", "2026-11-20T02:00:00+00:00", "failed")
 HOSTILE = 'a"b\\c{d}=e,\nf # HELP \\n é'
 
 
@@ -33,7 +31,7 @@ def text_of(model: str = "bm25", gate: str = "floor") -> str:
         Verdict(gate, "web", model, "rr", "all", "pass", "pass", ""),
     ]
     found = page(lines, (), verdicts, [Failure("web", "lost", "gone")])
-    return metrics_text(found.evaluation, found.manifest, NIGHT)
+    return metrics_text(found.evaluation, found.manifest.model_copy(update={"date": "2026-11-20"}))
 
 
 def test_its_samples_are_the_figures_and_verdicts():
@@ -95,4 +93,4 @@ def test_an_evaluation_without_gates_has_no_metric_of_them():
     """A HELP line without a sample is left out."""
     found = page(estimates("web", {"bm25": {"ap": 0.5}}))
 
-    assert "gate" not in metrics_text(found.evaluation, found.manifest, NIGHT)
+    assert "gate" not in metrics_text(found.evaluation, found.manifest.model_copy(update={"date": "2026-11-20"}))
