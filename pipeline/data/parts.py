@@ -11,7 +11,7 @@ compressed is cut as it is uncompressed. CSV, where a line end may stand within 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import islice, pairwise
@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
 from rankledger.pipeline.data.formats import FORMATS, find_format, format_of, layouts, tool_of
-from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
+from rankledger.pipeline.data.formats.common import PAGE, FilePart, Format, Kind, Spans, without_bom
 from rankledger.pipeline.data.formats.delimited import are_quoted
 from rankledger.pipeline.data.formats.lists import recognise_lists
 from rankledger.pipeline.support.errors import InputError
@@ -198,13 +198,16 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
     """The parts of Parquet; a file that is compressed as a whole, or whose columns are out of order, is one part."""
     layout = blank.format
     assert layout.cut, "what is cut between row groups"
+    assert layout.end_size, "which its end tells"
     if contents.is_packed:
         blank = replace(blank, stored=contents.read())
     else:
-        blank = _with_end(blank, contents.size, contents.end)
+        tail = contents.end(max(PAGE, layout.end_size(contents.end(PAGE))))
+        blank = replace(blank, spans=Spans(contents.size, [(contents.size - len(tail), tail)]))
     blank = recognised(blank, memoryview(b""), ended=True)
     cuts = layout.cut(blank, n_rows)
-    if blank.spans and not _in_order(cuts, blank.spans.size):
+    places = [0, *(place for cut in cuts for span in cut.spans for place in span), contents.size]
+    if blank.spans and any(one > other for one, other in pairwise(places)):
         blank = replace(blank, stored=contents.read(), spans=None)
     for cut in cuts:
         views = [*blank.spans.views] if blank.spans else []
@@ -216,20 +219,6 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
         whole = len(cuts) == 1
         yield replace(blank, groups=cut.groups, before=partial(int, cut.n_before), whole=whole, spans=spans)
         del spans, views  # before the next are read
-
-
-def _with_end(blank: FilePart, size: int, last: Callable[[int], memoryview]) -> FilePart:
-    """A Parquet file with its end loaded; `last` reads the last bytes."""
-    end_size = blank.format.end_size
-    assert end_size, "which its end tells"
-    end = last(max(PAGE, end_size(last(PAGE))))
-    return replace(blank, spans=Spans(size, [(size - len(end), end)]))
-
-
-def _in_order(cuts: Sequence[Cut], size: int) -> bool:
-    """Whether all cuts lie in the file and in order."""
-    places = [place for cut in cuts for span in cut.spans for place in span]
-    return all(one <= other for one, other in pairwise([0, *places, size]))
 
 
 def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:

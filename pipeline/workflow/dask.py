@@ -172,7 +172,7 @@ class _Session:
                     reason = f"a worker cannot read outputs ({first_line(error)})"
                     raise DaskError(f"{address}: {reason}. Use workers with {required}.")
                 elif error:
-                    raise error
+                    raise error.with_traceback(future.traceback(timeout=timeout))  # a bug
                 else:
                     yield key, answer
             self._count_threads()

@@ -1,9 +1,9 @@
 """What a worker of the tests does before it starts, and when it opens an input whose name says so.
 
 Dask loads this file into the worker. An input `held.txt` is opened once there is a file `held.txt.released`; until then
-`held.txt.opened` holds the worker's process id. `deadly.txt` kills the process, and `deadly.txt.killed` has a byte for
-each time. With LACKS_PACKAGE in its environment, the worker cannot
-import this package; with SLOW it opens nothing in a folder `web` without waiting that many seconds.
+`held.txt.opened` holds the worker's process id. `buggy.txt` raises ZeroDivisionError. `deadly.txt` kills the process,
+and `deadly.txt.killed` has a byte for each time. With LACKS_PACKAGE in its environment, the worker cannot import this
+package; with SLOW it opens nothing in a folder `web` without waiting that many seconds.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ def _behave(event: str, arguments: tuple[Any, ...]) -> None:
     name = str(arguments[0]) if event == "open" else ""
     if _DELAY and "web" in Path(name).parts:
         time.sleep(_DELAY)
+    if name.endswith("buggy.txt"):
+        raise ZeroDivisionError
     if name.endswith("deadly.txt"):
         with Path(f"{name}.killed").open("a") as killed:
             killed.write("x")

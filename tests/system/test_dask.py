@@ -13,6 +13,7 @@ import signal
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -302,6 +303,14 @@ def test_a_worker_of_another_version_refuses_to_work(lonely, folder):
         evaluated(written(folder, *MODELS), lonely.address)
 
     assert f" has rankledger 9.9.9, not {rankledger.__version__}. Use the same" in str(refused.value)
+
+
+def test_a_bug_on_a_worker_keeps_its_traceback(lonely, folder):
+    """It ends the evaluation, and the traceback names the file of ours that ran on the worker."""
+    with lonely.worker(), pytest.raises(ZeroDivisionError) as bug:
+        evaluated(written(folder, *MODELS, "buggy"), lonely.address)
+
+    assert "outputs.py" in {Path(frame.filename).name for frame in traceback.extract_tb(bug.tb)}
 
 
 def test_a_cache_that_workers_do_not_share_is_one_error(lonely, folder, monkeypatch):
