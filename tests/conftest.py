@@ -39,7 +39,6 @@ def nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     """No store and no records of whoever runs the tests: neither MLFLOW_TRACKING_URI nor their state folder counts."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
-        patch.delenv("RANKLEDGER_ALLOW_ENV", raising=False)
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
 

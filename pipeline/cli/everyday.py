@@ -29,17 +29,9 @@ _BELOW = 2  # lines of a terminal for the prompt
 @click.argument("config", metavar="CONFIG|RECORD", type=click.Path())
 @options.name
 @options.date
-@options.allow_env
 @click.option("--shard", metavar="N/M", help="Only read the Nth of every M outputs, into the output cache.")
 @options.evaluation
-def evaluate(
-    run: EvaluationOptions,
-    config: str,
-    name: str | None,
-    date: str | None,
-    allow_env: tuple[str, ...],
-    shard: str | None,
-) -> None:
+def evaluate(run: EvaluationOptions, config: str, name: str | None, date: str | None, shard: str | None) -> None:
     """Evaluate every model of CONFIG, write the record and log it to MLflow.
 
     A RECORD, by path or id, `last`, `last_passed`, `previous` or `accepted`, is evaluated again, with other measures
@@ -61,7 +53,7 @@ def evaluate(
         _read_shard(shard, config, date, run)
         return
     with _nothing_recorded():
-        evaluation = rankledger.evaluate(config, name=name, date=date, allow_env=allow_env, **run.arguments)
+        evaluation = rankledger.evaluate(config, name=name, date=date, **run.arguments)
     _finish(evaluation, run)
 
 
@@ -408,7 +400,7 @@ def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
         )
         _print_evaluation(evaluation, as_json=run.as_json, quiet=run.quiet)
         for reason in evaluation.unsent:
-            terminal.print_remark(f"alert not sent: {reason}; `{evaluation.delivery}` sends it")
+            terminal.print_remark(f"alert not sent: {reason}; `rankledger sync` sends it")
         delivered = evaluation.store or evaluation.untracked or evaluation.unsaved
         if run.require_tracking and evaluation.record and not delivered:
             terminal.print_remark("not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off")
@@ -458,10 +450,10 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
 
 
 def _print_undelivered(evaluation: Evaluation) -> None:
-    later = f"`{evaluation.delivery}` delivers the record"
+    later = "`rankledger sync` delivers the record"
     if evaluation.unsaved:
         terminal.print_remark(f"not kept: {evaluation.unsaved}; {later}")
     if evaluation.untracked:
         terminal.print_remark(f"not in MLflow: {evaluation.untracked}; {later}")
     if evaluation.unpromoted:
-        terminal.print_remark(f"not promoted: {evaluation.unpromoted}; `{evaluation.delivery}` tries it again")
+        terminal.print_remark(f"not promoted: {evaluation.unpromoted}; `rankledger sync` tries it again")

@@ -81,10 +81,9 @@ def tag_outputs(config: str, model: str, date: str | None, overrides: tuple[str,
 @options.runs_dir
 @options.records
 @options.tracking_uri
-@options.allow_env
 @click.option("--again", is_flag=True, help="Log again what MLflow had before, as after `mlflow gc`.")
 @options.quiet
-def sync(runs_dir: str, records: str | None, tracking_uri: str | None, allow_env: tuple[str, ...], again: bool) -> None:
+def sync(runs_dir: str, records: str | None, tracking_uri: str | None, again: bool) -> None:
     """Retry pending uploads, MLflow deliveries and promotions, oldest first, then alerts that did not arrive.
 
     Your own records go to the store and the targets that their config names. A record of somebody else goes to
@@ -96,9 +95,7 @@ def sync(runs_dir: str, records: str | None, tracking_uri: str | None, allow_env
         rankledger sync --records s3://eval/records
     """
     failed = False
-    for synced in rankledger.sync(
-        runs_dir=runs_dir, records=records, tracking_uri=tracking_uri, allow_env=allow_env, again=again
-    ):
+    for synced in rankledger.sync(runs_dir=runs_dir, records=records, tracking_uri=tracking_uri, again=again):
         done = ["uploaded"] if synced.uploaded else []
         done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
         done += [f"alert sent to {target}" for target in synced.alerted]

@@ -69,12 +69,6 @@ tracking_uri = click.option(
     help="MLflow store; by default that of the record's config, for mlflow:RUN_ID that of MLFLOW_TRACKING_URI.",
 )
 no_tracking = click.option("--no-tracking", is_flag=True, help="Do not contact MLflow.")
-allow_env = click.option(
-    "--allow-env",
-    multiple=True,
-    metavar="NAME",
-    help="Let `tracking` of a record's config read this variable, in addition to MLFLOW_… and RANKLEDGER_ALLOW_ENV.",
-)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 quiet = click.option("-q", "--quiet", is_flag=True, callback=_be_quiet, expose_value=False, help="Show no progress.")
 

@@ -1,8 +1,5 @@
 """A config file with everything it extends, `--set`, environment variables and defaults, each value with its line.
 
-Whoever wrote the record wrote `${NAME}`. What is not allowed is refused rather than left empty or given its default,
-which would be another store.
-
 Conventions:
 
 - `extends:` merges mappings key by key, the extending file winning; a list replaces a list, and null takes a key away;
@@ -19,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -37,45 +34,6 @@ from rankledger.pipeline.config.yaml import (
     parse,
 )
 from rankledger.pipeline.support.errors import InputError, shorten
-
-_ALLOW_ENV = "RANKLEDGER_ALLOW_ENV"
-"""The user's own list: names that are separated by commas."""
-
-_ALWAYS = "MLFLOW_"  # those of MLflow, which are meant for its server
-
-
-@dataclass(frozen=True)
-class TrackingVariables:
-    """What `${NAME}` may name under `tracking` and `notify`.
-
-    Attributes:
-        values: the variables by name.
-        withheld: the names of those that are set, but not allowed.
-    """
-
-    values: Mapping[str, str]
-    withheld: Collection[str] = ()
-
-    def refusal(self, name: str) -> str:
-        """What to say of one that is withheld."""
-        advice = f"if you trust the record, set {_ALLOW_ENV}={name}, or add --allow-env {name} to `evaluate` or `sync`"
-        return f"${{{name}}} may be a secret, which a record's config may not read; {advice}"
-
-
-def allowed_variables(
-    names: Sequence[str], recorded: Mapping[str, str], environ: Mapping[str, str] = os.environ
-) -> TrackingVariables:
-    """The variables for a record's config.
-
-    Args:
-        names: those that the command allows, beside those of `RANKLEDGER_ALLOW_ENV` and of MLflow.
-        recorded: those that the record holds, which win over the environment.
-        environ: the environment.
-    """
-    allowed = {*names, *(name.strip() for name in environ.get(_ALLOW_ENV, "").split(","))}
-    values = {name: value for name, value in environ.items() if name in allowed or name.startswith(_ALWAYS)}
-    return TrackingVariables({**values, **recorded}, environ.keys() - values.keys() - recorded.keys())
-
 
 FILES = (  # the keys that hold paths
     *("judgments", "ratings", "queries", "documents", "interactions", "exclude", "outputs", "extra"),
@@ -115,9 +73,6 @@ class Document:
     expansions: Mapping[str, str]
     """The environment variables used outside `tracking` and `notify` that were set; with these alone `raw` expands to
     `data`."""
-
-    tracking_variables: Collection[str]
-    """The names of the variables used under `tracking`."""
 
     def origin(self, path: KeyPath) -> Origin:
         """Where the value at `path` was written, or the innermost one around it."""
@@ -172,7 +127,7 @@ def load(
     path: str | Path,
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] = os.environ,
-    tracking: TrackingVariables | None = None,
+    secrets: Mapping[str, str] | None = None,
 ) -> Document:
     """Read a YAML file, what it extends, overrides and environment variables.
 
@@ -180,7 +135,7 @@ def load(
         path: the file; errors spell it as given.
         overrides: `key.path=value` texts, later ones on top.
         environ: the variables that `${NAME}` may name.
-        tracking: those that it may name under `tracking` and `notify`; the same by default.
+        secrets: Variables for `tracking` and `notify`. `environ` by default.
 
     Raises:
         InputError: what is wrong with the files; or, once they can be read, with overrides and variables. All findings
@@ -191,7 +146,7 @@ def load(
     reader = _Reader()
     layer = reader.read(Path(path), ())
     _raise(reader.errors)
-    return _document(layer, overrides, environ, tracking, reader.budget)
+    return _document(layer, overrides, environ, secrets, reader.budget)
 
 
 def given(data: Mapping[str, Value], arguments: Mapping[KeyPath, str], overrides: Sequence[str] = ()) -> Document:
@@ -224,7 +179,7 @@ def _document(
     layer: _Layer,
     overrides: Sequence[str],
     environ: Mapping[str, str],
-    tracking: TrackingVariables | None,
+    secrets: Mapping[str, str] | None,
     budget: Budget,
 ) -> Document:
     if isinstance(overrides, str):  # whose letters would be taken for overrides
@@ -232,13 +187,13 @@ def _document(
     errors: list[Finding] = []
     for text in overrides:
         layer = _override(layer, text, budget, errors)
-    expander = _Expander(environ, tracking or TrackingVariables(environ), layer.origins, errors)
+    expander = _Expander(environ, environ if secrets is None else secrets, layer.origins, errors)
     data = {key: expander.expand(value, (key,)) for key, value in layer.data.items()}
     _raise(errors)
     origins = {place: layer.origins[place] for place in _places(data, ())}
     filled, inherited = _with_defaults(data, layer.origins)
     origins |= {place: origins[default] for place, default in inherited.items()}
-    return Document(filled, layer.data, origins, inherited, expander.used, expander.used_for_tracking)
+    return Document(filled, layer.data, origins, inherited, expander.used)
 
 
 def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Value]:
@@ -402,15 +357,14 @@ class _Expander:
     def __init__(
         self,
         environ: Mapping[str, str],
-        tracking: TrackingVariables,
+        secrets: Mapping[str, str],
         origins: Mapping[KeyPath, Origin],
         errors: list[Finding],
     ) -> None:
         self.used: dict[str, str] = {}
-        self.used_for_tracking: set[str] = set()
         self._n_letters = 0
         self._environ = environ
-        self._tracking = tracking
+        self._secrets = secrets
         self._origins = origins
         self._errors = errors
 
@@ -432,12 +386,8 @@ class _Expander:
         if match["bad"]:
             return self._refuse(path, "invalid `${`; write ${NAME} or ${NAME:-default}, or $${ for the text itself")
         is_secret = path[0] in _SECRET
-        if is_secret and name in self._tracking.withheld:
-            return self._refuse(path, self._tracking.refusal(name))
-        value = (self._tracking.values if is_secret else self._environ).get(name)
-        if value is not None and path[0] == "tracking":
-            self.used_for_tracking.add(name)
-        elif value is not None and not is_secret:
+        value = (self._secrets if is_secret else self._environ).get(name)
+        if value is not None and not is_secret:
             self.used[name] = value
         if value or (value is not None and default is None):
             self._n_letters += len(value)
@@ -447,6 +397,9 @@ class _Expander:
             return value
         if default is not None:
             return self._text(default, path)
+        if name in os.environ:
+            problem = f"${{{name}}} is not in the record, whose config reads no variable of this machine"
+            return self._refuse(path, f"{problem}. Set this key with --set, or use --tracking-uri.")
         return self._refuse(path, f"${{{name}}} is not set in the environment; set it, or write ${{{name}:-default}}")
 
     def _refuse(self, path: KeyPath, message: str) -> str:

@@ -22,7 +22,7 @@ import rankledger.metrics.conventions
 from rankledger.pipeline.config import loader
 from rankledger.pipeline.config.gates import Gate
 from rankledger.pipeline.config.inputs import Dataset, DatasetDefaults, Model
-from rankledger.pipeline.config.loader import Document, TrackingVariables
+from rankledger.pipeline.config.loader import Document
 from rankledger.pipeline.config.messages import MOST_LINES, explain_errors, unreadable_lines
 from rankledger.pipeline.config.nightly import Nightly, Notify, recorded_secrets
 from rankledger.pipeline.config.paths import paths_of
@@ -399,7 +399,7 @@ def load(
     path: str | Path,
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] = os.environ,
-    tracking: TrackingVariables | None = None,
+    secrets: Mapping[str, str] | None = None,
     *,
     will_plan: bool = False,
     own_metrics: Collection[str] = (),
@@ -415,7 +415,7 @@ def load(
     Raises:
         InputError: all findings at once, one line each.
     """
-    document = loader.load(path, overrides, environ, tracking)
+    document = loader.load(path, overrides, environ, secrets)
     return checked(document, will_plan=will_plan, own_metrics=own_metrics)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankledger.pipeline.record.scores import CONTENTS, REPLICATES, SCORES, scores_in, write_contents, write_scores
-from rankledger.pipeline.record.store import digest_of, remember_own
+from rankledger.pipeline.record.store import digest_of, is_trusted, remember_own
 from rankledger.pipeline.record.tables import (
     gates_in,
     is_text,
@@ -126,7 +126,7 @@ def write_record(
     query_details: Sequence[QueryDetail] = (),
     page: str | None = None,
     compared: Callable[[Record], str | None] | None = None,
-    own: bool = False,
+    trusted: bool = False,
     contents: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Record:
     """Write a complete record, or nothing.
@@ -143,7 +143,7 @@ def write_record(
         page: the text of `report.html`; None where there is to be none.
         compared: the text of `changes.html`, which is made from the record's files as they will be read; None where
             there is to be none.
-        own: whether it is put on the list of the user's own records; `sync` asks for the store of any other.
+        trusted: whether it is put on the list of the user's records.
         contents: What the queries of each dataset asked, by query.
 
     Raises:
@@ -169,17 +169,18 @@ def write_record(
             if text is not None:
                 (partial / CHANGES_PAGE).write_text(text, encoding="utf-8", newline="\n")
         written = _finish(partial, _manifest_of(partial, manifest, timings))
-        if own:  # before it has its name: a process that is killed in between leaves no record that is not known
+        digest = digest_of(partial)
+        if trusted:  # before it has its name: a process that is killed in between leaves no record that is not known
             with contextlib.suppress(OSError):
-                remember_own(manifest.evaluation_id, digest_of(partial))
+                remember_own(manifest.evaluation_id, digest)
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole anyway
         _sync(folder)
-    return _record_of(path, written, tables)
+    return _record_of(path, written, tables, trusted=is_trusted(path.name, digest))
 
 
-def _record_of(path: Path, manifest: Manifest, tables: RecordTables) -> Record:
-    return Record(path, manifest, lambda name: getattr(tables, name) or ())
+def _record_of(path: Path, manifest: Manifest, tables: RecordTables, *, trusted: bool = False) -> Record:
+    return Record(path, manifest, lambda name: getattr(tables, name) or (), is_trusted=trusted)
 
 
 _TABLES: Mapping[str, tuple[str, type[Any]]] = MappingProxyType(
@@ -253,35 +254,37 @@ def read_record(path: Path) -> Record:
         OtherSchemaError: another version wrote it.
         InputError: it is no record, or not what was written.
     """
-    return record_of(path, _read_manifest(path))
+    data = _read_manifest(path)
+    trusted = is_trusted(path.resolve().name, hashlib.sha256(data).hexdigest())
+    return record_of(path, parse_manifest(data, path), trusted=trusted)
 
 
-def record_of(path: Path, manifest: Manifest, read: Read | None = None) -> Record:
+def record_of(path: Path, manifest: Manifest, read: Read | None = None, *, trusted: bool = False) -> Record:
     """The record of a manifest; each table is checked when it is first asked for.
 
     Args:
         path: the record's folder, or where it would be.
         manifest: what its manifest holds.
         read: gives what its files hold; by default those in the folder.
+        trusted: whether the user made it on this machine.
     """
     read = read or partial(read_file, path, manifest)
     return Record(
         path,
         manifest,
         lambda name: _verdicts(path, manifest, read) if name == "verdicts" else _lines(path, manifest, name, read),
+        is_trusted=trusted,
     )
 
 
-def _read_manifest(path: Path) -> Manifest:
-    """What the manifest of the record in that folder holds; errors are those of `read_record`."""
+def _read_manifest(path: Path) -> bytes:
     file = path / MANIFEST
     try:
-        data = file.read_bytes()
+        return file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{file}: file not found; restore the record or name another") from None
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}; restore the record or name another") from None
-    return parse_manifest(data, path)
 
 
 def read_query_changes(record: Record) -> tuple[QueryChange, ...]:

@@ -454,17 +454,17 @@ def remember_own(evaluation_id: str, manifest_sha256: str) -> None:
     """Put a record on the list.
 
     Raises:
-        OSError: the list cannot be written; the record then counts as somebody else's.
+        OSError: the list cannot be written; the record is not trusted then.
     """
     file = _entry(evaluation_id)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     file.write_text(f"{manifest_sha256}\n", encoding="ascii")
 
 
-def is_own(path: Path) -> bool:
-    """Whether the record in that folder is on the list, with the manifest that it has."""
+def is_trusted(evaluation_id: str, manifest_sha256: str) -> bool:
+    """Return whether the record with this manifest is on the list."""
     try:
-        return _entry(path.resolve().name).read_bytes().strip() == digest_of(path).encode()
+        return _entry(evaluation_id).read_bytes().strip() == manifest_sha256.encode()
     except OSError:
         return False
 

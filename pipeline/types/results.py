@@ -327,6 +327,7 @@ class Record:
     Attributes:
         path: its folder.
         manifest: what `manifest.json` holds.
+        is_trusted: True if the user made the record on this machine. Nothing else chooses a server, a folder or code.
         summary: the lines of `summary.csv`.
         comparisons: those of `comparisons.csv`.
         slice_changes: those of `slice_changes.csv`.
@@ -349,11 +350,17 @@ class Record:
     curves = _Table[CurvePoint]()
 
     def __init__(
-        self, path: Path, manifest: Manifest, lines: Callable[[str], tuple[Any, ...]] = lambda name: ()
+        self,
+        path: Path,
+        manifest: Manifest,
+        lines: Callable[[str], tuple[Any, ...]] = lambda name: (),
+        *,
+        is_trusted: bool = False,
     ) -> None:
         """Know where the record is, and what gives the lines of each of its tables, by its name here."""
         self.path = path
         self.manifest = manifest
+        self.is_trusted = is_trusted
         self._lines = lines
 
     def __eq__(self, other: object) -> bool:
@@ -403,7 +410,6 @@ class Evaluation:
         unsaved: why the record is not where records are kept, but in the runs folder alone.
         promotions: what became of the promotions that were settled just now, a line each.
         unpromoted: why a model was not promoted though it should have been.
-        delivery: the command that delivers it later.
         unsent: why alerts were not sent, a line each; the same command sends them later.
         warnings: what is worth knowing and stopped nothing, a line each.
         data_warnings: what is likely wrong with the inputs.
@@ -434,7 +440,6 @@ class Evaluation:
     unsaved: str | None = None
     promotions: tuple[str, ...] = ()
     unpromoted: str | None = None
-    delivery: str = "rankledger sync"
     unsent: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     data_warnings: tuple[DataWarning, ...] = ()

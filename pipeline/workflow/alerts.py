@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from rankledger.pipeline.config.loader import TrackingVariables
 from rankledger.pipeline.config.nightly import Notify
 from rankledger.pipeline.config.schema import Loaded, load
 from rankledger.pipeline.notify import NotSentError, post_alert, run_alert_command
 from rankledger.pipeline.record.entries import RecordEntry
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
-from rankledger.pipeline.record.store import STATE, Records, is_own, json_file, read_json_file
+from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.record.tables import read_file
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import promotions
@@ -174,8 +173,8 @@ def sync_alerts(workspace: Workspace, place_of: Callable[[Record], Records]) -> 
             if latest == log.latest and not any(uncertain):
                 continue  # and the config need not be read
             read_file(record.path, manifest, config.name)  # which refuses one that was changed
-            variables = TrackingVariables({**os.environ, **manifest.expansions})
-            loaded = load(config, ["tracking="], manifest.expansions, variables, own_metrics=manifest.own_metrics)
+            secrets = {**os.environ, **manifest.expansions}
+            loaded = load(config, ["tracking="], manifest.expansions, secrets, own_metrics=manifest.own_metrics)
         except (InputError, OSError) as error:
             yield AlertResult(manifest.evaluation_id, unsent=(_describe_error(workspace.records, error),))
             continue
@@ -323,12 +322,12 @@ def _find_last_own(records: Records) -> dict[str, Record]:
     last: dict[str, Record] = {}
     for evaluation_id in Records(records.folder).ids():
         name, path = str(evaluation_name(evaluation_id)), records.folder / evaluation_id
-        if name not in last and is_own(path):
+        if name not in last:
             try:
                 record = read_record(path)
             except InputError:
                 continue
-            if record.manifest.alerts:
+            if record.is_trusted and record.manifest.alerts:
                 last[name] = record
     return last
 

@@ -446,10 +446,9 @@ class RecordedDataset:
     def store(self, profile: Profile | None = None) -> OutputStore:
         """What the output cache keeps of outputs on the dataset, as they are ordered under a profile.
 
-        It is where the config says, if the record is the user's, or else beside the records.
+        It is where the config says, or else beside the records.
         """
-        place = self.opened.planned.cache if self.opened.is_own else None
-        store = OutputCache(place or self.record.path.parent.parent / "cache")
+        store = OutputCache(self.opened.planned.cache or self.record.path.parent.parent / "cache")
         files = self.record.manifest.datasets[self.planned.name].files_by_role
         return output_store(self.planned, files, (profile or self.profile).conventions, store)
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from rankledger.pipeline.config.loader import allowed_variables
-from rankledger.pipeline.config.schema import Loaded, Tracking
+from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.receipts import Receipt, clear_left_behind, one_at_a_time, read_receipt, write_receipt
-from rankledger.pipeline.record.store import DamagedError, Records, digest_of, is_own, open_records
+from rankledger.pipeline.record.store import DamagedError, Records, digest_of, open_records
 from rankledger.pipeline.support.credentials import public_uri
 from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
 from rankledger.pipeline.support.progress import each
@@ -114,30 +113,22 @@ class Stores(ExitStack):
             raise
 
 
-def tracking_of(
-    path: Path,
-    workspace: Workspace,
-    *,
-    allow_env: Sequence[str] = (),
-    advice: str = _NAME_A_STORE,
-    by_default: bool = True,
-) -> Tracking:
+def tracking_of(path: Path, workspace: Workspace, *, advice: str = _NAME_A_STORE, by_default: bool = True) -> Tracking:
     """Where the runs of a record belong: never at a store that the record of somebody else chooses.
 
     Args:
         path: the record's folder.
         workspace: has the runs folder, and the store that the command names, which wins over the record's config.
-        allow_env: the environment variables that the config may read, beside those of MLflow.
         advice: what to do otherwise.
         by_default: whether the default store will do for the record of somebody else.
 
     Raises:
-        InputError: the config is not the one that was evaluated or reads another variable; or the record was
-            not made by this user on this machine, and its config names another store than the local one; or it was
-            to be logged to the store of MLFLOW_TRACKING_URI, which is not set.
+        InputError: the config is not the one that was evaluated; or the record is untrusted, and its config reads a
+            variable or names another store than the local one; or it was to be logged to the store of
+            MLFLOW_TRACKING_URI, which is not set.
     """
     uri = workspace.tracking_uri
-    opened = open_record(path, overrides=["tracking.uri="] if uri else [], tracking=True, allow_env=allow_env)
+    opened = open_record(path, overrides=["tracking.uri="] if uri else [], tracking=True)
     if uri:
         return opened.loaded.config.tracking.model_copy(update={"uri": uri})
     tracking = _local(opened, workspace, advice, by_default=by_default)
@@ -165,15 +156,8 @@ def lost_store(record: Record, tracking: Tracking, advice: str = _NAME_A_STORE) 
     return f"{record.path}: should be logged to the store of {_VARIABLE}, which is not set; {advice}"
 
 
-def sync_command(loaded: Loaded) -> str:
-    """The command that delivers records of a config later, with the variables that it may read only where allowed."""
-    withheld = {*allowed_variables((), loaded.document.expansions).withheld}
-    names = sorted(withheld.intersection(loaded.document.tracking_variables))
-    return " ".join(["rankledger sync", *(f"--allow-env {name}" for name in names)])
-
-
-def with_own_targets(opened: Opened, workspace: Workspace, *, tracking: bool) -> Opened:
-    """What was opened, to be evaluated: a record of somebody else chooses no place for runs, records or the cache.
+def with_trusted_store(opened: Opened, workspace: Workspace, *, tracking: bool) -> Opened:
+    """Replace the store of an untrusted record by the user's.
 
     Args:
         opened: a config or a record.
@@ -181,33 +165,22 @@ def with_own_targets(opened: Opened, workspace: Workspace, *, tracking: bool) ->
         tracking: whether the evaluation is to be logged, where the config does not rule it out.
 
     Raises:
-        InputError: it is to be logged, and its config names another store than the local one.
+        InputError: the evaluation is to be logged, and the config names another store than the local one.
     """
-    if opened.is_own:
+    if opened.is_trusted:
         return opened
     config = opened.loaded.config
     allowed = config.tracking.model_copy(update={"uri": None})
     if tracking and config.tracking.enabled:
         advice = f"set tracking.uri with --set, set {_VARIABLE}, or add --no-tracking"
         allowed = _local(opened, workspace, advice)
-    loaded = replace(opened.loaded, config=config.model_copy(update={"tracking": allowed}))
-    planned = opened.planned
-    if planned.records is not None and not opened.is_overridden(("records",)):
-        warning = _ignored(opened, "records", "--records")
-        planned = replace(planned, records=None, warnings=(*planned.warnings, warning))
-    if planned.cache is not None and not opened.is_overridden(("execution", "cache")):
-        warning = _ignored(opened, "execution.cache", "--set")
-        planned = replace(planned, cache=None, warnings=(*planned.warnings, warning))
-    return replace(opened, loaded=loaded, planned=planned)
-
-
-def _ignored(opened: Opened, key: str, option: str) -> str:
-    return f"{opened.config}: {key}: ignored, as you did not make the record on this machine; use {option}"
+    config = config.model_copy(update={"tracking": allowed})
+    return replace(opened, loaded=replace(opened.loaded, config=config))
 
 
 def _local(opened: Opened, workspace: Workspace, advice: str, *, by_default: bool = True) -> Tracking:
     tracking = opened.loaded.config.tracking
-    if opened.is_own or (tracking.uri is not None and opened.is_overridden(("tracking", "uri"))):
+    if opened.is_trusted or (tracking.uri is not None and opened.is_overridden(("tracking", "uri"))):
         return tracking
     is_chosen = bool(os.environ.get(_VARIABLE))
     theirs = None if tracking.uri is None else public_uri(_uri(tracking.uri, workspace)).rstrip("/")
@@ -360,12 +333,7 @@ class SyncResult:
 
 
 def sync(
-    *,
-    runs_dir: str | Path = "runs",
-    records: str | None = None,
-    again: bool = False,
-    tracking_uri: str | None = None,
-    allow_env: Sequence[str] = (),
+    *, runs_dir: str | Path = "runs", records: str | None = None, again: bool = False, tracking_uri: str | None = None
 ) -> Iterator[SyncResult]:
     """Retry pending uploads, deliveries and promotions, oldest first, then alerts; skip what needs nothing.
 
@@ -376,7 +344,6 @@ def sync(
         again: whether to log again what MLflow had before, as after `mlflow gc`.
         tracking_uri: the store for all of them. By default a record of the user goes where its config says, and one of
             somebody else to the store of MLFLOW_TRACKING_URI if its config names no other, or nowhere.
-        allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
 
     Raises:
         InputError: the records location is invalid.
@@ -387,7 +354,7 @@ def sync(
     workspace = Workspace.open(runs_dir, records, tracking_uri)
     clear_left_behind(workspace.records, workspace.runs_dir)
     with Stores(open_store, workspace) as stores:
-        syncer = _Syncer(workspace, stores, allow_env, again=again)
+        syncer = _Syncer(workspace, stores, again=again)
         ids = workspace.records.ids()
         for evaluation_id in each("Delivering", reversed(ids), len(ids), "records"):
             result = syncer.deliver(evaluation_id)
@@ -400,11 +367,10 @@ def sync(
 class _Syncer:
     """Delivers records, one by one; a place that is away is asked once, for each time takes seconds, or minutes."""
 
-    def __init__(self, workspace: Workspace, stores: Stores, allow_env: Sequence[str], *, again: bool) -> None:
+    def __init__(self, workspace: Workspace, stores: Stores, *, again: bool) -> None:
         self._workspace = workspace
         self._records = workspace.records
         self._stores = stores
-        self._allow_env = allow_env
         self._again = again
         self._places = {self._records.place: self._records}
         self._away: dict[str, OSError] = {}
@@ -424,7 +390,7 @@ class _Syncer:
             records = self.place_of(record)
             done = replace(done, uploaded=records.keep(path))
             if record.manifest.tracking.wanted and not self._is_delivered(records, evaluation_id):
-                tracking = tracking_of(path, self._workspace, allow_env=self._allow_env, by_default=False)
+                tracking = tracking_of(path, self._workspace, by_default=False)
                 with self._stores.at(tracking) as store:
                     receipt = _log(record, evaluation_of(record), records, store, tracking, again=self._again)
                 done = replace(done, tracked=receipt.page)
@@ -442,7 +408,7 @@ class _Syncer:
 
     def place_of(self, record: Record) -> Records:
         """Where the record says that it is kept, if it is the user's; where records are, otherwise."""
-        place = (record.manifest.records if is_own(record.path) else None) or self._records.place
+        place = (record.manifest.records if record.is_trusted else None) or self._records.place
         if place not in self._places:
             self._places[place] = open_records(self._workspace.runs_dir, place)
         return self._reach(self._places[place])
@@ -465,7 +431,7 @@ class _Syncer:
     def _promote(self, done: SyncResult, record: Record, records: Records) -> SyncResult:
         if not pending_promotions(record, records):
             return done
-        tracking = tracking_of(record.path, self._workspace, allow_env=self._allow_env, by_default=False)
+        tracking = tracking_of(record.path, self._workspace, by_default=False)
         try:
             with self._stores.at(tracking) as store:
                 result = promote(record, records, store)

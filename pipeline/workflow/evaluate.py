@@ -35,13 +35,7 @@ from rankledger.pipeline.types.recorded import TrackingWish
 from rankledger.pipeline.types.results import DataWarning, Record, Scores, Validation
 from rankledger.pipeline.types.views import QueryChange, QueryDetail
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, score_recall
-from rankledger.pipeline.workflow.deliver import (
-    deliver,
-    is_from_environment,
-    open_for_logging,
-    sync_command,
-    with_own_targets,
-)
+from rankledger.pipeline.workflow.deliver import deliver, is_from_environment, open_for_logging, with_trusted_store
 from rankledger.pipeline.workflow.evaluation import Evaluation
 from rankledger.pipeline.workflow.inputs import Inputs, read_inputs
 from rankledger.pipeline.workflow.manifest import NOT_TRACKED, build_manifest
@@ -185,7 +179,7 @@ def _write(
         query_details=rendered.query_details,
         page=rendered.page,
         compared=compared,
-        own=computed.opened.is_own,  # else its config is still somebody else's
+        trusted=computed.opened.is_trusted,
         contents=computed.inputs.contents,
     )
 
@@ -259,7 +253,6 @@ def evaluate(
     records: str | None = None,
     record: bool | None = None,
     tracking: bool | None = None,
-    allow_env: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> Evaluation:
     """Evaluate every model of a config, or outputs in memory.
@@ -299,7 +292,6 @@ def evaluate(
         records: where records are kept, instead of where the config says: a folder, or the URL of one.
         record: whether to write a record; by default for a config, and for outputs in memory that are tracked.
         tracking: whether to log to MLflow, where the config does not rule it out; by default for a recorded config.
-        allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
         command: the words of the command line that asked for it, if one did; they are recorded, and what would be a
             warning is the command's to print.
 
@@ -323,7 +315,7 @@ def evaluate(
         tracked = recorded if tracking is None else tracking
         source = source_of_reference(judgments, name, workspace)
         uncached = overrides if recorded else [*overrides, "execution.cache=false"]
-        opened = open_source(source, workspace, overrides=uncached, date=date, allow_env=allow_env)
+        opened = open_source(source, workspace, overrides=uncached, date=date)
     else:
         if date is not None:
             raise InputError("date: fills {date} in the paths of a config; remove it")
@@ -343,7 +335,7 @@ def evaluate(
         )
     if tracked and not recorded:
         raise InputError("tracking: logs a record, and record=False writes none; remove one of them")
-    opened = with_own_targets(opened, workspace, tracking=tracked)
+    opened = with_trusted_store(opened, workspace, tracking=tracked)
     called = f"rankledger.evaluate({str(judgments)!r})" if outputs is None else "rankledger.evaluate(...)"
     evaluation = evaluate_opened(
         opened,
@@ -483,7 +475,6 @@ def _evaluation(path: Path, computed: Computed) -> Evaluation:
         quality=inputs.model_quality,
         failures=inputs.failures,
         record=path,
-        delivery=sync_command(opened.loaded),
         warnings=(*planned.warnings, *inputs.remarks, *computed.inferred.warnings),
         data_warnings=inputs.warnings,
         comparison_lines=tables.comparisons or (),

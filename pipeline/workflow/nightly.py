@@ -32,7 +32,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
 from rankledger.pipeline.support.progress import aside, say, stage
 from rankledger.pipeline.types.joined import OutputKey
-from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging, sync_command
+from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging
 from rankledger.pipeline.workflow.evaluate import evaluate_opened
 from rankledger.pipeline.workflow.evaluation import Evaluation, evaluation_of
 from rankledger.pipeline.workflow.outputs import source_of
@@ -244,7 +244,7 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
         is_left = receipt is None or bool(pending_promotions(record, workspace.records))
     except OSError as error:  # whether MLflow has it cannot be known: what it has is not sent again
         return replace(evaluation, unsaved=workspace.records.describe_error(error))
-    evaluation = replace(evaluation, store=receipt.page if receipt else None, delivery=sync_command(loaded))
+    evaluation = replace(evaluation, store=receipt.page if receipt else None)
     config = loaded.config.tracking
     wanted = tracking and config.enabled and record.manifest.tracking.wanted and is_left
     lost = lost_store(record, config) if wanted else None

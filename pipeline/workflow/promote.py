@@ -17,7 +17,7 @@ from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.lookup import created_at
 from rankledger.pipeline.record.nights import claim_alias
 from rankledger.pipeline.record.receipts import PromotionReceipt, SettledPromotion, read_promotions, write_receipt
-from rankledger.pipeline.record.store import Records, digest_of, is_own
+from rankledger.pipeline.record.store import Records, digest_of
 from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
 from rankledger.pipeline.tracking.promotion import Outcome, Promotion
 from rankledger.pipeline.types.gates import night_of, overall_effect, overall_outcome
@@ -56,7 +56,7 @@ def pending_promotions(record: Record, records: Records) -> tuple[str, ...]:
     """
     manifest = record.manifest
     wanted = [name for name, model in manifest.models.items() if model.promote]
-    if not wanted or manifest.repeats or not manifest.tracking.wanted or not is_own(record.path):
+    if not wanted or manifest.repeats or not manifest.tracking.wanted or not record.is_trusted:
         return ()
     passed = [name for name in wanted if _passed(record, name)]
     receipt = read_promotions(records, record.path.name) if passed else None

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.inputs import HeldFile
-from rankledger.pipeline.config.loader import allowed_variables, given
+from rankledger.pipeline.config.loader import given
 from rankledger.pipeline.config.paths import is_url, paths_of
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan, Task, kind_of
@@ -26,7 +26,7 @@ from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.formats import format_of
 from rankledger.pipeline.record.folder import config_of, read_record, refuse_changed
-from rankledger.pipeline.record.store import Records, is_own, open_records
+from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.record.tables import read_file
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -77,6 +77,7 @@ class Workspace:
 
 _PUBLIC = ("file", "gs", "gcs", "memory", "s3")  # schemes whose server the URL does not name, but in its options
 _LONGEST = 100  # characters of a date
+_TARGETS = ("records", "execution.cache", "execution.scheduler")  # keys that no untrusted record sets
 
 
 @dataclass(frozen=True)
@@ -88,15 +89,17 @@ class Opened:
         loaded: the config.
         planned: what it comes to.
         record: the record; None where a config was named.
-        is_own: whether it is the user's: a config that was named, or a record that the user made on this machine.
-            Nothing else chooses a server.
     """
 
     config: Path
     loaded: Loaded
     planned: Plan
     record: Record | None
-    is_own: bool = True
+
+    @property
+    def is_trusted(self) -> bool:
+        """True if the user passed the config, or made the record on this machine."""
+        return self.record is None or self.record.is_trusted
 
     @property
     def is_in_memory(self) -> bool:
@@ -112,11 +115,11 @@ class Opened:
 
     @property
     def repository(self) -> Path:
-        """The folder of the repository whose commit counts: the config's; the user's for somebody else's record.
+        """The folder of the repository whose commit counts: the working directory for an untrusted record.
 
         What git runs there, such as a monitor or a filter, the repository itself chooses.
         """
-        return self.config.parent if self.is_own else Path()
+        return self.config.parent if self.is_trusted else Path()
 
     def is_overridden(self, key: KeyPath) -> bool:
         """Whether the user set the value of a key for this command, with `--set`."""
@@ -130,7 +133,6 @@ def open_source(
     overrides: Sequence[str] = (),
     date: str | None = None,
     tracking: bool = True,
-    allow_env: Sequence[str] = (),
 ) -> Opened:
     """The config that is named, or the record with the config that it holds.
 
@@ -140,7 +142,6 @@ def open_source(
         overrides: `key.path=value` texts that win over the config.
         date: what `{date}` in paths stands for; a record has its own.
         tracking: whether `tracking` is wanted, whose variables a record does not hold.
-        allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
 
     Raises:
         InputError: there is neither, or the config or the date is wrong, or a date is given to a record; or the record
@@ -154,9 +155,13 @@ def open_source(
         return open_config(source, overrides=overrides, date=date)
     if date is not None:
         raise InputError(f"{path}: a record has its own date; remove --date")
-    opened = open_record(path, overrides=overrides, tracking=tracking, allow_env=allow_env, runs_code=True)
+    opened = open_record(path, overrides=overrides, tracking=tracking, runs_code=True)
     refuse_foreign_inputs(opened)
-    return opened
+    if opened.is_trusted:
+        return opened
+    ignored = f"{opened.config}: {' and '.join(_TARGETS)} are ignored"
+    warning = f"{ignored}, because you did not make the record on this machine. Set them with --set."
+    return replace(opened, planned=replace(opened.planned, warnings=(*opened.planned.warnings, warning)))
 
 
 def open_config(config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None) -> Opened:
@@ -188,12 +193,7 @@ def _checked(date: str | None) -> str | None:
 
 
 def open_record(
-    path: Path,
-    *,
-    overrides: Sequence[str] = (),
-    tracking: bool = False,
-    allow_env: Sequence[str] = (),
-    runs_code: bool = False,
+    path: Path, *, overrides: Sequence[str] = (), tracking: bool = False, runs_code: bool = False
 ) -> Opened:
     """The record in that folder with the config that it holds.
 
@@ -201,26 +201,26 @@ def open_record(
         path: the record's folder.
         overrides: `key.path=value` texts that win over its config.
         tracking: whether `tracking` is wanted, whose variables a record does not hold.
-        allow_env: the environment variables that it may read, beside those of MLflow.
         runs_code: whether measures are to be computed, for which the code of metrics of the user's own is run if the
-            record is the user's. Else nothing is: the record says what they are.
+            record is trusted. Else nothing is: the record says what they are.
 
     Raises:
         InputError: the overrides are wrong, or the config is not the one that was evaluated or not what this version
             can read.
     """
-    record, config, own = read_record(path), path / "config.yaml", is_own(path)
+    record, config = read_record(path), path / "config.yaml"
+    trusted = record.is_trusted
     text = read_file(path, record.manifest, config.name) or b""
     overrides = [*overrides, "notify="] if b"notify" in text else overrides  # only `sync_alerts` sends, and reads it
     overrides = overrides if tracking else [*overrides, "tracking="]
-    overrides = overrides if own else ["execution.scheduler=", *overrides]  # what it sends back is run here
+    overrides = overrides if trusted else [*(f"{key}=" for key in _TARGETS), *overrides]
     manifest = record.manifest
-    variables = allowed_variables(allow_env, manifest.expansions)
-    loaded = load(config, overrides, manifest.expansions, variables, will_plan=True, own_metrics=manifest.own_metrics)
+    secrets = {**os.environ, **manifest.expansions} if trusted else manifest.expansions
+    loaded = load(config, overrides, manifest.expansions, secrets, will_plan=True, own_metrics=manifest.own_metrics)
     tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
-    metrics = None if runs_code and own else _own_metrics(record)
+    metrics = None if runs_code and trusted else _own_metrics(record)
     roles = {name: dataset.files_by_role for name, dataset in manifest.datasets.items()}
-    return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics, roles), record, own)
+    return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics, roles), record)
 
 
 def _own_metrics(record: Record) -> Mapping[str, Metric]:
@@ -239,7 +239,7 @@ def refuse_foreign_inputs(opened: Opened) -> None:
     Raises:
         InputError: an input is such a URL, or has such a format.
     """
-    if opened.is_own:
+    if opened.is_trusted:
         return
     for key, path in paths_of(opened.loaded.document.data):
         named = opened.loaded.document.value((*key[:-1], "format")) if key[-1:] == ("path",) else None

@@ -39,11 +39,10 @@ def test_targets_are_read_with_their_variables():
 
 
 def test_variables_of_targets_are_not_kept():
-    """As under `tracking`, what they hold is not among what a record keeps; `sync` need not be told their names."""
+    """As under `tracking`, what they hold is not among what a record keeps."""
     document = loaded("{webhook: '${URL}'}", "{command: ['${KEY}']}").document
 
     assert document.expansions == {}
-    assert not document.tracking_variables
     assert document.raw["notify"] == [{"webhook": "${URL}"}, {"command": ["${KEY}"]}]
 
 

@@ -196,20 +196,16 @@ def test_a_server_that_does_not_answer_is_given_up_in_time(tmp_path):
     assert (evaluation.record / "manifest.json").is_file()
 
 
-def test_the_line_names_the_variables_that_sync_may_not_read_unasked(tmp_path, monkeypatch, run_cli):
-    """Those under `tracking`, but for those of MLflow and those that are always allowed; with them it delivers."""
+def test_sync_reads_the_variables_of_the_users_own_config(tmp_path, monkeypatch, run_cli):
+    """As `evaluate` does, without a further option."""
     monkeypatch.setenv("TEAM_HOST", f"127.0.0.1:{free_port()}")
     monkeypatch.setenv("TEAM_TIME", "5s")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    monkeypatch.setenv("MLFLOW_PATH", "x")
-    monkeypatch.setenv("RANKLEDGER_ALLOW_ENV", "TEAM_TIME")
-    monkeypatch.setenv("TEAM_NAME", "x")
-    uri = "http://${TEAM_HOST}/${MLFLOW_PATH}/${TEAM_UNSET:-y}"
-    config = config_in(tmp_path, tracking={"uri": uri, "timeout": "${TEAM_TIME}"}, name="${TEAM_NAME}")
-    printed = run_cli("evaluate", config).err
-    assert printed.endswith("; `rankledger sync --allow-env TEAM_HOST` delivers the record\n")
-    assert "${TEAM_HOST} may be a secret" in run_cli("sync").out
-    assert "not delivered: MLflow at http://127.0.0.1:" in run_cli("sync", "--allow-env", "TEAM_HOST").out
+    uri = "http://${TEAM_HOST}/${TEAM_UNSET:-y}"
+    config = config_in(tmp_path, tracking={"uri": uri, "timeout": "${TEAM_TIME}"})
+
+    assert run_cli("evaluate", config).err.endswith("; `rankledger sync` delivers the record\n")
+    assert "not delivered: MLflow at http://127.0.0.1:" in run_cli("sync").out
 
 
 def test_a_record_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, monkeypatch):

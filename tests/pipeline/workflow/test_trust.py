@@ -15,8 +15,9 @@ import pytest
 import yaml
 
 import rankledger
+from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.receipts import Receipt, write_receipt
-from rankledger.pipeline.record.store import digest_of, is_own
+from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.workflow.deliver import open_store, sync, tracking_of
 from rankledger.pipeline.workflow.reproduce import reproduce
@@ -92,9 +93,9 @@ def to(uri: str) -> Callable[[dict[str, Any]], object]:
     ("uri", "said"),
     [
         ("http://{thief}", "names the MLflow store http://{thief}; name the store with --tracking-uri"),
-        ("http://${{AWS_SECRET_ACCESS_KEY}}@{thief}", "${{AWS_SECRET_ACCESS_KEY}} may be a secret"),
-        ("http://${{MLFLOW_TRACKING_TOKEN}}@{thief}", "names the MLflow store http://{thief}; name the store"),
-        ("http://{thief}/${{AWS_SECRET_ACCESS_KEY:-none}}", "${{AWS_SECRET_ACCESS_KEY}} may be a secret"),
+        ("http://${{AWS_SECRET_ACCESS_KEY}}@{thief}", "${{AWS_SECRET_ACCESS_KEY}} is not in the record"),
+        ("http://${{MLFLOW_TRACKING_TOKEN}}@{thief}", "${{MLFLOW_TRACKING_TOKEN}} is not in the record"),
+        ("http://{thief}/${{AWS_SECRET_ACCESS_KEY:-none}}", "names the MLflow store http://{thief}/none; name the"),
     ],
 )
 def test_sync_sends_nothing_where_the_record_of_somebody_else_says(own, thief, uri, said):
@@ -137,12 +138,12 @@ def tracking_of_in(record: Path) -> Callable[[Path], object]:
 
 def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
     """The night's server was away; its record is on the user's list, so that `sync` finds the store by the config."""
-    text = config.read_text(encoding="utf-8") + "\ntracking: {uri: 'https://${MLFLOW_USER}@mlflow.internal'}\n"
+    text = config.read_text(encoding="utf-8") + "\ntracking: {uri: 'https://${TEAM_USER}@mlflow.internal'}\n"
     config.write_text(text, encoding="utf-8")
-    monkeypatch.setenv("MLFLOW_USER", "ann")
+    monkeypatch.setenv("TEAM_USER", "ann")
     record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
 
-    assert is_own(record)
+    assert read_record(record).is_trusted
     assert tracking_of(record, Workspace.open(record.parents[1])).uri == "https://ann@mlflow.internal"
 
 
@@ -180,24 +181,22 @@ def test_no_command_takes_the_default_store_for_that_of_a_variable(own, config):
     assert old.is_dir()
 
 
-def test_variables_are_read_once_the_user_allows_them(own, monkeypatch):
-    """By RANKLEDGER_ALLOW_ENV in every command, or by --allow-env in two, which the line that refuses one names."""
+def test_the_config_of_an_untrusted_record_reads_no_variable(own, monkeypatch, run_cli):
+    """The line names the variable and what to do, which then works."""
     rewritten(own, to("https://${TEAM_HOST}/x"))
     monkeypatch.setenv("TEAM_HOST", "mlflow.internal")
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.internal/x")
+    problem = "tracking.uri: ${TEAM_HOST} is not in the record, whose config reads no variable of this machine."
 
-    with pytest.raises(InputError, match="set RANKLEDGER_ALLOW_ENV=TEAM_HOST, or add --allow-env TEAM_HOST to"):
-        tracking_of(own, Workspace.open(own.parents[1]))
-    assert tracking_of(own, Workspace.open(own.parents[1]), allow_env=["TEAM_HOST"]).uri is None
-    monkeypatch.setenv("RANKLEDGER_ALLOW_ENV", "OTHER, TEAM_HOST")
-    assert tracking_of(own, Workspace.open(own.parents[1])).uri is None
+    assert problem in run_cli("sync", "--runs-dir", own.parents[1]).out
+    assert problem in run_cli("evaluate", own, "--runs-dir", own.parents[1]).err
+    assert tracking_of(own, Workspace.open(own.parents[1], tracking_uri="https://typed")).uri == "https://typed"
 
 
-def test_variables_that_are_allowed_for_tracking_are_for_nothing_else(own, thief):
-    """A token that MLflow may have is put into no path of an input."""
+def test_no_variable_outside_the_record_is_put_into_an_input(own, thief):
+    """A token is put into no path of an input."""
     rewritten(own, lambda config: config.update(slices=["${MLFLOW_TRACKING_TOKEN}"], tracking={"uri": "http://x"}))
 
-    with pytest.raises(InputError, match=r"\$\{MLFLOW_TRACKING_TOKEN\} is not set"):
+    with pytest.raises(InputError, match=r"\$\{MLFLOW_TRACKING_TOKEN\} is not in the record"):
         open_record(own, tracking=True)
 
 
@@ -214,15 +213,14 @@ def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(o
     rewritten(own, lambda config: config.update(records=elsewhere, execution={"cache": elsewhere}))
     again = rankledger.evaluate(own, runs_dir=runs, tracking=False)
     assert again.record.parent == runs / "records"
-    assert any("records: ignored" in warning for warning in again.warnings)
-    assert any("execution.cache: ignored" in warning for warning in again.warnings)
+    ignored = "records and execution.cache and execution.scheduler are ignored, because you did not make the record on"
+    assert any(ignored in warning for warning in again.warnings)
     assert not Path(elsewhere).exists()
-    assert not is_own(again.record)
+    assert not read_record(again.record).is_trusted
 
     url = f"s3://eval/q.tsv?endpoint_override={thief.address}&scheme=http"
     rewritten(own, lambda config: config.update(execution={"cache": url}))
-    with pytest.raises(InputError, match=r"execution\.cache: s3://eval/q\.tsv.* names a server"):
-        rankledger.evaluate(own, runs_dir=runs, tracking=False)
+    rankledger.evaluate(own, runs_dir=runs, tracking=False)
     rewritten(own, lambda config: config.update(execution={}))
     rewritten(own, lambda config: config["datasets"]["web"].update(judgments=url))
     for used in (rankledger.evaluate, reproduce):
@@ -233,13 +231,13 @@ def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(o
 
 def test_a_record_of_ones_own_is_one_wherever_it_is_copied_and_nobody_elses_becomes_one(own, tmp_path, monkeypatch):
     """It is known by its id and its manifest; another manifest, or another user, makes it somebody else's."""
-    assert is_own(own)
-    assert is_own(Path(shutil.copytree(own, tmp_path / "copy" / own.name)))
+    assert read_record(own).is_trusted
+    assert read_record(Path(shutil.copytree(own, tmp_path / "copy" / own.name))).is_trusted
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
-    assert not is_own(own)
+    assert not read_record(own).is_trusted
     monkeypatch.undo()
     (own / "manifest.json").write_bytes((own / "manifest.json").read_bytes() + b" ")
-    assert not is_own(own)
+    assert not read_record(own).is_trusted
 
 
 def test_a_user_without_a_state_folder_has_all_the_rest(config, monkeypatch):
@@ -249,4 +247,4 @@ def test_a_user_without_a_state_folder_has_all_the_rest(config, monkeypatch):
     record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
 
     assert (record / "manifest.json").is_file()
-    assert not is_own(record)
+    assert not read_record(record).is_trusted
