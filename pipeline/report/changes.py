@@ -378,15 +378,11 @@ def break_lines(histories: Iterable[History]) -> list[str]:
 
 
 def _what_changed(history: History, series: Series, change: InputChange) -> str:
-    before, after = (_brief(value) for value in (change.before, change.after))
+    before, after = (short_text(value, _DIGEST) if value else "none" for value in (change.before, change.after))
     if change.kind == "rankledger":
         return f"rankledger {before} → {after}"
     what = f"definition of {history.measure} on" if change.kind == "definition" else f"{change.kind} of"
     return f"the {what} {series.dataset} changed ({before} → {after})"
-
-
-def _brief(value: str | None) -> str:
-    return short_text(value, _DIGEST) if value else "none"
 
 
 def notes_below(history: History, series: Series) -> Iterator[str]:

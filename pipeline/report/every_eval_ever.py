@@ -23,7 +23,6 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.types.manifest import Manifest
-from rankledger.pipeline.types.recorded import Definition
 from rankledger.pipeline.types.results import ALL, Estimate, Record
 
 _VERSION = "0.3.0"
@@ -165,7 +164,8 @@ def _result_id(dataset: str, measure: str) -> str:
 def _instances(manifest: Manifest, log: dict[str, Any], column: ScoreColumn) -> Iterator[dict[str, Any]]:
     """A line for each query with a score; an undefined one cannot be written."""
     definition = manifest.definitions_for(column.dataset)[column.measure]
-    best = _best(definition)
+    low, high = definition.range
+    best = {"higher": high, "lower": low, "neither": None}[definition.direction]
     for query_id, value, missing in zip(column.query_ids, column.values.tolist(), column.missing, strict=True):
         if np.isnan(value):
             continue
@@ -184,8 +184,3 @@ def _instances(manifest: Manifest, log: dict[str, Any], column: ScoreColumn) -> 
             "evaluation": {"score": value, "is_correct": value == best},
             "metadata": metadata | ({"missing": "true"} if missing else {}),
         }
-
-
-def _best(definition: Definition) -> float | None:
-    low, high = definition.range
-    return {"higher": high, "lower": low, "neither": None}[definition.direction]

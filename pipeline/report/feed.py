@@ -25,7 +25,8 @@ def atom(site: Site) -> str:
         RFC 4287, the Atom Syndication Format, sections 4.1.1 and 4.1.2: what a feed and an entry must have.
     """
     changes = sorted(_changes(site), key=lambda change: (change[1].created, change[1].name), reverse=True)[:_MOST]
-    moments = [night.created for _, night in changes] or [_oldest(site)]
+    moments = [night.created for _, night in changes]
+    moments = moments or [min(evaluation.since.created for evaluation in site.evaluations)]
     feed = ElementTree.Element("feed", {"xmlns": _ATOM, "xml:lang": "en"})
     _add(feed, "id", _uuid(f"feed of {site.identity}"))
     _add(feed, "title", "rankledger: changes of verdicts")
@@ -44,11 +45,6 @@ def atom(site: Site) -> str:
 def _changes(site: Site) -> Iterator[tuple[SiteRecord, SiteRecord]]:
     for evaluation in site.evaluations:
         yield from evaluation.changes
-
-
-def _oldest(site: Site) -> datetime:
-    """When the first night began, since when nothing has changed."""
-    return min(evaluation.since.created for evaluation in site.evaluations)
 
 
 def _add_entry(feed: ElementTree.Element, before: SiteRecord, night: SiteRecord, url: str) -> None:

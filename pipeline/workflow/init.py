@@ -484,7 +484,7 @@ def _comparison_lines(draft: _Draft) -> Iterator[str]:
 
 
 def _gate_lines(draft: _Draft) -> Iterator[str]:
-    measure = draft.measures[0][0] if draft.measures else _first_score(draft)
+    measure = draft.measures[0][0] if draft.measures else next(iter(draft.outputs.values())).scores[0]
     *_, candidate = [model for model in draft.outputs if model != _baseline(draft)] or [_baseline(draft)]
     limit = "at_most: 1.0" if measure == "rmse" else "at_least: 0.3"
     yield "# Gates stop a release: `evaluate` exits with 1 if one fails, with 3 if the data cannot say. Remove the #."
@@ -499,10 +499,6 @@ def _gate_lines(draft: _Draft) -> Iterator[str]:
         against = "--against previous --margin 0.02" if draft.night else "--margin 0.01"
         yield "# Few queries leave a small margin undecided. The margin that yours can decide is `detectable now` of"
         yield f"# `rankledger plan last --name {draft.name} {against}`, after an evaluation."
-
-
-def _first_score(draft: _Draft) -> str:
-    return next(iter(draft.outputs.values())).scores[0]
 
 
 def _baseline(draft: _Draft) -> str:

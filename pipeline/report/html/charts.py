@@ -86,18 +86,8 @@ _APART = 26  # pixels between the numbers of a logarithmic scale
 _DASHES = ("", "6,2", "2,2", "6,2,2,2")  # one per model, over and over, so that colour never stands alone
 _MOST_MARKS = 24  # of a line: more would run together
 
-_Points: TypeAlias = Sequence[tuple[float, "CurvePoint | Estimate | _PowerFigure"]]  # where, and a model's figure there
+_Points: TypeAlias = Sequence[tuple[float, CurvePoint | Estimate]]  # where, and a model's figure there
 _Lines: TypeAlias = Mapping[str, _Points]  # by model, from the left to the right
-
-
-class _PowerFigure(NamedTuple):
-    """A power with its interval, at a number of queries; `model` names both models that are compared."""
-
-    model: str
-    estimate: float | None
-    ci_low: float | None
-    ci_high: float | None
-    n_queries: int
 
 
 class _Axes(NamedTuple):
@@ -140,10 +130,10 @@ def power_by_queries(dataset: str, points: Sequence[PowerPoint]) -> Chart | None
         dataset: the dataset's name.
         points: of all its queries.
     """
-    own = [
-        (float(p.n_queries), _PowerFigure(models(p.model, p.baseline), p.power, p.power_low, p.power_high, p.n_queries))
-        for p in points
-    ]
+    own: list[tuple[float, Estimate]] = []
+    for p in points:
+        pair, power = models(p.model, p.baseline), (p.power, p.power_low, p.power_high)
+        own.append((float(p.n_queries), Estimate(dataset, pair, ALL, "power", *power, None, p.n_queries, 0, 0)))
     names = list(dict.fromkeys(point.model for _, point in own))
     title = f"Power by number of queries on {short(display_name(dataset))}"
     return _curves(title, own, names, _Axes("queries", "power", (0.0, 1.0), logarithmic=True))

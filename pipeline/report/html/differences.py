@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Bools, Floats
+from rankledger.metrics.block import Floats
 from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import (
@@ -352,7 +352,8 @@ def query_chart(pair: PairedScores) -> Chart | None:
     drawn = _chosen(pair)
     if not len(drawn):
         return None
-    title = f"{_query_title(pair)}, query by query"
+    names = f"{short(pair.model)} against {short(pair.baseline, 40)}"
+    title = f"{names} by {printable(pair.measure)} on {short(display_name(pair.dataset))}, query by query"
     before, after = pair.before[drawn], pair.after[drawn]
     text = [_counts(pair), *_largest_changes(pair), *cut(len(drawn), int(np.isfinite(pair.change).sum()), "queries")]
     drawing = svg.Drawing(_SQUARE + 56)
@@ -367,19 +368,10 @@ def query_chart(pair: PairedScores) -> Chart | None:
     return Chart(title, drawing.svg(title), " ".join(text), data(("query_id", "before", "after"), rows), points)
 
 
-def _query_title(pair: PairedScores) -> str:
-    names = f"{short(pair.model)} against {short(pair.baseline, 40)}"
-    return f"{names} by {printable(pair.measure)} on {short(display_name(pair.dataset))}"
-
-
-def _sides(pair: PairedScores) -> tuple[Bools, Bools, Bools]:
-    """(Q,) each: worse, equal to 12 digits, as comparisons count them, and better; none of them where undefined."""
-    apart = np.abs(pair.change) > _EQUAL * np.maximum(np.abs(pair.before), np.abs(pair.after))
-    return apart & (pair.change < 0), ~apart & np.isfinite(pair.change), apart & (pair.change > 0)
-
-
 def _counts(pair: PairedScores) -> str:
-    worse, equal, better = (int(side.sum()) for side in _sides(pair))
+    apart = np.abs(pair.change) > _EQUAL * np.maximum(np.abs(pair.before), np.abs(pair.after))  # as comparisons count
+    worse, better = int((apart & (pair.change < 0)).sum()), int((apart & (pair.change > 0)).sum())
+    equal = int((~apart & np.isfinite(pair.change)).sum())
     return (
         f"{counted(worse + equal + better, 'query', 'queries')}: {better:,} better, {equal:,} equal, {worse:,} worse."
     )
