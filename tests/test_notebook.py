@@ -52,7 +52,7 @@ def test_warnings_alone_are_written_on_stderr(notebook):
     found, _ = notebook
 
     (output,) = [output for cell in found.cells for output in cell.get("outputs", ()) if output.output_type == "stream"]
-    assert "InputWarning: names on stdlib-search: 125 of 300 lists" in output.text
+    assert "InputWarning: names on stdlib-search: 125 of 300 queries" in output.text
     assert "InputWarning: random on stdlib-search: small overlap with the dataset" in output.text
     assert "InputWarning: stdlib-search: random: 0% of its top 10 is judged" in output.text
     assert len(output.text.splitlines()) == 3 * 2

@@ -308,7 +308,7 @@ def short_lists(
                 n = int((loses & (lengths < k) & (at_limit | (n_out > 0))).sum())
                 n = n if longest < k else min(n, n_out)
         if n > MOST_UNSCORED * of:
-            first = f"{n:,} of {of:,} lists{where} have fewer than {k:,} documents, which {measure} asks for"
+            first = f"{n:,} of {of:,} queries{where} have fewer than {k:,} documents, which {measure} asks for"
             found.append(f"{n:,} fewer than {k:,}" if found else first)
     more = f" ({', '.join(found[1:])})" if found[1:] else ""
     return f"{found[0]}{more}. Write more documents, or compare at a smaller cutoff" if found else None

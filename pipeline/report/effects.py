@@ -69,7 +69,14 @@ def p_value_notes(lines: Iterable[Comparison]) -> list[str]:
     notes = [_family_note(own, n_primary[own[0].dataset]) for own in families.values()]
     if any(line.test == "randomization" for line in tested):
         notes.append("p by sign flips assumes that differences are symmetric about 0")
+    if any(not line.is_primary and line.p_corrected is not None and _excludes_zero_alone(line) for line in tested):
+        notes.append("intervals are not corrected: one may exclude 0 beside a difference that is unclear")
     return notes
+
+
+def _excludes_zero_alone(line: Comparison) -> bool:
+    exact = line.without_rounding()
+    return (exact.ci_low or 0.0) * (exact.ci_high or 0.0) > 0 and not line.decide(0.05)
 
 
 def _family_note(lines: Sequence[Comparison], n_primary: int) -> str:

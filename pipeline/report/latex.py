@@ -180,6 +180,7 @@ def _note(
     figures: PageFigures, board: Leaderboard, columns: Sequence[MeasureColumn], style: TableStyle
 ) -> Iterator[str]:
     """What the marks mean, and by which rules; it stands below the table."""
+    yield from _missing(columns[0])
     if any(column.best is not None for column in columns):
         yield "The best figure is bold, the second best underlined."
     if board.columns[0].ranks:
@@ -191,6 +192,16 @@ def _note(
             yield f"{_UNRELIABLE}: not reliable, as few queries decide it, or nearly all score alike."
     yield from _significance(figures, board.dataset, columns, style)
     yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest.conventions)))}."
+
+
+def _missing(column: MeasureColumn) -> Iterator[str]:
+    """Name models that lack outputs or scores, by the first measure of the table."""
+    fewest = min((line.n_undefined for line in column.estimates.values()), default=0)
+    for model, line in column.estimates.items():
+        lacks = {"output": line.n_missing, "score": 0 if line.n_undefined == fewest else line.n_undefined}
+        for what, n in lacks.items():
+            if n:
+                yield f"{escaped(short_text(model))} has no {what} for {n:,} of {queries(line.n_queries)}."
 
 
 def _conventions(chosen: RecordedConventions) -> Iterator[str]:

@@ -88,9 +88,10 @@ def not_judged(verdicts: Sequence[Verdict]) -> str:
     lines = [line for line in verdicts if line.outcome == _NOT_JUDGED]
     several = len({line.dataset for line in lines}) > 1
     names = list(dict.fromkeys(f"{line.slice}{f' on {line.dataset}' if several else ''}" for line in lines))
+    gates = f" by {', '.join(dict.fromkeys(line.gate for line in lines))}"
     more = f" and {len(names) - _NAMED} more in gates.json" if len(names) > _NAMED else ""
     which = "1 slice is" if len(names) == 1 else f"{len(names)} slices are"
-    return f"{which} too small to judge: {', '.join(map(short_text, names[:_NAMED]))}{more}" if names else ""
+    return f"{which} too small to judge{gates}: {', '.join(map(short_text, names[:_NAMED]))}{more}" if names else ""
 
 
 def failing(verdicts: Sequence[Verdict]) -> Iterator[str]:

@@ -112,7 +112,7 @@ def test_slices_that_are_not_judged_are_named():
         for name, n in (("market=de", 15), ("market=fr", 12))
     ]
     both = [PASS, *small, *(replace(line, model="other") for line in small)]
-    line = "2 slices are too small to judge: market=de, market=fr"
+    line = "2 slices are too small to judge by floor: market=de, market=fr"
 
     shown = table(both, width=120, colour=False)
     assert shown == f"Gates passed: 1 passed, 4 not judged.\npass: floor\n{line}\n"

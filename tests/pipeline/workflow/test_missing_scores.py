@@ -283,3 +283,14 @@ def test_logs_are_of_different_users():
     evaluation = evaluate(models, gates, datasets={"d": {"logs": ["ctr"]}})
 
     assert {verdict.outcome for verdict in verdicts(evaluation).values()} == {"pass"}
+
+
+def test_a_table_for_a_paper_names_what_a_model_lacks():
+    """80 of 200 queries have a score of the candidate."""
+    complete = write_scores("base", numbered(*[0.5] * 200))
+    partial = write_scores("cand", numbered(*[0.6] * 80, *[None] * 120))
+    evaluation = evaluate({"base": complete, "cand": partial})
+
+    text = rankledger.report(str(evaluation.record), form="latex")
+    assert "cand has no score for 120 of 200 queries." in text
+    assert "base has no" not in text

@@ -83,7 +83,7 @@ def test_more_than_1_percent_of_short_lists_is_too_much(n_short, is_short):
         **dict.fromkeys(("drop", "gain", "crash", "floor"), expected),
         **dict.fromkeys(("may", "first"), "pass"),
     }
-    said = f"{n_short} of 100 lists where full has enough have fewer than 10 documents, which r@10 asks for"
+    said = f"{n_short} of 100 queries where full has enough have fewer than 10 documents, which r@10 asks for"
     assert warnings(evaluation) == ([f"cut on d: {said}"] if is_short else [])
     if is_short:
         assert "fewer than 10 documents on 2 of 100 queries on which full has enough" in found["drop"].reason
@@ -105,9 +105,9 @@ def test_removing_what_was_seen_cuts_a_list():
         {"fresh": [11] * N_QUERIES, "pop": [10] * N_QUERIES}, relevant=("d1",), dataset=dataset, gates=gates
     )
 
-    assert warnings(alone) == ["pop on d: 40 of 100 lists have fewer than 10 documents, which r@10 asks for"]
+    assert warnings(alone) == ["pop on d: 40 of 100 queries have fewer than 10 documents, which r@10 asks for"]
     assert warnings(both) == [
-        "pop on d: 40 of 100 lists where fresh has enough have fewer than 10 documents, which r@10 asks for"
+        "pop on d: 40 of 100 queries where fresh has enough have fewer than 10 documents, which r@10 asks for"
     ]
     assert verdicts(both)["drop"].outcome == "inconclusive"
 
@@ -118,7 +118,7 @@ def test_runs_of_fewer_documents_than_the_cutoff_were_cut(models):
     evaluation = evaluate(dict.fromkeys(models, [20] * N_QUERIES), ["r@50", "r@20"])
 
     assert warnings(evaluation) == [
-        f"{model} on d: 100 of 100 lists have fewer than 50 documents, which r@50 asks for" for model in models
+        f"{model} on d: 100 of 100 queries have fewer than 50 documents, which r@50 asks for" for model in models
     ]
 
 

@@ -190,7 +190,7 @@ def test_slices_that_no_gate_judges_are_named():
     section = slices(figures)
 
     assert section is not None
-    assert "1 slice is too small to judge: market=de." in said(section.blocks)
+    assert "1 slice is too small to judge by no-drop: market=de." in said(section.blocks)
     assert table(verdict(figures).blocks, "gates") == [["no-drop", "1"]]
 
 
