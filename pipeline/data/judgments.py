@@ -153,7 +153,6 @@ class _SubtopicRows:
 
 
 def _places(coded: pa.DictionaryArray, order: Sequence[int] | npt.NDArray[np.uint64]) -> Ints:
-    """(N,): the place of each entry, given the codes in their order."""
     places = np.empty(len(coded.dictionary), dtype=np.int64)
     places[np.asarray(order, dtype=np.int64)] = np.arange(len(places))
     found: Ints = places[numpy_of(coded.indices, np.int32)]
@@ -256,7 +255,6 @@ class Judgments:
 
     @cached_property
     def _by_start(self) -> tuple[Ints, Ints]:
-        """The queries in the order of their rows, and where each begins."""
         queries = np.argsort(self.starts)
         return queries, self.starts[queries]
 
@@ -361,7 +359,6 @@ def index_judgments(
 
 
 def _compact(rows: Rows, query_ids: npt.NDArray[np.object_]) -> tuple[Rows, npt.NDArray[np.floating]]:
-    """The rows coded by these ids, which are theirs, and all values, in as few bits as hold them."""
     places = np.searchsorted(query_ids, np.array(rows.query_ids, dtype=object)).astype(np.int32)
     is_single = all((chunk.values == chunk.values.astype(np.float32)).all() for chunk in rows.chunks)
     grades: npt.NDArray[np.floating] = np.empty(rows.ends[-1], dtype=np.float32 if is_single else np.float64)
@@ -395,7 +392,6 @@ def _by_query(rows: Rows) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.
 
 
 def _repeats_of(judgments: Judgments, hashes: Hashes | None, at_a_time: int) -> Ints:
-    """As `find_repeats`; if there is no room for the hashes of all rows, those of some queries at a time."""
     rows = judgments.rows
     if hashes is not None:
         return find_repeats(rows, hashes)
@@ -449,15 +445,7 @@ def _has_equal_neighbours(hashes: Hashes) -> bool:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Two rows that name the same query and document.
-
-    Attributes:
-        earlier: the first of them.
-        row: the second.
-        query_id: their query.
-        doc_id: their document.
-        subtopic: their subtopic, if they have one.
-    """
+    """Two rows, `earlier` and `row`, that name the same query and document."""
 
     earlier: int
     row: int
@@ -524,12 +512,10 @@ def match(known: PairIndex | None, rows: Rows, hashes: Hashes) -> tuple[Ints, In
 
 
 def _bits(places: Hashes) -> npt.NDArray[np.uint8]:
-    """The bit of each place within its byte, the lowest first."""
     return np.left_shift(np.uint8(1), (places & _SEVEN).astype(np.uint8))
 
 
 def _same_ids(rows: Rows, at: Ints, others: Rows, others_at: Ints) -> Bools:
-    """Whether the documents at these rows have the same ids; a hash has said so already."""
     equal = pc.equal(rows.take_doc_ids(at), others.take_doc_ids(others_at)).cast(pa.uint8())
     return numpy_of(equal, np.bool_)
 
@@ -581,7 +567,6 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
 
 
 def _unmoved_gains(measures: Sequence[Measure], relevant: float) -> str | None:
-    """What to know of measures by which documents below `relevant` gain, too."""
     graded = [
         measure
         for measure in measures

@@ -158,7 +158,6 @@ def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, 
 
 
 def _likely_pairs(ours: _Grouped, theirs: _Grouped) -> tuple[list[tuple[str, str]], str] | None:
-    """Return the ids of both sides that match within their groups by one way of writing, and what to do."""
     ours = [own for own in ours[:_OURS] if len(own[1]) <= _LONGEST]
     theirs = [own for own in theirs[:_THEIRS] if len(own[1]) <= _LONGEST]
     plain = {own: own[1] for own in theirs}
@@ -244,7 +243,9 @@ def small_overlap(
     return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
 
 
-def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments, score: str = "") -> Iterator[str]:
+def odd_rankings(
+    n_queries: int, quality: Quality, judgments: Judgments, score: str = "", rank_order: int = 0
+) -> Iterator[str]:
     """Yield warnings on an output whose scores may be ranks or distances, or that finds the queries themselves.
 
     Args:
@@ -252,14 +253,18 @@ def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments, score: 
         quality: what the join found.
         judgments: the dataset's.
         score: the column that the config names as the score, if it does.
+        rank_order: 1 if scores rise with the ranks beside them, -1 if they fall, 0 if neither is known.
     """
     n_own = n_queries - quality.n_missing_queries + quality.n_unjudged_queries
     if score and is_distance(score):
         yield f"'{score}' is read as the score, and the highest comes first. Negate it if lower is better."
-    elif not score and 0 < n_own == quality.n_rising and quality.n_rows >= max(2 * n_own, n_own + 2):
+    elif (
+        not score and (rank_order or int(0 < n_own == quality.n_rising and quality.n_rows >= max(2, n_own) + n_own)) > 0
+    ):
+        where = "rise with the ranks beside them" if rank_order else "of every query rise down the file"
         yield (
-            "the scores of every query rise down the file, and the highest comes first. If lower is better, negate "
-            "them, or write columns: {rank: …} for ranks; else write columns: {score: …} with their column"
+            f"the scores {where}, and the highest comes first. If lower is better, negate them, or write "
+            "columns: {rank: …} for ranks; else write columns: {score: …} with their column"
         )
     if quality.n_rounded > _HARDLY * quality.n_rows:
         yield (
@@ -370,7 +375,6 @@ def mismatch(
 
 
 def _shown(one: str, other: str) -> tuple[str, str]:
-    """Two ids as messages show them: what is not ASCII is spelled out if they look alike."""
     bare = [unicodedata.normalize("NFKD", text).encode("ascii", "ignore").strip() for text in (one, other)]
     spelled = (ascii(text)[1:-1] if bare[0] == bare[1] else text for text in (one, other))
     first, second = (text[:_SHOWN] for text in spelled)

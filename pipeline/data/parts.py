@@ -39,6 +39,7 @@ _TIMES = 2  # bytes of memory for a byte of text that is parsed and joined
 _BESIDE = 100e6  # bytes that are taken beside them by large ranges: what is sorted, looked up and put aside
 _LINE_FEED = b"\n"
 _TEXTS = {"trec", "tsv", "csv", "jsonl", "json"}
+_FIRST_ROWS = 1 << 15  # bytes of text that show its first rows
 _SIGNED = 262  # bytes: TAR has its signature at the end of these
 _SIGNATURES = {
     b"\x1f\x8b": ("gzip", "Add .gz to its name"),
@@ -115,6 +116,24 @@ def file_parts(
         yield replace(part, stored=_tabbed(part, part.stored))
 
 
+def first_part(file: StoredFile, kind: Kind, source: Source) -> FilePart:
+    """Return the first rows of a file, or all rows if its format cannot be cut.
+
+    Raises:
+        InputError: The file cannot be read, or its layout is not clear.
+    """
+    with file.contents() as contents:
+        part = _blank(file, contents.size, kind, source)
+        if part.format.name not in _TEXTS - {"json"}:
+            return next(file_parts(file, contents, kind, source, 1))
+        page = memoryview(bytearray(_FIRST_ROWS))
+        data = bytes(page[: contents.readinto(page)])
+    is_whole = len(data) < len(page)
+    data = data if is_whole else data[: data.rfind(_LINE_FEED) + 1]
+    part = recognised(replace(part, stored=pa.py_buffer(data)), memoryview(data), ended=is_whole)
+    return replace(part, stored=_tabbed(part, part.stored))
+
+
 def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
     """The part with the layout that the names of its columns give, or its first lines if it has no header.
 
@@ -170,13 +189,11 @@ def _tabbed(part: FilePart, stored: pa.Buffer) -> pa.Buffer:
 
 
 def _blank(file: StoredFile, size: int, kind: Kind, source: Source) -> FilePart:
-    """The file without its bytes; `size` is their number."""
     layout = find_format(source.format or format_of(file.suffix), file.path)
     return FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, file.limit(size))
 
 
 def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
-    """The parts of text; `blank` is one without bytes."""
     head = None
     read = _Lines(contents)
     sample, sample_ended = read.sample, read.ended
@@ -267,7 +284,6 @@ class _Lines:
         return taken
 
     def _filled(self, read: _Bytes, size: int) -> _Bytes:
-        """The bytes read so far, with more read up to that size."""
         if self.ended or len(read) >= size:
             return read
         filled = np.empty(size, np.uint8)
@@ -291,7 +307,6 @@ def _holds_row(lines: memoryview) -> bool:
 
 
 def _head(data: memoryview) -> bytes:
-    """The first line that is not blank, with the blank ones before it."""
     beginning = bytes(data[:PAGE])
     text = beginning if _LINE_FEED in beginning.lstrip() else bytes(data)
     blank = len(text) - len(text.lstrip())
@@ -299,7 +314,6 @@ def _head(data: memoryview) -> bytes:
 
 
 def _lines_before(file: StoredFile, layout: Format, n_rows: int, number: int) -> int:
-    """The number of lines before a part; the file is read again for it."""
     assert layout.count_lines is not None, "what is cut at line ends"
     with file.contents() as contents:
         return sum(layout.count_lines(lines.tobytes()) for lines, _ in islice(_cut(_Lines(contents), n_rows), number))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
@@ -25,13 +25,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.pipeline.data.features import joined_feature, read_features
-from rankledger.pipeline.data.files import StoredFile, each_file, refusing_unreadable
-from rankledger.pipeline.data.formats import FORMATS, parse
-from rankledger.pipeline.data.formats.common import FilePart, Kind, count_lines, refuse_surrogates
-from rankledger.pipeline.data.formats.layouts import RANK, columns_line, recognise
+from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing_unreadable, suffixes
+from rankledger.pipeline.data.formats import FORMATS, format_of, parse
+from rankledger.pipeline.data.formats.common import PAGE, FilePart, Kind, count_lines, refuse_surrogates
+from rankledger.pipeline.data.formats.layouts import RANK, columns_line, is_number, recognise
 from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.formats.trec import last_fields
-from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
+from rankledger.pipeline.data.parts import PART_ROWS, file_parts, first_part, recognised
 from rankledger.pipeline.data.stored_documents import DocumentFile
 from rankledger.pipeline.support.arrow import concatenate, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -49,6 +49,10 @@ from rankledger.pipeline.types.inputs import (
 )
 
 _SHORTENED = re.compile(" fields found where | is not a number|: not (JSON|UTF-8)|unexpected end of data")
+_LINES = 11  # the last one and ten before it, by which its number is known to be shorter
+_DROPPED = 3  # zeros at the end of a number: of a thousand random numbers one has so many
+_RANKED = 1 << 12  # rows in memory whose ranks are compared with their scores
+_CLEAR = 0.9  # of neighbors by rank
 _CHUNK = 1 << 17  # rows that are worked on at a time: a chunk fits into the cache
 _OddValues: TypeAlias = tuple[tuple[Callable[[npt.NDArray[np.floating]], npt.NDArray[np.bool_]], str], ...]
 _NOT_FINITE: _OddValues = ((lambda values: ~np.isfinite(values), "is not a finite number"),)
@@ -105,6 +109,53 @@ def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score"
     if by == "score":
         return _read_rows(source, _RANKING)
     return _negative(_read_rows(source, _RANKS))
+
+
+def find_rank_order(source: Source) -> int:
+    """Return 1 if scores rise with the ranks beside them, -1 if they fall, 0 if neither is clear.
+
+    The first rows are looked at, in whatever order they are.
+    """
+    kind = replace(_RANKING, further=(RANK,))
+    rows: list[tuple[str, float, float]] = []
+    with suppress(InputError, pa.ArrowException, KeyError):  # of a format that has no further columns
+        if source.held is None:
+            part = first_part(find_files(source)[0], kind, source)
+        elif not isinstance(source.held.data, Mapping | list):
+            held = replace(source.held, data=source.held.data[:_RANKED])
+            part = Reading(replace(source, held=held), kind).held_part(held)
+        else:
+            return 0
+        if part.kind.value == "score" and part.lists is None:
+            table = part.format.parse(part)
+            rows = sorted(zip(*(table.column(name).to_pylist() for name in ("query_id", RANK, "score")), strict=True))
+    pairs = [(one, other) for one, other in pairwise(rows) if one[0] == other[0] and one[1] < other[1]]
+    rises = [other[2] > one[2] for one, other in pairs if other[2] != one[2]]
+    share = sum(rises) / len(rises) if len(rises) > 1 else 0.5
+    return int(share >= _CLEAR) - int(share <= 1 - _CLEAR)
+
+
+def find_cut_number(source: Source) -> str | None:
+    """Return a warning if the last line of text has no end, and its number has fewer decimals than all others.
+
+    A writer that drops zeros seldom makes such a number. Files of few lines and compressed files are not looked at.
+    """
+    page = b""
+    with suppress(InputError):
+        file = StoredFile("", None, "") if source.held else find_files(source)[-1]
+        if (source.format or format_of(file.suffix)) in ("trec", "tsv", "csv") and not suffixes(file.name)[1]:
+            with file.contents() as contents:
+                page = bytes(contents.end(PAGE))
+    if page[-1:] in (b"", b"\n", b"\r"):
+        return None
+    texts = [re.findall(r"[^\s,]*$", line)[0] for line in page.decode(errors="replace").splitlines()[1:]]  # no header
+    if len(texts) < _LINES or not all(map(is_number, texts)):
+        return None
+    *others, last = (len(text.lower().partition("e")[0].partition(".")[2]) for text in texts)
+    if last >= min(others) or (last and len({*others}) > 1 and last > min(others) - _DROPPED):
+        return None
+    found = f"its number {texts[-1]} has fewer decimals than all before it"
+    return f"{file.path}: the last line has no end, and {found}. Check if the file is cut off."
 
 
 def _negative(rows: Rows) -> Rows:
@@ -230,7 +281,6 @@ def _text(part: FilePart, name: str, row: int, cell: object) -> str | None:
 
 
 def _read_rows(source: Source | str, kind: Kind, folder: Path | None = None, many: int = MANY_ROWS) -> Rows:
-    """All rows; if they are many, their documents are in a file in the folder."""
     reading = Reading(source, kind, PART_ROWS)
     path = reading.source.path
     parts: list[Rows] = []
@@ -374,7 +424,6 @@ class Reading:
             raise InputError(f"{self.source.path}: no rows; write the file again")
 
     def _each_of(self, file: StoredFile, take: Callable[[FilePart, pa.Table], T], at_a_time: int) -> Iterator[T]:
-        """What `take` returns for the parts of one file, whose digest is of the same bytes, read once."""
 
         def parsed(part: FilePart) -> tuple[FilePart, Sequence[str], int, list[T]]:
             try:
@@ -396,13 +445,12 @@ class Reading:
             self.files.append(contents.describe())
 
     def _take_held(self, held: InMemory, take: Callable[[FilePart, pa.Table], T]) -> T:
-        """What `take` returns for an input in memory, which is one part."""
         from rankledger.pipeline.data.formats.memory import describe_rows
 
         empty = InputError(f"{held.name}: no rows; give some")
         if not len(held.data):  # columns without cells have types that mean nothing, such as null
             raise empty
-        part = self._held_part(held)
+        part = self.held_part(held)
         table = _parsed(part, self.kind)
         if not len(table):
             raise empty
@@ -411,7 +459,8 @@ class Reading:
             self.files = [describe_rows(part, table)]
         return take(part, table)
 
-    def _held_part(self, held: InMemory) -> FilePart:
+    def held_part(self, held: InMemory) -> FilePart:
+        """Return an input in memory as one part."""
         from rankledger.pipeline.data.formats.memory import MEMORY
 
         source = self.source
@@ -422,7 +471,7 @@ class Reading:
     def place(self, row: int) -> str:
         """Where a row stands, such as `line 3`; with its file, if there are several."""
         if self.source.held is not None:
-            return self._held_part(self.source.held).position(row)
+            return self.held_part(self.source.held).position(row)
         number = 0
         while row >= sum(self._sizes[number]):
             row -= sum(self._sizes[number])
@@ -431,7 +480,6 @@ class Reading:
         return self._place(number, row) + of
 
     def _place(self, number: int, row: int) -> str:
-        """Where a row of a file stands; only its number if the file has changed since it was read."""
         file, position, left = self._opened[number], "", row
         try:
             with file.contents() as contents:

@@ -27,6 +27,7 @@ from rankledger.pipeline.data.dataset import DatasetInput, is_missing, read_data
 from rankledger.pipeline.data.judgments import rating_like_relevance
 from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, short_lists, similar_ids, small_overlap
 from rankledger.pipeline.data.parts import peak_bytes
+from rankledger.pipeline.data.readers import find_cut_number, find_rank_order
 from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_query_ids
@@ -197,10 +198,10 @@ def _data_warnings(
     for dataset in planned.datasets:
         own = datasets[dataset.name]
         if isinstance(own, DatasetInput):
-            warning = rating_like_relevance(own.judgments, dataset.measures, dataset.relevant)
-            if warning:
-                yield DataWarning(dataset.name, "", warning)
-        scores = {task.key: task.output.columns.get("score", "") for task in planned.tasks}
+            warnings = [rating_like_relevance(own.judgments, dataset.measures, dataset.relevant)]
+            warnings.append(find_cut_number(source_of(dataset.judged)))
+            yield from (DataWarning(dataset.name, "", warning) for warning in warnings if warning)
+        outputs = {task.key: source_of(task.output) for task in planned.tasks}
         known = {
             key: output for key, output in read.items() if key[0] == dataset.name and not isinstance(output, Failure)
         }
@@ -211,12 +212,14 @@ def _data_warnings(
             others = [other.quality for name, other in known.items() if name != key]
             found = [small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output))]
             if isinstance(own, DatasetInput):
-                found += odd_rankings(len(own.query_ids), output.quality, own.judgments, scores.get(key, ""))
+                score = outputs[key].columns.get("score", "")
+                rank_order = 0 if score else find_rank_order(outputs[key])
+                found += odd_rankings(len(own.query_ids), output.quality, own.judgments, score, rank_order)
             if isinstance(own, DatasetInput) and isinstance(output, ReadOutput) and output.joined.hits:
                 lists = {model: own_lists for (_, model), own_lists in lengths.items() if model != model_of(key)[1]}
                 lists = {name: lists[name] for name in baselines if name in lists} or lists
                 found.append(short_lists(output.joined.hits, own.judgments, cutoffs, lists, own.n_documents))
-            found.append(output.quality.look_alikes)
+            found += [output.quality.look_alikes, find_cut_number(outputs[key])]
             if isinstance(output, _ExternalScores):
                 found += [*output.warnings, _unscored(output.scores)]
             replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""

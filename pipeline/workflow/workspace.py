@@ -415,8 +415,9 @@ def _check(outputs: object) -> None:
         if not isinstance(model, str):
             raise InputError(f"outputs: found the key {shorten(repr(model))}; give the models' names as keys")
     for output in outputs.values():
-        items = output.values() if isinstance(output, Mapping) else output if isinstance(output, list | Set) else ()
-        if isinstance(next(iter(items), None), str | Real):
+        is_mapping = isinstance(output, Mapping)
+        items = output.values() if is_mapping else output if isinstance(output, list | Set) else ()
+        if isinstance(next(iter(items), None), Real if is_mapping else str | Real):
             raise InputError("outputs: found the queries of one output. Use outputs by name, such as {'bm25': run}")
 
 

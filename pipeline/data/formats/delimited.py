@@ -81,7 +81,6 @@ def _is_literal(cell: str) -> bool:
 
 
 def _split(part: FilePart, name: str, cells: pa.Array) -> pa.Array:
-    """The texts between blanks in each cell, or in lists as pandas writes them; null where no id is meant."""
     if any(map(_is_literal, cells.slice(0, _FIRST).to_pylist())):
         return pa.array([_literal(part, cell) for cell in cells.to_pylist()], pa.large_list(pa.string()))
     split = pc.ascii_split_whitespace(cells)
@@ -103,7 +102,6 @@ def _split(part: FilePart, name: str, cells: pa.Array) -> pa.Array:
 
 
 def _literal(part: FilePart, cell: str) -> list[str | None]:
-    """The ids of `['d1', 'd2']` or `[1, 2]`, as they are spelled."""
     if not cell.strip():
         return []
     if not _LITERAL.fullmatch(cell):
@@ -204,7 +202,8 @@ class _Layout:
         header = self.header(part)
         rows = [*islice(self._first_rows(part, sample, len(header)), _FIRST)]
         queries = [row[header.index(part.name("query_id"))] for row in rows] if part.name("query_id") in header else []
-        named = part.names.get("doc_id") if len({*queries}) == len(queries) > 0 else None
+        is_single = part.kind.value and len({*queries}) == len(queries) > 0
+        named = part.names.get("doc_id") if is_single else None
         found: dict[str, KeyChain] = {}
         for place, name in enumerate(header):
             cells = [row[place] for row in rows]

@@ -93,7 +93,6 @@ class JsonObject(dict[str, Any]):
 
 
 def _parse_lines(part: FilePart) -> pa.Table:
-    """The wanted keys of every object; ids may be strings or whole numbers."""
     names = [part.name(column) for column in part.kind.columns]
     table = _by_arrow(part, names, _count_objects(part.data))
     if table is not None:
@@ -119,7 +118,6 @@ def _by_arrow(part: FilePart, names: list[str], n_objects: int) -> pa.Table | No
 
 
 def _read_by_arrow(part: FilePart, schema: pa.Schema) -> pa.Table | None:
-    """The columns of the schema; None if there is a value of another type."""
     from pyarrow import json as arrow_json
 
     options = arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
@@ -133,13 +131,13 @@ def _read_by_arrow(part: FilePart, schema: pa.Schema) -> pa.Table | None:
 
 
 def _chains(part: FilePart, sample: bytes) -> dict[str, KeyChain]:
-    """What leads to each value of the first objects; the keys of what is malformed are passed over."""
     end = sample.rfind(b"\n")
     lines = sample[:end].splitlines() if end > 0 else [line for _, line in islice(_lines(part.beginning), 1)]
     found: dict[str, KeyChain] = {}
     for line in lines[:_FIRST]:
         with suppress(ValueError, RecursionError):
-            found |= {".".join(key for key in chain if key != EACH): chain for chain in _leaves(json.loads(line))}
+            leaves = _leaves(json.loads(line)) if line.lstrip()[:1] == b"{" else ()
+            found |= {".".join(key for key in chain if key != EACH): chain for chain in leaves}
     empty = [name for name in found if any(other.startswith(f"{name}.") for other in found)]
     return {name: chain for name, chain in found.items() if name not in empty}
 
@@ -175,7 +173,6 @@ def _lists_of_lines(part: FilePart) -> pa.Table:
 
 
 def _nested(chains: Sequence[tuple[KeyChain, pa.DataType]]) -> pa.DataType:
-    """The type of what has these types at the ends of these chains."""
     (first, kind), *_ = chains
     if not first:
         return kind
@@ -209,7 +206,8 @@ def _cell(part: FilePart, number: int, column: str, value: Any) -> str:
         raise InputError(f"{part.at(number)}: {column} is {written(value)}; write a string or a whole number")
     if column not in part.kind.ids and type(value) not in (int, float):
         text = f"'{shorten(value)}'" if isinstance(value, str) else written(value)
-        raise InputError(f"{part.at(number)}: {column} {text} is not a number; {REMEDIES.get(column, 'fix it')}")
+        remedy = REMEDIES.get(column, "write one number" if isinstance(value, dict | list) else "fix it")
+        raise InputError(f"{part.at(number)}: {column} {text} is not a number; {remedy}")
     return str(value)
 
 
@@ -237,7 +235,6 @@ def _count_objects(data: memoryview) -> int:
 
 
 def _first_keys(part: FilePart) -> list[str]:
-    """The keys of the first object; none where the line is malformed, as will be said when it is read."""
     try:
         found = json.loads(next(_lines(part.beginning), (1, b"{}"))[1])
     except (ValueError, RecursionError):
@@ -246,18 +243,29 @@ def _first_keys(part: FilePart) -> list[str]:
 
 
 def _lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold a row, numbered from 1."""
-    return ((number, line) for number, line in enumerate(part.lines(), 1) if line.strip())
+    rows = ((number, line) for number, line in enumerate(part.lines(), 1) if line.strip())
+    for number, line in rows:
+        if part.head is None and part.format is JSONL and _begins_list(line):
+            raise InputError(f"{part.path}: found a JSON list in place of one object a line. {_AS_JSON}")
+        yield number, line
+        break
+    yield from rows
+
+
+def _begins_list(line: bytes) -> bool:
+    """Return True if the line begins a list, or is one of objects. Lines that are lists of values are not."""
+    try:
+        rows = json.loads(line)
+    except (ValueError, RecursionError):
+        return line.lstrip()[:1] == b"["
+    return isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
 
 
 def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects, each with the number of its line; one of these keys that occurs twice in it is refused."""
     for number, line in _lines(part):
-        if number == 1 and part.head is None and line.lstrip().startswith(b"["):
-            raise InputError(f"{part.path}: found a JSON list in place of one object a line. {_AS_JSON}")
         found = load_json(part.at(number), line, "fix the line", json_object)
         if not isinstance(found, JsonObject):
-            raise InputError(f"{part.at(number)}: expected one object a line; fix the line")
+            raise InputError(f"{part.at(number)}: expected one object a line, found {written(found)}; fix the line")
         for name in names:
             if name in found.doubled:
                 raise InputError(f"{part.at(number)}: '{shorten(name)}' occurs twice; keep one")
@@ -285,7 +293,6 @@ def _keys(objects: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _line_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
-    """The values of these keys, None if an object lacks one; a key that all objects lack is refused."""
     objects = [found for _, found in _objects(part, names)]
     if objects:
         part.check_columns(names, _keys(objects))
@@ -314,7 +321,6 @@ def _parse_object(part: FilePart) -> pa.Table:
 
 
 def _unfolded(part: FilePart) -> FilePart:
-    """Return the part with its content, or with a line for each row if the file holds a table or JSON lines."""
     try:
         found = load_json(part.path, part.data, "fix it", json_object)
     except InputError:
@@ -333,7 +339,6 @@ def _unfolded(part: FilePart) -> FilePart:
 
 
 def _objects_in(found: Any) -> Iterator[JsonObject]:
-    """Return the objects of a list or an object, and the object itself."""
     holders = [found, *(found.values() if isinstance(found, dict) else found)]
     return (holder for holder in holders if isinstance(holder, JsonObject))
 
@@ -342,14 +347,12 @@ def _queries(part: FilePart) -> dict[str, JsonObject]:
     inner = "document" if part.kind.ids == _IDS else part.kind.ids[-1]
     found = part.content
     if not isinstance(found, JsonObject):
-        expected = f"{{query: {{{inner}: {part.kind.value}}}}}"
-        raise InputError(f"{part.path}: expected {expected}; write one object of objects")
+        _refuse_shape(part, f"found {written(found)}")
     for key in found.doubled:
         raise InputError(f"{part.path}: query '{shorten(key)}' occurs twice; keep one")
     for query, documents in found.items():
         if not isinstance(documents, JsonObject):
-            expected = f"{{{inner}: {part.kind.value}}}"
-            _refuse_value(part, f"query '{shorten(query)}' holds {written(documents)}; write {expected}")
+            _refuse_shape(part, f"the value of '{shorten(query)}' is {written(documents)}")
         for key in documents.doubled:
             raise InputError(f"{part.path}: query '{shorten(query)}': {inner} '{shorten(key)}' occurs twice; keep one")
     return found
@@ -358,17 +361,25 @@ def _queries(part: FilePart) -> dict[str, JsonObject]:
 def _number(part: FilePart, query: str, document: str, number: Any) -> float:
     """The number; what is not finite is refused by the reader, which does so for every format."""
     if type(number) not in (int, float):
+        cells = [*part.content.values()]
+        for names, rows in ((cells[0], part.content), (part.content, cells[0])):
+            is_table = len(names) >= len(part.kind.columns) and all(map(str.isdigit, rows))  # of pandas
+            if is_table and all([*cell] == [*cells[0]] for cell in cells):
+                part.check_columns([part.name(column) for column in part.kind.columns], [*names])
         at = f"query '{shorten(query)}', document '{shorten(document)}'"
-        _refuse_value(part, f"{at}: {part.kind.value} {written(number)} is not a number; fix it")
+        remedy = "" if isinstance(number, dict | list) else "; fix it"
+        _refuse_shape(part, f"{at}: {part.kind.value} {written(number)} is not a number", remedy)
     return double(number)
 
 
-def _refuse_value(part: FilePart, problem: str) -> NoReturn:
+def _refuse_shape(part: FilePart, problem: str, remedy: str = "") -> NoReturn:
+    inner = "document" if part.kind.ids == _IDS else [*part.kind.ids, "column"][1]
     keys = next(_deep_keys(part.content), ())
     if keys:
-        found = f"numbers are nested too deep, such as {shorten('.'.join(keys))}"
-        problem = f"{found}. Use a file of one object, {{query: {{document: {part.kind.value}}}}}"
-    raise InputError(f"{part.path}: {problem}")
+        problem, remedy = f"numbers are nested too deep, such as {shorten('.'.join(keys))}", ""
+    shape = f"{{query: {{{inner}: {part.kind.value or 'value'}}}}}"
+    objects = f"a list of objects with {', '.join(map(part.name, part.kind.columns))}"
+    raise InputError(f"{part.path}: {problem}{remedy or f'. Use {shape}, or {objects}.'}")
 
 
 def _deep_keys(found: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -381,7 +392,6 @@ def _deep_keys(found: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[str,
 
 
 def _object_columns(part: FilePart) -> list[str]:
-    """`query_id`, and all keys of the queries' objects."""
     return [part.name("query_id"), *_keys(_queries(part).values())]
 
 

@@ -47,6 +47,7 @@ _RANKED = {
     *("prediction", "predictions", "preds", "predicted", "recommendation", "recommendations", "recs"),
     *("recommendeditems", "itemrecommendations", "addedproducts", "hotelcluster", "adid", "topk", "topkitems"),
     *("results", "hits", "ranking", "rankedlist", "rankeditems", "rankeddocs", "retrieved", "retrieveditems"),
+    *("nodes", "sourcenodes", "retrievednodes"),  # of LlamaIndex
     *("retrieveddocs", "retrieveddocids", "retrievedids", "retrieveddocuments", "retrievedcontextids"),
 }
 _JUDGED = {
@@ -114,11 +115,15 @@ def _columns_of_lists(
     kinds = list | tuple | Set | np.ndarray if value else Collection
     if any(isinstance(cell, str | bytes | Mapping) or not isinstance(cell, kinds) for cell in cells):
         return None
-    if len({*map(len, cells)}) == 1 and _names_columns(found, columns, names):
+    kinds_of_items = [{*map(type, cell)} for cell in cells]
+    is_table = {float} in kinds_of_items and {str} in kinds_of_items  # no query has numbers with a point as documents
+    if len({*map(len, cells)}) == 1 and (is_table or _names_columns(found, columns, names)):
         return dict(found)
     if not _is_pair(columns):
         return None
     items = [item for cell in cells for item in cell]
+    if len(cells) == 1 and all(isinstance(item, Mapping) and _names_columns(item, columns, names) for item in items):
+        return find_columns(items, columns, names)  # rows below a name such as `results`
     if value and items and all(isinstance(item, list | tuple) and len(item) == _PAIR for item in items):
         queries = [query for query, cell in found.items() for _ in cell]
         return {_IDS[0]: queries, _IDS[1]: [item[0] for item in items], value: [item[1] for item in items]}
@@ -158,7 +163,7 @@ def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePar
     Raises:
         InputError: it has lists, and which are meant is not clear.
     """
-    if part.format.lists is None or part.kind.ids != _IDS or (part.kind.value is None and not part.format.typed):
+    if part.format.lists is None or part.kind.ids != _IDS:
         return None
     chains = {**part.format.lists.find(part, sample)}
     for name in part.names.values():  # a field of objects, which the first rows lack
@@ -176,17 +181,18 @@ def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePar
             found = f"no list '{named}' among {shorten(', '.join(lists))}, and a list within a list is not read"
             raise InputError(f"{part.path}: {found}. Write one list of ids per query.")
         return None  # which the message on missing columns says
+    if part.kind.value is None and pairs.names.get("doc_id", "doc_id") in lists:
+        part = replace(part, names={"doc_id": "doc_id", **pairs.names})
     documents = _documents(part, lists, len(chains))
     queries = _queries(part, plain, len(chains))
     if len(documents) != 1 or len(queries) != 1:
         if part.format.typed or (len(chains) == _PAIR and not any(means(name, "time") for name in lists)):
-            _refuse(part, queries, documents, [*dict.fromkeys(map(_column, lists.values()))])
+            _refuse(part, queries, documents, [*lists])
         return None
     return _with_lists(part, chains, queries[0], documents[0])
 
 
 def _documents(part: FilePart, lists: Mapping[str, KeyChain], n_columns: int) -> list[str]:
-    """The lists that may hold the documents: the one that the config names, or those of known names."""
     named = part.name("doc_id")
     if named in lists:
         return [named]
@@ -198,7 +204,7 @@ def _documents(part: FilePart, lists: Mapping[str, KeyChain], n_columns: int) ->
     if len(of_objects) != 1 or any(lists[name][-1] == EACH for name in known):
         return known
     values = [name for name in known if _is_value(lists[name][-1])]
-    likely = [name for name in known if means(lists[name][-1], "doc_id") or lists[name][-1] == "id"]
+    likely = [name for name in known if means(lists[name][-1], "doc_id") or plain_name(lists[name][-1]) == "id"]
     return likely or [name for name in known if name not in values]
 
 
@@ -230,11 +236,6 @@ def _with_lists(part: FilePart, chains: Mapping[str, KeyChain], query: str, docu
 
 
 def _value(part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str]) -> tuple[str | None, str]:
-    """What documents have beside them, and its name: a rank in place of a score, and no name if the order says it.
-
-    Raises:
-        InputError: several lists may hold it, or there is none of ratings.
-    """
     wanted, names = part.kind.value, part.names
     if wanted is None:
         return None, ""
@@ -264,7 +265,6 @@ def _value(part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str
 
 
 def _rank(part: FilePart, chains: Mapping[str, KeyChain], ids: Mapping[str, str], beside: Sequence[str]) -> str:
-    """The name of the ranks; empty if the order is meant."""
     if RANK not in part.names:
         return next((name for name in beside if means(_last(name), RANK)), "")
     named = part.names[RANK]
@@ -289,7 +289,7 @@ def _holder(chain: KeyChain) -> KeyChain:
 
 def _refuse(part: FilePart, queries: Sequence[str], documents: Sequence[str], lists: Sequence[str]) -> None:
     listed = documents or lists
-    found = f"{' and '.join(listed)} {'looks like lists' if len(listed) == 1 else 'look like lists'}"
+    found = f"{shorten(' and '.join(listed))} {'looks like lists' if len(listed) == 1 else 'look like lists'}"
     ids = {"query_id": queries, "doc_id": documents}
     line = columns_line({ours: names[0] if len(names) == 1 else "…" for ours, names in ids.items()})
     what = {"relevance": "the relevant documents", None: "the documents"}.get(part.kind.value, "the documents in order")
@@ -356,7 +356,6 @@ def _coded(queries: pa.Array, sizes: Ints) -> pa.DictionaryArray:
 
 
 def _ranks(sizes: Ints) -> Floats:
-    """1, 2 and so on in each list."""
     return (np.arange(1, sizes.sum() + 1) - np.repeat(np.cumsum(sizes) - sizes, sizes)).astype(np.float64)
 
 
@@ -404,12 +403,13 @@ def _refuse_repeats(part: FilePart, queries: pa.ChunkedArray) -> None:
         for row, query_id in enumerate(map(str, queries.to_pylist())):
             if first.setdefault(query_id, row) != row:
                 rows = f" ({_at(part, first[query_id])} and {_at(part, row)})"
-                raise InputError(_repeated(part.path, query_id, rows))
+                raise InputError(_repeated(part, query_id, rows))
 
 
-def _repeated(path: str, query_id: str, where: str = "") -> str:
-    advice = "write all of its documents in one row, or a row per document with a score, rank or relevance"
-    return f"{path}: query '{shorten(query_id)}' has two lists{where}; {advice}"
+def _repeated(part: FilePart, query_id: str, where: str = "") -> str:
+    by_row = "with a score, rank or relevance" if part.kind.value else "as JSON lines"
+    advice = f"write all of its documents in one row, or a row per document {by_row}"
+    return f"{part.path}: query '{shorten(query_id)}' has two lists{where}; {advice}"
 
 
 class ListedQueries:
@@ -430,7 +430,7 @@ class ListedQueries:
         hashes = hash_ids(strings(query_ids))
         again = np.flatnonzero(np.isin(hashes, self._hashes))
         if again.size:
-            raise InputError(_repeated(part.path, query_ids[int(again[0])]))
+            raise InputError(_repeated(part, query_ids[int(again[0])]))
         self._hashes = np.concatenate([self._hashes, hashes])
 
 

@@ -81,11 +81,6 @@ def _ordered(path: str, cell: Any, is_ranked: bool) -> Any:
 
 
 def _array(path: str, name: str, cells: Sequence[Any]) -> pa.Array:
-    """Return a column as Arrow has it.
-
-    Raises:
-        InputError: its values are of several types, or of one that Arrow does not know.
-    """
     try:
         return pa.array(cells, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -201,7 +196,6 @@ def _parse(part: FilePart) -> pa.Table:
 
 
 def _checked_table(part: FilePart, names: Sequence[str]) -> pa.Table:
-    """These columns; one that is missing or occurs twice is refused."""
     part.check_columns(names, _columns(part))
     data = _held(part).data
     if not _is_frame(data):
@@ -238,7 +232,6 @@ def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
 
 
 def _chains(part: FilePart, _sample: bytes) -> dict[str, KeyChain]:
-    """What leads to each value; of a data frame by its first rows; Arrow may not know some lists."""
     data = _held(part).data
     if isinstance(data, Mapping | list):
         return {}
@@ -278,12 +271,13 @@ def _lists(part: FilePart) -> pa.Table:
 
 
 def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
-    """The columns of `{query: {document: value}}`; an empty query has no row."""
     value = part.kind.value
-    for query, documents in data.items():
-        if not isinstance(documents, Mapping):
-            found = f"query {_short(query)} holds {_kind(documents)}"
-            raise InputError(f"{part.path}: {found}; give {_documents(value)}")
+    others = [query for query, documents in data.items() if not isinstance(documents, Mapping)]
+    for query in sorted(others, key=lambda each: isinstance(data[each], list | tuple | Set | np.ndarray))[:1]:
+        found = f"the value of {_short(query)} is {_kind(data[query]).replace('a str', 'a text')}"
+        shapes = ["a list of document ids"] if value in (None, "relevance", "score") else []
+        shapes += [_documents(value)] if value else []
+        raise InputError(f"{part.path}: {found}. Use {' or '.join(shapes)} for every query.")
     queries = [(query, documents) for query, documents in data.items() if documents]
     codes = np.repeat(np.arange(len(queries)), [len(documents) for _, documents in queries])
     ids = _ids(part, _PAIR[0], [query for query, _ in queries])
@@ -334,7 +328,6 @@ def _short(value: object) -> str:
 
 
 def _position(part: FilePart, row: int) -> str:
-    """The row's number; of a mapping its query and document."""
     data = _held(part).data
     if not isinstance(data, Mapping):
         return row_number(row)

@@ -79,6 +79,11 @@ def _refuse_other(part: FilePart, fields: list[bytes]) -> None:
         raise InputError(f"{part.path}: looks like a ranking {expected}; name the judgments")
     if len(part.kind.trec) != _RANKING:
         return
+    if len(fields) == _JUDGMENTS and fields[1].upper() == b"Q0" and _is_number(fields[3]):
+        advice = "Set format: trec, columns: {query_id: 1, doc_id: 3, score: 4}, or rank: 4 if 1 is the best"
+        raise InputError(
+            f"{part.path}: 4 fields found in the first line: query_id, Q0, doc_id, and a number. {advice}."
+        )
     if len(fields) == _JUDGMENTS and _is_number(fields[3]):
         raise InputError(f"{part.path}: looks like judgments {expected}; name the ranking")
     if len(fields) == _RANKING - 1 and _is_number(fields[3]) and not _is_number(fields[4]):
@@ -94,7 +99,6 @@ def _is_number(field: bytes) -> bool:
 
 
 def _between_tabs(kind: Kind, line: bytes) -> list[bytes]:
-    """Return the fields between tabs, none if these are too few or the value is no number."""
     fields = [field.strip() for field in line.split(b"\t") if field.strip()]
     is_whole = len(fields) > max(kind.trec_places)
     is_valued = is_whole and (not kind.value or _is_number(fields[kind.trec.index(kind.value)]))
@@ -150,7 +154,6 @@ def _unix_lines(data: memoryview) -> bytes:
 
 
 def _rows(part: FilePart) -> Iterator[tuple[int, list[bytes]]]:
-    """The fields of the lines that hold a row, which are numbered from 1; lines of totals are left out."""
     totals = part.kind.totals.encode()
     place = part.kind.trec.index("query_id")
     for number, line in enumerate(io.BytesIO(_unix_lines(part.data)), 1):

@@ -226,7 +226,12 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
         ("a.json", '{"q1": {"faithful": "x", "cost": 1}}', f"faithful 'x' of query 'q1' (object 1) {NO_NUMBER}"),
         ("b.json", '{"q1": {"faithful": 1}}', "no score 'cost' among faithful; fix its name"),
         ("c.json", '{"q1": {"cost": 1, "cost": 2}}', "query 'q1': measure 'cost' occurs twice; keep one"),
-        ("d.json", '{"q1": 3}', "query 'q1' holds 3; write {measure: value}"),
+        (
+            "d.json",
+            '{"q1": 3}',
+            "the value of 'q1' is 3. Use {query: {measure: value}}, or a list of objects with query_id, measure, "
+            "value.",
+        ),
         (
             "a.parquet",
             parquet_table(query_id=["q1"], faithful=[2.0], cost=[1]),

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("folder")
 read_ratings = partial(read_pairs, value="rating")
 read_predictions = partial(read_pairs, value="prediction")
 
+SHAPES = "Use {query: {document: relevance}}, or a list of objects with query_id, doc_id, relevance."
 IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60)
 
@@ -77,7 +78,7 @@ def test_a_query_without_documents_has_no_row():
         ('{"q": {"d": 1, "e": 0, "d": 1}}', "a.json: query 'q': document 'd' occurs twice; keep one"),
         ('{"q": {"d": "1"}}', "a.json: query 'q', document 'd': relevance \"1\" is not a number; fix it"),
         ('{"q": {"d": true}}', "a.json: query 'q', document 'd': relevance true is not a number; fix it"),
-        ('{"q": {"d": {}}}', "a.json: query 'q', document 'd': relevance {} is not a number; fix it"),
+        ('{"q": {"d": {}}}', "a.json: query 'q', document 'd': relevance {} is not a number. " + SHAPES),
         ('{"q": {"d": NaN}}', "a.json: relevance nan (query 'q', document 'd') is not a finite number; fix it"),
         (
             '{"q": {"c": 1, "d": 1e999}}',
@@ -89,9 +90,9 @@ def test_a_query_without_documents_has_no_row():
         ),
         ('{"q": {"": 1}}', "a.json: empty doc_id (query 'q', document ''); fill it"),
         ('{"q": {"c": 1}, "": {"d": 1}}', "a.json: empty query_id (query '', document 'd'); fill it"),
-        ('{"q": "d"}', "a.json: query 'q' holds \"d\"; write {document: relevance}"),
-        ("[1]", "a.json: expected {query: {document: relevance}}; write one object of objects"),
-        ('"q"', "a.json: expected {query: {document: relevance}}; write one object of objects"),
+        ('{"q": "d"}', "a.json: the value of 'q' is \"d\". " + SHAPES),
+        ("[1]", "a.json: found [1]. " + SHAPES),
+        ('"q"', 'a.json: found "q". ' + SHAPES),
         ("{}", "a.json: no rows; write the file again"),
         (b'{"q\xe9": {"d": 1}}', "a.json: not UTF-8; convert the file"),
         ('{"q": {"d\\ud800": 1}}', "a.json: an id contains half of a surrogate pair, which is not UTF-8; fix it"),

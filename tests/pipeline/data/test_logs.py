@@ -166,7 +166,7 @@ def test_the_interval_of_the_mean_weight_is_that_of_clusters():
     ("name", "data", "problem"),
     [
         ("a.json", '{"u1": {"clicked": 1, "weight": 1}}', "one JSON object cannot hold query_id, clicked, weight"),
-        ("a.json", '{"u1": 1}', "query 'u1' holds 1"),
+        ("a.json", '{"u1": 1}', "the value of 'u1' is 1"),
         ("a.txt", "u1 1 1\n", "no column 'weight', and no 'propensity'"),
     ],
 )

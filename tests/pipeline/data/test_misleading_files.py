@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pandas
 import pytest
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.files import find_files
 from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
-from rankledger.pipeline.data.readers import RankingRanges, read_judgments, read_pairs, read_ranking
+from rankledger.pipeline.data.readers import (
+    RankingRanges,
+    read_documents,
+    read_judgments,
+    read_pairs,
+    read_queries,
+    read_ranking,
+)
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import contents, json_lines, refusal, write
@@ -195,3 +204,122 @@ def test_a_folder_of_datasets_is_no_dataset():
     with pytest.raises(InputError, match="cqa: holds folders of datasets; name one, such as cqa/android"):
         find_files("cqa")
     assert contents(read_judgments("cqa/android")) == [("1", "d1", 1.0)]
+
+
+@pytest.mark.parametrize("sign", ["Q0", "q0"])
+@pytest.mark.parametrize("number", ["2.5", "1"])
+def test_a_ranking_of_four_fields_is_called_one(sign, number):
+    """Its second field is Q0, by TREC's definition of a ranking; the columns that the message names read it."""
+    path = write(Path("run.txt"), f"q {sign} a {number}\n")
+
+    assert refusal(read_ranking, path) == (
+        "run.txt: 4 fields found in the first line: query_id, Q0, doc_id, and a number. "
+        "Set format: trec, columns: {query_id: 1, doc_id: 3, score: 4}, or rank: 4 if 1 is the best."
+    )
+    source = Source(path, "trec", columns={"query_id": "1", "doc_id": "3", "score": "4"})
+    assert contents(read_ranking(source)) == [("q", "a", float(number))]
+
+
+def test_judgments_in_place_of_a_ranking_are_still_called_so():
+    """The second field of judgments is an iteration, 0 as a rule."""
+    assert "looks like judgments" in refusal(read_ranking, write(Path("qrels.txt"), "q 0 a 1\n"))
+
+
+LISTED = "found a JSON list in place of one object a line. Set `format: json`, or use a name that ends in .json"
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("begin", ["", "\n", "\ufeff"])
+@pytest.mark.parametrize("read", [read_judgments, read_ranking, read_pairs, read_queries, read_documents])
+def test_a_json_list_in_json_lines_is_called_so_by_every_reader(read, begin, indent):
+    """Whatever is read, the format that the message names reads the same row."""
+    row = {"query_id": "q", "doc_id": "a", "relevance": 1, "score": 1}
+    path = write(Path("a.jsonl"), begin + json.dumps([row], indent=indent))
+
+    assert refusal(read, path) == f"a.jsonl: {LISTED}"
+    assert read(Source(path, "json")) is not None
+
+
+@pytest.mark.parametrize("read", [read_judgments, read_ranking, read_pairs, read_queries])
+def test_lines_that_are_lists_of_values_are_no_table(read):
+    """Neither format reads them, so none is named."""
+    path = write(Path("a.jsonl"), '["q", "a", 1]\n["q", "b", 2]\n')
+
+    assert refusal(read, path) == 'a.jsonl:1: expected one object a line, found ["q", "a", 1]; fix the line'
+
+
+@pytest.mark.parametrize("further", ["", ",time"])
+@pytest.mark.parametrize("ids", ["query_id,doc_id", "user_id,item_id"])
+def test_several_ids_in_a_cell_of_pairs(ids, further):
+    """Between blanks they are several, as in rankings. A sign may stand within an id, so it is refused, as there."""
+    end = further and ",7"
+    several = write(Path("a.csv"), f'{ids}{further}\nq,"a b c"{end}\nr,a{end}\n')
+    signed = write(Path("b.csv"), f"{ids}{further}\nq,a|b{end}\nr,a{end}\n")
+    repeated = write(Path("c.csv"), f"{ids}{further}\nq,The Matrix{end}\nq,a{end}\n")
+
+    assert contents(read_pairs(several)) == [("q", "a", 0.0), ("q", "b", 0.0), ("q", "c", 0.0), ("r", "a", 0.0)]
+    assert "'a|b' in " in refusal(read_pairs, signed)
+    assert refusal(read_pairs, repeated) == (
+        "c.csv: query 'q' has two lists (line 2 and line 3); write all of its documents in one row, or a row per "
+        "document as JSON lines"
+    )
+
+
+def test_a_column_of_pairs_that_the_config_names_may_have_a_row_per_document():
+    """Blanks in other columns, and a query that returns after many others, make no lists."""
+    rows = [(f"u{number}", "a", 0.0) for number in range(150)] + [("u0", "b", 0.0)]
+    text = "u,i,title\n" + "".join(f"{user},{item},The Matrix\n" for user, item, _ in rows)
+
+    found = contents(read_pairs(Source(write(Path("a.csv"), text), columns={"query_id": "u", "doc_id": "i"})))
+
+    assert sorted(found) == sorted(rows)
+
+
+SHAPES = "Use {query: {document: score}}, or a list of objects with query_id, doc_id, score."
+UNNAMED = "no column 'query_id' among a, b, c; map it with columns: {query_id: …, doc_id: …, score: …}"
+MAPPED = {"query_id": "a", "doc_id": "b", "score": "c"}
+
+
+@pytest.mark.parametrize("orient", ["index", "columns", "list"])
+def test_a_table_of_pandas_with_names_that_mean_nothing(orient):
+    """Its columns are named, as for a CSV file, and the mapping that the message asks for reads its rows."""
+    frame = pandas.DataFrame({"a": ["q", "r", "s"], "b": ["x", "y", "x"], "c": [0.5, 1.5, 0.25]})
+    path = write(
+        Path("a.json"), json.dumps(json.loads(frame.to_json()) if orient == "columns" else frame.to_dict(orient))
+    )
+
+    assert UNNAMED in refusal(read_ranking, path) or "no 'query_id' among a, b, c" in refusal(read_ranking, path)
+    found = contents(read_ranking(Source(path, columns=MAPPED)))
+    assert found == [("q", "x", 0.5), ("r", "y", 1.5), ("s", "x", 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ([["q", "a", 1.0]], 'found [["q", "a", 1.0]]'),  # orient="values"
+        ({"q": {"a": {"text": "x"}}}, "query 'q', document 'a': score {\"text\": \"x\"} is not a number"),
+        ({"q": {"a": {"score": 0.5}}}, "numbers are nested too deep, such as q.a.score"),
+        ({"model": "x", "q": {"a": 1}}, "the value of 'model' is \"x\""),
+        ({"q": "a b"}, "the value of 'q' is \"a b\""),
+        (3.5, "found 3.5"),
+    ],
+)
+def test_what_is_found_in_place_of_numbers_by_document(content, problem):
+    """A message has the file, what is there, and two shapes, each of which is read."""
+    assert refusal(read_ranking, write(Path("a.json"), json.dumps(content))) == f"a.json: {problem}. {SHAPES}"
+    for good in ({"q": {"a": 0.5}}, [{"query_id": "q", "doc_id": "a", "score": 0.5}]):
+        assert contents(read_ranking(write(Path("b.json"), json.dumps(good)))) == [("q", "a", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("content", "rows"),
+    [
+        ({"q": [{"node": {"id_": "a", "text": "x"}, "score": 0.8}]}, [("q", "a", -1.0)]),
+        ({"q": {"nodes": [{"id": "a", "score": 0.8}, {"id": "b", "score": 0.5}]}}, [("q", "a", 0.8), ("q", "b", 0.5)]),
+        ([{"query": "q", "source_nodes": [{"node": {"id_": "a"}, "score": 0.8}]}], [("q", "a", -1.0)]),
+        ({"results": [{"query_id": "q", "doc_id": "a", "score": 0.8}]}, [("q", "a", 0.8)]),
+    ],
+)
+def test_results_of_llama_index(content, rows):
+    """`NodeWithScore` has its node's id below `node`, beside which no number is, so the order counts: rank 1 is -1."""
+    assert contents(read_ranking(write(Path("a.json"), json.dumps(content)))) == rows

@@ -118,7 +118,9 @@ def test_numbers_that_are_nested_too_deep():
     for text in (json.dumps(found), json.dumps({"version": 2, "runs": run})):
         message = refusal(read_ranking, named(text))
         assert message.startswith("r.json: numbers are nested too deep, such as ")
-        assert message.endswith(".q1.d2. Use a file of one object, {query: {document: score}}")
+        assert message.endswith(
+            ".q1.d2. Use {query: {document: score}}, or a list of objects with query_id, doc_id, score."
+        )
 
 
 def test_rows_of_json_are_numbered_and_have_each_key_once():

@@ -292,7 +292,10 @@ def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
         "none of its queries is judged, such as 'Q1'; the judgments have 'q1': write the letters of both in the same "
         "case, or accept it with overrides=['models.new.outputs.allow_no_overlap=true']": {"Q1": {"d1": 1.0}},
         "found ('q1', 'd1') (row 1); give tuples (query, document, score)": [("q1", "d1")],
-        "query 'q1' holds a tuple; give {document: score}": {"q0": {"d1": 1.0}, "q1": ("d1",)},
+        "the value of 'q1' is a tuple. Use a list of document ids or {document: score} for every query.": {
+            "q0": {"d1": 1.0},
+            "q1": ("d1",),
+        },
         "doc_id 3 (row 2) is an int; write ids as strings or whole numbers, all of one kind": [
             ("q1", "d1", 1.0),
             ("q1", 3, 1.0),
@@ -566,7 +569,7 @@ def test_pairs_that_are_wrong_are_refused() -> None:
     takes = "a path, a data frame or Arrow table with the columns query_id, doc_id, {query: [document, …]}, or tuples"
     cases: dict[str, Any] = {
         f"exclude: found an int; give {takes} (query, document)": 3,
-        "exclude: query 'q1' holds a str; give [document, …]": {"q1": "d1"},
+        "exclude: the value of 'q1' is a text. Use a list of document ids for every query.": {"q1": "d1"},
         "exclude: found ('q1', 'd1', 1) (row 1); give tuples (query, document)": [("q1", "d1", 1)],
         "exclude: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both alike, "
         "or remove `exclude`": {"q9": ["d1"]},
