@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.record.nights import Holder, Night, read_night
+from rankledger.pipeline.record.nights import ClaimFile, read_claim
 from rankledger.pipeline.record.receipts import (
     PromotionReceipt,
     Receipt,
@@ -73,7 +73,7 @@ def _beside() -> None:
     records = open_records(_RUNS)
     read_receipt(records, _IDS[1])
     read_promotions(records, _IDS[1])
-    read_night(records, ".state/nights/generated-2026-11-20.json")
+    read_claim(records, ".state/nights/generated-2026-11-20.json")
     send_alerts(load("config.yaml", ["notify=[{metrics: night.prom}]"]), records, _RUNS)
     list_evaluations("generated", runs_dir=_RUNS)
 
@@ -184,9 +184,8 @@ def _write_beside() -> None:
     settled = SettledPromotion("bm25", "ranker", 3, "champion", "promoted", 3, f"2026-11-20 {_IDS[1]}", _TIME)
     promotions = PromotionReceipt(_IDS[1], digest, "sqlite:///mlflow.db", (settled,))
     _BESIDE["promotion.json"].write_text(json.dumps(asdict(promotions), indent=2))
-    night = Night(Holder("k", "h", 1, _TIME, _TIME), _IDS)
     _BESIDE["night.json"].parent.mkdir(parents=True)
-    _BESIDE["night.json"].write_bytes(night.written())
+    _BESIDE["night.json"].write_bytes(json_file(ClaimFile(_IDS, "h", 1, _TIME)))
 
 
 def _place(name: str) -> Path:

@@ -9,14 +9,13 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from rankledger.pipeline.record import nights
 from rankledger.pipeline.record.nights import claim_alias, claim_night
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.support.errors import InputError, LockedError
@@ -40,7 +39,6 @@ class Server:
         self.files: dict[str, bytes] = {}
         self.lost = 0
         self.away = False
-        self.renewed = threading.Event()
         self._turn = threading.Lock()
 
     def read(self, name: str) -> bytes | None:
@@ -49,6 +47,10 @@ class Server:
 
     def create(self, name: str, data: bytes) -> bool:
         return self._write(name, data, None)
+
+    def has(self, name: str) -> bool:
+        self._reach()
+        return name in self.files
 
     def write(self, name: str, data: bytes) -> None:
         self.files[name] = data
@@ -62,7 +64,6 @@ class Server:
             if self.files.get(name) != seen:
                 return False
             self.files[name] = data
-            self.renewed.set()
             self.lost -= 1
             return self.lost < 0
 
@@ -102,25 +103,25 @@ def written(records: Records) -> Any:
     return json.loads(records.read(FILE) or b"null")
 
 
-def leave_claim(server: Server, silent: timedelta) -> None:
-    """A machine claimed the night and was last heard of so long ago."""
-    time = (datetime.now(UTC) - silent).isoformat()
-    holder = {"key": "k", "host": "gone", "pid": 7, "since": time, "renewed": time}
-    server.files[FILE] = json.dumps({"holder": holder, "evaluations": ["an-id"]}).encode()
+def leave_claim(server: Server, age: timedelta) -> None:
+    """A machine began an evaluation so long ago, and never said that it ended."""
+    since = (datetime.now(UTC) - age).isoformat()
+    server.files[FILE] = json.dumps({"evaluations": ["an-id"], "host": "gone", "pid": 7, "since": since}).encode()
 
 
 @pytest.mark.parametrize("place", ["here", "one"])
 def test_a_night_is_held_and_given_back(place, request):
-    """Meanwhile the file says who has it; afterwards nobody, and which evaluations began."""
+    """Meanwhile the file says who is at work; afterwards nobody, and which evaluations began."""
     records = request.getfixturevalue(place)
 
     with claim_night(records, *NIGHT) as claim:
-        held = written(records)["holder"]
-        assert (held["host"], held["pid"]) == (socket.gethostname(), os.getpid())
         claim.begin("first")
         claim.begin("second")
+        held = written(records)
+        assert (held["host"], held["pid"]) == (socket.gethostname(), os.getpid())
+        assert held["since"]
 
-    assert written(records) == {"holder": None, "evaluations": ["first", "second"]}
+    assert (written(records)["since"], written(records)["evaluations"]) == ("", ["first", "second"])
     with claim_night(records, *NIGHT) as claim:
         assert claim.evaluations == ("first", "second")
 
@@ -130,7 +131,8 @@ def test_the_second_process_is_told_who_holds_the_night(place, request):
     """Which process of which host; another night, and the same one of another evaluation, are free."""
     records = request.getfixturevalue(place)
 
-    with claim_night(records, *NIGHT):
+    with claim_night(records, *NIGHT) as claim:
+        claim.begin("mine")
         with pytest.raises(LockedError) as refused, claim_night(records, *NIGHT):
             pass
         with claim_night(records, "nightly", "2026-11-21"), claim_night(records, "weekly", "2026-11-20"):
@@ -144,16 +146,26 @@ def test_the_second_process_is_told_who_holds_the_night(place, request):
 
 
 def test_another_machine_is_refused_too(one, other):
-    """They share nothing but the place of the records."""
-    with (
-        claim_night(one, *NIGHT),
-        pytest.raises(LockedError, match="nightly of 2026-11-20 is already running: process"),
-        claim_night(other, *NIGHT),
-    ):
-        pass
+    """They share nothing but the place of the records: one that begins is known, and one that waited is refused."""
+    with claim_night(other, *NIGHT) as late, claim_night(one, *NIGHT) as claim:
+        claim.begin("mine")
+        with pytest.raises(LockedError, match="nightly of 2026-11-20 is already running: process"):
+            late.begin("another")
+        with (
+            pytest.raises(LockedError, match="nightly of 2026-11-20 is already running: process"),
+            claim_night(Records(one.folder / "third", one.remote), *NIGHT),
+        ):
+            pass
+    assert written(one)["evaluations"] == ["mine"]
 
-    with claim_night(other, *NIGHT):
-        pass
+
+def test_a_record_decides_before_a_claim_ends(server, one):
+    """A machine was killed behind its record: the night has its evaluation, and nobody waits."""
+    leave_claim(server, timedelta(0))
+    server.files["an-id/manifest.json"] = b"{}"
+
+    with claim_night(one, *NIGHT) as claim:
+        assert claim.evaluations == ("an-id",)
 
 
 def test_of_many_threads_one_has_the_night(tmp_path, server):
@@ -165,7 +177,8 @@ def test_of_many_threads_one_has_the_night(tmp_path, server):
         records = machine(tmp_path / str(number), server)
         start.wait()
         try:
-            with claim_night(records, *NIGHT):
+            with claim_night(records, *NIGHT) as claim:
+                claim.begin(str(number))
                 outcomes.append("held")
                 stop.wait()
         except LockedError:
@@ -194,62 +207,41 @@ def test_a_killed_holder_on_this_machine_blocks_nobody(here):
     )
     killed = subprocess.run([sys.executable, "-c", code, here.folder], check=False)
     assert killed.returncode == -9
-    assert written(here)["holder"]["pid"] != os.getpid()
+    assert written(here)["pid"] != os.getpid()
 
     with claim_night(here, *NIGHT) as claim:
         assert claim.evaluations == ("unfinished",)
-        assert written(here)["holder"]["pid"] == os.getpid()
 
 
-def test_a_silent_machine_keeps_the_night_for_its_lease(server, one):
-    """Nine minutes are within the ten; eleven are not, and what it began is known."""
-    leave_claim(server, timedelta(minutes=9))
+def test_a_machine_that_is_gone_is_waited_for_an_hour(server, one):
+    """59 minutes are within the hour; 61 are not, and what it began is known."""
+    leave_claim(server, timedelta(minutes=59))
     with pytest.raises(LockedError, match="process 7 on gone"), claim_night(one, *NIGHT):
         pass
 
-    leave_claim(server, timedelta(minutes=11))
+    leave_claim(server, timedelta(minutes=61))
     with claim_night(one, *NIGHT) as claim:
         assert claim.evaluations == ("an-id",)
 
 
-def test_a_lease_is_taken_over_by_one_alone(server, one, other, monkeypatch):
-    """Both see that it expired; the first one's write is what the other did not see, and the server refuses it."""
-    leave_claim(server, timedelta(minutes=11))
-    replace = server.replace
-
-    def meanwhile(name: str, data: bytes, seen: bytes) -> bool:
-        monkeypatch.setattr(server, "replace", replace)
-        taking.enter_context(claim_night(other, *NIGHT))
-        return replace(name, data, seen)
-
-    with ExitStack() as taking:
-        monkeypatch.setattr(server, "replace", meanwhile)
-        with pytest.raises(LockedError, match=f"process {os.getpid()}"), claim_night(one, *NIGHT):
-            pass
+def test_a_night_is_taken_over_by_one_alone(server, one, other):
+    """Both see that the hour is over; the write of the first is what the other did not see, and is refused."""
+    leave_claim(server, timedelta(minutes=61))
+    with claim_night(one, *NIGHT) as claim, claim_night(other, *NIGHT) as late:
+        claim.begin("mine")
+        with pytest.raises(LockedError, match=f"process {os.getpid()}"):
+            late.begin("another")
 
 
-def test_a_holder_renews_its_lease_while_it_works(server, one, monkeypatch):
-    """Of a lease of five milliseconds its thread renews the claim without being asked; no id is lost to it."""
-    monkeypatch.setattr(nights, "LEASE", timedelta(seconds=0.005))
-
+def test_a_night_that_was_taken_over_does_not_begin(server, one):
+    """It was suspended for longer than an hour; another has the night and keeps it."""
     with claim_night(one, *NIGHT) as claim:
-        for number in range(50):
-            server.renewed.clear()
-            claim.begin(str(number))
-            server.renewed.clear()
-            assert server.renewed.wait(300)
-
-    assert written(one) == {"holder": None, "evaluations": [str(number) for number in range(50)]}
-
-
-def test_a_holder_that_lost_its_lease_does_not_begin(server, one):
-    """It was suspended for longer than its lease; another has the night and keeps it."""
-    with claim_night(one, *NIGHT) as claim:
+        claim.begin("first")
         leave_claim(server, timedelta(0))
-        with pytest.raises(LockedError, match=r"process 7 on gone .* took over the night"):
-            claim.begin("mine")
+        with pytest.raises(LockedError, match="process 7 on gone"):
+            claim.begin("second")
 
-    assert written(one)["holder"]["host"] == "gone"
+    assert written(one)["host"] == "gone"
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
@@ -260,7 +252,7 @@ def test_a_lost_answer_is_not_taken_for_another_holder(server, one, lost):
     with claim_night(one, *NIGHT) as claim:
         claim.begin("mine")
 
-    assert written(one) == {"holder": None, "evaluations": ["mine"]}
+    assert (written(one)["since"], written(one)["evaluations"]) == ("", ["mine"])
 
 
 def test_a_place_that_is_away_leaves_the_night_to_the_machine(server, one):
@@ -301,7 +293,7 @@ def test_a_store_that_goes_away_after_the_claim_is_updated_once_it_is_back(serve
         assert json.loads((one.folder / FILE).read_bytes())["evaluations"] == ["mine"]
         server.away = False
 
-    assert written(one) == {"holder": None, "evaluations": ["mine"]}
+    assert (written(one)["since"], written(one)["evaluations"]) == ("", ["mine"])
 
 
 def test_a_killed_holder_of_this_machine_need_not_be_waited_for(server, one, other):
@@ -310,7 +302,7 @@ def test_a_killed_holder_of_this_machine_need_not_be_waited_for(server, one, oth
         claim.begin("unfinished")
         server.away = True
     server.away = False
-    assert written(one)["holder"] is not None
+    assert written(one)["since"]
 
     with pytest.raises(LockedError), claim_night(other, *NIGHT):
         pass
@@ -319,8 +311,9 @@ def test_a_killed_holder_of_this_machine_need_not_be_waited_for(server, one, oth
 
 
 def test_a_copied_runs_folder_takes_no_night_from_another_machine(server, one, tmp_path, monkeypatch):
-    """The copy knows the holder's key, and has a lock of its own; but its host is another."""
-    with claim_night(one, *NIGHT):
+    """The copy has the same claim, and has a lock of its own; but its host is another."""
+    with claim_night(one, *NIGHT) as claim:
+        claim.begin("mine")
         shutil.copytree(one.folder, tmp_path / "copy" / "records")
         monkeypatch.setattr(socket, "gethostname", lambda: "another")
         with pytest.raises(LockedError), claim_night(machine(tmp_path / "copy", server), *NIGHT):
@@ -335,10 +328,9 @@ def test_a_copied_runs_folder_takes_no_night_from_another_machine(server, one, t
         b"\xff",
         b"a night",
         b"[]",
-        b"{}",
-        b'{"holder": null, "evaluations": "an-id"}',
-        b'{"holder": {"key": "k"}, "evaluations": []}',
-        b'{"holder": {"key": "k", "host": "h", "pid": 7, "since": "02:00", "renewed": "02:00"}, "evaluations": []}',
+        b'{"evaluations": "an-id"}',
+        b'{"evaluations": [], "pid": "7"}',
+        b'{"evaluations": [], "host": "h", "pid": 7, "since": "02:00"}',
     ],
 )
 def test_a_file_that_is_no_nights_is_refused_in_one_line(place, data, request):
@@ -355,22 +347,23 @@ def test_a_file_that_is_no_nights_is_refused_in_one_line(place, data, request):
 
 
 def test_a_place_that_is_gone_at_the_end_is_no_error(server, one):
-    """The work is done and the record is kept or not, which is said elsewhere; the lease expires by itself."""
+    """The work is done and the record is kept or not, which is said elsewhere; the claim ends by itself."""
     with claim_night(one, *NIGHT) as claim:
         claim.begin("mine")
         server.away = True
     server.away = False
 
     assert written(one)["evaluations"] == ["mine"]
-    assert written(one)["holder"] is not None
+    assert written(one)["since"]
 
 
 def test_an_error_gives_the_night_back(one):
-    """The config was wrong: whoever fixes it need not wait for a lease to expire."""
-    with pytest.raises(ZeroDivisionError), claim_night(one, *NIGHT):
+    """The config was wrong: whoever fixes it need not wait for an hour."""
+    with suppress(ZeroDivisionError), claim_night(one, *NIGHT) as claim:
+        claim.begin("mine")
         raise ZeroDivisionError
 
-    assert written(one) == {"holder": None, "evaluations": []}
+    assert written(one)["since"] == ""
 
 
 def test_an_alias_is_claimed_by_one(tmp_path):
