@@ -12,17 +12,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
-    "files": 243,
-    "lines": 63_423,
-    "code": 40_211,
-    "docstrings": 13_584,
-    "records": 393,
-    "mirrored": 70,
-    "cycle": 22,
+    "files": 236,
+    "lines": 61_644,
+    "code": 39_210,
+    "docstrings": 13_105,
+    "records": 374,
+    "mirrored": 61,
+    "cycle": 20,
     "upward": 5,
-    "closure": 197,
-    "parameters": 23,
-    "test_lines": 84_258,
+    "closure": 190,
+    "parameters": 22,
+    "test_lines": 83_627,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
