@@ -13,16 +13,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
     "files": 236,
-    "lines": 61_644,
-    "code": 39_210,
-    "docstrings": 13_105,
-    "records": 374,
+    "lines": 61_560,
+    "code": 39_241,
+    "docstrings": 13_008,
+    "records": 373,
     "mirrored": 61,
     "cycle": 20,
     "upward": 5,
     "closure": 190,
     "parameters": 22,
-    "test_lines": 83_627,
+    "test_lines": 83_900,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
