@@ -13,16 +13,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
     "files": 236,
-    "lines": 61_560,
-    "code": 39_241,
-    "docstrings": 13_008,
+    "lines": 61_600,
+    "code": 39_300,
+    "docstrings": 13_100,
     "records": 373,
     "mirrored": 61,
     "cycle": 20,
     "upward": 5,
     "closure": 190,
     "parameters": 22,
-    "test_lines": 83_900,
+    "test_lines": 84_000,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
