@@ -187,7 +187,7 @@ def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePar
     queries = _queries(part, plain, len(chains))
     if len(documents) != 1 or len(queries) != 1:
         if part.format.typed or (len(chains) == _PAIR and not any(means(name, "time") for name in lists)):
-            _refuse(part, queries, documents, [*lists])
+            _refuse(part, queries, documents, [*dict.fromkeys(map(_column, lists.values()))])
         return None
     return _with_lists(part, chains, queries[0], documents[0])
 

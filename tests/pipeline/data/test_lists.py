@@ -228,8 +228,8 @@ def test_every_list_of_arrow_is_read(kind, type):
         ),
         (
             *("a.jsonl", json_lines({"id": "q", "output": [{"answer": "Rome", "of": [{"page": "d1"}]}]}), read_ranking),
-            "output.answer looks like lists; if they are the documents in order of each query, say columns: "
-            "{query_id: id, doc_id: …}",
+            "output looks like lists; if they are the documents in order of each query, say columns: {query_id: id, "
+            "doc_id: …}",
         ),
         (
             *("a.jsonl", json_lines({"user": "u", "recs": [{"id": "x", "distance": 0.1}]}), read_ranking),
