@@ -268,10 +268,11 @@ def test_the_history_of_the_models(nights, page, mlflow):
         "search/rr.rel_2_at_10"
     )
     page.wait("lines", lambda: len(page.all(".scatterlayer .trace path.js-line")) >= len(MODELS))
-    drawn = page.driver.execute_script(
+    points = (
         "return [...document.querySelectorAll('.js-plotly-plot')].flatMap("
         "plot => plot.data.filter(line => line.x?.length > 1).map(line => [...line.x]))"
     )
+    drawn = page.wait("points", lambda: page.driver.execute_script(points))  # the chart may be drawn again meanwhile
 
     days = [(date.fromisoformat(day) - date(1970, 1, 1)).days for day in DAYS]
     missed = [day for night, day in enumerate(days) if night != MISSING[0]]
