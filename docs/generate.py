@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 import rankledger
-from rankledger.metrics.aliases import ALIASES, TOOLS, Alias
+from rankledger.metrics.aliases import MetricAlias, read_aliases, read_tools
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
@@ -205,7 +205,7 @@ def _facts(metric: Metric, text: Mapping[str, list[str]]) -> Iterator[str]:
         yield f"needs {' and '.join(f'`{column}`' for column in metric.columns)} in [logs](logs.md)"
     if metric.undefined == "skip":
         yield "an undefined query is left out of the mean, whatever the conventions say of others"
-    names = [name for name, alias in ALIASES.items() if alias.ours == (metric.name,) and name != metric.name]
+    names = [name for name, alias in read_aliases().items() if alias.measures == (metric.name,) and name != metric.name]
     if names:
         yield f"also written {', '.join(f'`{name}`' for name in sorted(names, key=str.lower) if '(' not in name)}"
     yield f"reference: {' '.join(text['Reference'])}"
@@ -214,7 +214,7 @@ def _facts(metric: Metric, text: Mapping[str, list[str]]) -> Iterator[str]:
 
 def _names() -> Iterator[str]:
     compared = _compared()
-    for tool in TOOLS:
+    for tool in read_tools():
         agreement = {  # of trec_eval 9, whose name comes after that of 10
             metric: found
             for (metric, name), found in compared.items()
@@ -223,8 +223,10 @@ def _names() -> Iterator[str]:
         columns = ("there", "here", "", *(["agreement"] if agreement else []))
         yield from (f"## {tool.title}", "", f"Names of {tool.versions}.", "", f"| {' | '.join(columns)} |")
         yield "|---" * len(columns) + "|"
-        for name, alias in tool.names.items():
-            cells = [_theirs(name), _ours(alias), _cell(alias.said.replace("@#", "@10"))]
+        for alias in tool.aliases:
+            note = _cell(alias.note.replace("@#", "@10"))
+            renamed = [f"`{theirs}` is `{ours}`" for theirs, ours in alias.parameters.items()]
+            cells = [", ".join(map(_theirs, alias.names)), _ours(alias), "; ".join(filter(None, [note, *renamed]))]
             if agreement:
                 metrics = _metric_names(alias)
                 cells.append(
@@ -242,8 +244,8 @@ def _agreement() -> Iterator[str]:
         tools = {tool: found for (name, tool), found in compared.items() if name == metric}
         named = [
             tool.title
-            for tool in TOOLS[:-1]  # the last are names of no tool
-            if any({metric} == _metric_names(alias) for alias in tool.names.values())
+            for tool in read_tools()[:-1]  # the last are names of no tool
+            if any({metric} == _metric_names(alias) for alias in tool.aliases)
             and not any(found.startswith(title) for found in tools for title in tool.title.split(", "))
         ]
         shown = "; ".join(f"{tool}: {_difference(found)}" for tool, found in tools.items())
@@ -270,8 +272,8 @@ def _difference(compared: tuple[int, float]) -> str:
     return f"{n_figures:,}, {greatest:.0e}" if greatest else f"{n_figures:,}, 0"
 
 
-def _metric_names(alias: Alias) -> set[str]:
-    return {re.split(r"\W", ours)[0] for ours in alias.ours}
+def _metric_names(alias: MetricAlias) -> set[str]:
+    return {re.split(r"\W", measure)[0] for measure in alias.measures}
 
 
 def _theirs(name: str) -> str:
@@ -280,10 +282,10 @@ def _theirs(name: str) -> str:
     return f"`{plain}` with `{parameter.rstrip(')')}`" if parameter else f"`{plain}`"
 
 
-def _ours(alias: Alias) -> str:
+def _ours(alias: MetricAlias) -> str:
     """What it is here; `…` stands for the number in the name, and for what lies between two measures of one metric."""
     shown: list[str] = []
-    for _, found in itertools.groupby(alias.ours, lambda ours: re.split(r"\W", ours)[0]):
+    for _, found in itertools.groupby(alias.measures, lambda ours: re.split(r"\W", ours)[0]):
         measures = [f"`{ours.replace('#', '…')}`" for ours in found]
         shown += measures if len(measures) < 4 else [measures[0], f"{measures[1]} … {measures[-1]}"]
     return ", ".join(shown) or "refused"

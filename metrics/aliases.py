@@ -1,9 +1,9 @@
-"""Other tools' names of measures, and what they are here.
+"""Names of measures in other tools.
 
-A table for each tool, a line for each meaning. In a name, `#` stands for a number: `rbp.#` is ranx's `rbp.95`. A name
-without `#` may have parameters and a cutoff after it, in any tool's way: `AP(rel=2)@10`, `P_10`, `ndcg_cut.5,10`,
-`map@100-l2`. The spelling is exact: `hits` counts, `hit` does not. Where tools mean different things by one name, it
-has the meaning of trec_eval and ir_measures, and what the other tool does is said beside it.
+`aliases.tsv` has a section for each tool and a row for each meaning. `#` in a name is a number: `rbp.#` is `rbp.95` of
+ranx. `*` ends a prefix. A name without `#` may have parameters and a cutoff in the style of any tool: `AP(rel=2)@10`,
+`P_10`, `ndcg_cut.5,10`, `map@100-l2`. The spelling is exact: `hits` is a count, `hit` is not. If tools disagree on a
+name, the name means what trec_eval and ir_measures mean, and the note says what the other tool does.
 """
 
 from __future__ import annotations
@@ -12,70 +12,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from functools import cache
+from pathlib import Path
 
-from rankledger.metrics import aliases_of_recommenders as recommenders
-from rankledger.metrics import aliases_of_search as search
-from rankledger.metrics.alias import UNCUT, Alias, Tool
-from rankledger.metrics.alias import means as _is
-from rankledger.metrics.alias import refused as _no
-from rankledger.metrics.alias import several as _all
 from rankledger.metrics.registry import METRICS
-
-__all__ = ["ALIASES", "TOOLS", "Alias", "Tool", "translate"]
-
-
-_LENGTHS = "it needs the length, or reading time, of every document above, judged or not, which no table here has"
-_SESSIONS = "it needs the order of the queries of a session, which no table here has; dcg@# is of each query"
-_ILD = "it is diversity here; name the column of the documents that it compares, as in diversity(feature=genre)@#"
-
-_PROSE = {
-    **_all("average_precision mean_average_precision", _is("ap")),
-    **_all("reciprocal_rank mean_reciprocal_rank", _is("rr", said=UNCUT)),
-    **_all("prec PREC", _is("p")),
-    **_all("hr hitrate hit_ratio", _is("success")),
-    "f1_score": _is("f1"),
-    **_all("ECE expected_calibration_error", _is("calibration_error")),
-    "f_beta": _no("say how many times as important recall is: f(beta=2)@#"),
-    "f_beta(beta=#)": _is("f(beta=#)"),
-    "RBO": _is("rbo"),
-    "ERR-IA": _is("err_ia"),
-    "tau_ap": _is("ap_corr"),
-    **_all("kendall tau", _is("kendall_tau")),
-    **_all("U U-measure U_measure TBG time_biased_gain", _no(_LENGTHS)),
-    **_all("sDCG nsDCG session_dcg", _no(_SESSIONS)),
-    "coverage": _no("of the catalogue it is item_coverage@#, of queries user_coverage; write the one meant"),
-    **_all("catalog_coverage catalogue_coverage", _is("item_coverage")),
-    **_all("ild ILD intra_list_diversity intra_list_distance", _no(_ILD)),
-}
-
-TOOLS = (
-    Tool("trec_eval, pytrec_eval, PyTerrier", "trec_eval 9.0.4 and 10.0-rc3", search.TREC_EVAL),
-    Tool("ir_measures, PyTerrier", "ir_measures 0.4.3", search.IR_MEASURES),
-    Tool("ndeval", "pyndeval 0.0.8", search.NDEVAL),
-    Tool("NTCIREVAL, pyNTCIREVAL", "pyNTCIREVAL 0.0.3", search.NTCIREVAL),
-    Tool("ranx", "ranx 0.3.21", search.RANX),
-    Tool("BEIR", "beir 2.2", search.BEIR),
-    Tool("MTEB", "mteb 2.26", search.MTEB),
-    Tool("sentence-transformers", "sentence-transformers 5.2", search.SENTENCES),
-    Tool("MLflow", "mlflow 3.17", recommenders.MLFLOW),
-    Tool("scikit-learn", "scikit-learn 1.9", recommenders.SKLEARN),
-    Tool("torchmetrics", "torchmetrics 1.9", recommenders.TORCHMETRICS),
-    Tool("Kaggle", "ml_metrics 0.1.4", recommenders.KAGGLE),
-    Tool("RecBole", "recbole 1.2.1", recommenders.RECBOLE),
-    Tool("Cornac", "cornac 2.6", recommenders.CORNAC),
-    Tool("LensKit", "lenskit 2026", recommenders.LENSKIT),
-    Tool("RecTools", "rectools 0.17", recommenders.RECTOOLS),
-    Tool("Elliot", "elliot 0.3.1", recommenders.ELLIOT),
-    Tool("WarpRec", "warprec 1.4", recommenders.WARPREC),
-    Tool("Open Bandit Pipeline", "obp 0.5.5", recommenders.OBP),
-    Tool("In words", "no tool in particular", _PROSE),
-)
-
-ALIASES: Mapping[str, Alias] = MappingProxyType(
-    {name: alias for tool in reversed(TOOLS) for name, alias in tool.names.items()}
-)
-"""Every name once; where several tools have it, they are of one mind about `ours`, and the first one's words stand."""
 
 _TEXT = re.compile(
     r"(?P<name>[^\s(@]+?)\s*(\((?P<parameters>.*)\))?\s*(@\s*(?P<cutoff>[^()@]*?))?(-l(?P<level>\d+))?(?P<mean>/mean)?",
@@ -87,13 +27,37 @@ _PAIRED = re.compile(r"(.+?)[._](\w+)=(.+)", re.ASCII)  # rbp.p=0.9, ndcg.1=3.5,
 _ITEMS = re.compile(r",(?![^\[{]*[\]}])")  # commas outside brackets and braces
 _MEASURE = re.compile(r"(\w+)(?:\((.*)\))?(@.*)?")
 _FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_CUTOFFS = frozenset({"cutoff", "k", "n", "top_k"})
-_JUDGED_ONLY = Alias((), "to leave unjudged documents out, write conventions: {unjudged_documents: condensed} instead")
+
+
+@dataclass(frozen=True)
+class MetricAlias:
+    """Names of other tools that have one meaning.
+
+    Attributes:
+        names: Names as written in the tool.
+        measures: Our measures. Empty if the names are rejected. `#` is the number in the name, `√#` its square root.
+        note: Reason of the rejection, or difference of the tool's own definition. `@#` is the cutoff that was written.
+        parameters: The tool's names of parameters, and ours.
+    """
+
+    names: tuple[str, ...]
+    measures: tuple[str, ...]
+    note: str
+    parameters: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ToolAliases:
+    """Names of one tool, or of tools that share names."""
+
+    title: str
+    versions: str
+    aliases: list[MetricAlias]
 
 
 @dataclass(frozen=True)
 class _Reading:
-    """One way to read a text: the key among the aliases, the bare name, and what was written after it."""
+    """One way to read a text: the key among the aliases, the bare name, and the cutoff or number after the name."""
 
     key: str
     name: str
@@ -101,29 +65,54 @@ class _Reading:
     number: str | None = None
 
 
+@cache
+def read_tools() -> tuple[ToolAliases, ...]:
+    """Return the names in other tools, by tool."""
+    tools: list[ToolAliases] = []
+    for line in Path(__file__).with_name("aliases.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        if line.startswith("# "):
+            title, versions = line[2:].split("\t")
+            tools.append(ToolAliases(title, versions, []))
+        else:
+            names, measures, note, parameters, *_ = [*line.split("\t"), "", "", ""]
+            renamed = dict(pair.split("=") for pair in parameters.split())
+            tools[-1].aliases.append(MetricAlias(tuple(names.split()), tuple(measures.split()), note, renamed))
+    return tuple(tools)
+
+
+@cache
+def read_aliases() -> Mapping[str, MetricAlias]:
+    """Return the meaning of each name, with the note of the first tool that has the name."""
+    return {name: alias for tool in reversed(read_tools()) for alias in tool.aliases for name in alias.names}
+
+
 def translate(text: str) -> tuple[str, ...]:
-    """The measures that a name of another tool stands for, as we write them; `text` itself where it is ours or unknown.
+    """Return our measures for a name of another tool.
+
+    Returns:
+        Our spellings, or `text` alone if the name is ours or unknown.
 
     Raises:
-        ValueError: the name means what is not here; the message says so, and what to write instead.
+        ValueError: The name has no equivalent. The message says why, and what to use.
     """
     written = text.strip()
-    found = _TEXT.fullmatch(written)
-    if found and found["name"] in METRICS and not (found["level"] or found["mean"]):
+    match = _TEXT.fullmatch(written)
+    if match and match["name"] in METRICS and not (match["level"] or match["mean"]):
         return (text,)
-    for key, alias in ALIASES.items():
-        if key.endswith("*") and written.startswith(key[:-1]):
-            raise _refusal(written, alias, None)
-    if found is None:
+    aliases = read_aliases()
+    for name, alias in aliases.items():
+        if name.endswith("*") and written.startswith(name[:-1]):
+            raise _refusal(written, alias.note, None)
+    if match is None:
         return (text,)
-    parameters = [*_parameters(found["parameters"]), *([("rel", found["level"])] if found["level"] else [])]
-    readings = _readings(found["name"], found["cutoff"], found["level"])
-    reading = next((reading for reading in readings if reading.key in ALIASES), None)
-    return (text,) if reading is None else _ours(written, reading, parameters)
+    parameters = [*_split_parameters(match["parameters"]), *([("rel", match["level"])] if match["level"] else [])]
+    readings = _find_readings(match["name"], match["cutoff"], match["level"])
+    reading = next((reading for reading in readings if reading.key in aliases), None)
+    return (text,) if reading is None else _translate_reading(written, reading, parameters)
 
 
-def _readings(name: str, cutoff: str | None, level: str | None) -> Iterator[_Reading]:
-    """All ways to read a name, the likeliest first."""
+def _find_readings(name: str, cutoff: str | None, level: str | None) -> Iterator[_Reading]:
+    """Yield all ways to read a name, the likeliest first."""
     if level:
         yield _Reading(f"{name}-l#", name, cutoff)
     if cutoff is not None:
@@ -142,69 +131,69 @@ def _readings(name: str, cutoff: str | None, level: str | None) -> Iterator[_Rea
         yield _Reading(f"{stem}.{'#' if key.isdecimal() else key}=#", stem, cutoff, number)
 
 
-def _parameters(text: str | None) -> Iterator[tuple[str, str]]:
-    """The parameters that were written, their values without Python's quotes."""
+def _split_parameters(text: str | None) -> Iterator[tuple[str, str]]:
     for item in _ITEMS.split(text) if text and text.strip() else ():
         name, _, value = (part.strip() for part in item.partition("="))
         yield name, value.strip("'\"")
 
 
-def _ours(text: str, reading: _Reading, parameters: list[tuple[str, str]]) -> tuple[str, ...]:
-    """Our measures, with the parameters that were written and are not part of the name."""
-    alias, number, cutoff = ALIASES[reading.key], reading.number, reading.cutoff
+def _translate_reading(text: str, reading: _Reading, parameters: list[tuple[str, str]]) -> tuple[str, ...]:
+    aliases, number, cutoff = read_aliases(), reading.number, reading.cutoff
+    alias = named = aliases[reading.key]
     kept = []
     for name, value in parameters:
-        special = ALIASES.get(f"{reading.name}({name}={value})") or ALIASES.get(f"{reading.name}({name}=#)")
-        if name == "judged_only":
-            special = _JUDGED_ONLY if value == "True" else ALIASES[reading.key]
-        if special is None and name in _CUTOFFS:
+        special = aliases.get(f"{reading.name}({name}={value})") or aliases.get(f"{reading.name}({name}=#)")
+        if name == "judged_only" and value == "True":
+            problem = "unjudged documents are a convention"
+            raise _refusal(text, f"{problem}. Set conventions: {{unjudged_documents: condensed}}.", None)
+        if special is None and name in {"cutoff", "k", "n", "top_k"}:
             cutoff = cutoff or value
-        elif special is None:
-            ours = alias.renamed.get(name, name)
+        elif special is None and name != "judged_only":
+            ours = alias.parameters.get(name, name)
             kept.append(f"{ours}={value}" if value else ours)
-        elif special.ours != ALIASES[reading.key].ours:
+        elif special is not None and special.measures != named.measures:
             alias, number = special, value
-    if not alias.ours:
-        raise _refusal(text, alias, cutoff or number)
-    return tuple(_written(measure, kept, cutoff) for measure in _numbered(text, alias.ours, number))
+    if not alias.measures:
+        raise _refusal(text, alias.note, cutoff or number)
+    return tuple(_write_measure(measure, kept, cutoff) for measure in _fill_numbers(text, alias.measures, number))
 
 
-def _written(measure: str, parameters: list[str], cutoff: str | None) -> str:
-    """One of our measures with these parameters in place of its own, and this cutoff in place of the usual ones."""
+def _write_measure(measure: str, parameters: list[str], cutoff: str | None) -> str:
+    """Replace parameters and cutoff of a measure by those that were written."""
     metric, fixed, usual = _MEASURE.fullmatch(measure).groups(default="")  # type: ignore[union-attr]
     names = {item.partition("=")[0] for item in parameters}
     items = [item for item in fixed.split(",") if item and item.partition("=")[0] not in names] + parameters
-    at = usual if cutoff is None else "" if cutoff == "-1" else f"@{cutoff}"  # Cornac's -1 is no cutoff
+    at = usual if cutoff is None else "" if cutoff == "-1" else f"@{cutoff}"  # -1 of Cornac is no cutoff
     return f"{metric}({','.join(items)}){at}" if items else f"{metric}{at}"
 
 
-def _numbered(text: str, templates: tuple[str, ...], written: str | None) -> Iterator[str]:
-    """The templates with what was written for `#`: once for each number, unless a template takes several."""
+def _fill_numbers(text: str, templates: tuple[str, ...], written: str | None) -> Iterator[str]:
+    """Replace `#` by the written numbers. A template with one `#` yields a measure for each number."""
     for template in templates:
         if written is None or "#" not in template:
             yield template
         elif template.count("#") > 1:
             for number in written.split(","):
-                template = template.replace("#", _number(number), 1)
+                template = template.replace("#", _write_number(number), 1)
             yield template
         else:
             for number in written.split(","):
-                fill = _root(text, number) if "√#" in template else number if "0.#" in template else _number(number)
+                if "√#" in template:
+                    if not _FLOAT.fullmatch(number) or float(number) < 0:
+                        problem = f"found '{number}' as the square of beta"
+                        raise ValueError(f"'{text}': {problem}. Use a number of at least 0.")
+                    fill = _write_number(str(math.sqrt(float(number))))
+                else:
+                    fill = number if "0.#" in template else _write_number(number)
                 yield template.replace("√", "").replace("#", fill)
 
 
-def _number(text: str) -> str:
-    """A number as we write it: `0.1` for `0.10`, `1` for `1.0`; anything else as it is, for the parser to refuse."""
+def _write_number(text: str) -> str:
+    """Return `0.1` for `0.10` and `1` for `1.0`. The parser of measures rejects what is not a number."""
     if not _FLOAT.fullmatch(text) or math.isinf(number := float(text)):
         return text
     return str(int(number) if number.is_integer() else number)
 
 
-def _root(text: str, number: str) -> str:
-    if not _FLOAT.fullmatch(number) or float(number) < 0:
-        raise ValueError(f"'{text}': the square of beta is a number of at least 0, found '{number}'")
-    return _number(str(math.sqrt(float(number))))
-
-
-def _refusal(text: str, alias: Alias, cutoff: str | None) -> ValueError:
-    return ValueError(f"'{text}': {alias.said.replace('@#', f'@{cutoff}' if cutoff else '')}")
+def _refusal(text: str, note: str, cutoff: str | None) -> ValueError:
+    return ValueError(f"'{text}': {note.replace('@#', f'@{cutoff}' if cutoff else '')}")

@@ -24,7 +24,7 @@ import numpy as np
 
 from rankledger.metrics.aggregation import LINEARISED, MEAN, Aggregation
 from rankledger.metrics.agreement import Ranked, RankingsBlock
-from rankledger.metrics.aliases import ALIASES, translate
+from rankledger.metrics.aliases import read_aliases, translate
 from rankledger.metrics.answers import FORMATS
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
@@ -351,7 +351,8 @@ def _suggestion(shape: re.Match[str]) -> str:
 
 def _close(name: str) -> str:
     """Return the name that `name` means or misspells, of ours or another tool's; empty if there is none."""
-    known = {alias.lower().replace("-", "_"): alias for alias in reversed([*ALIASES])} | {own: own for own in METRICS}
+    names = {name.lower().replace("-", "_"): name for name in reversed([*read_aliases()])}
+    known = names | {metric: metric for metric in METRICS}
     word = name.lower().replace("-", "_")
     titles = {re.sub(r"\W+", "_", metric.title).lower(): own for own, metric in METRICS.items()} | _MEANT
     if word in titles:

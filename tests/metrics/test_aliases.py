@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.metrics.aliases import ALIASES, TOOLS, translate
+from rankledger.metrics.aliases import read_aliases, read_tools, translate
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
@@ -17,6 +17,7 @@ from tests.metrics.variants import VARIANTS
 from tests.support.blocks import PlainQuery, plain_block
 from tests.support.each import each
 
+ALIASES = read_aliases()
 TREC_RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 TENTHS = ("0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1")
 
@@ -446,7 +447,7 @@ def test_their_beta_is_squared(x):
 # What is refused.
 
 REFUSED = {
-    "runid": "leave it out",
+    "runid": "Remove the name",
     "num_q": "n_queries",
     "relstring": "explain",
     "ideal_dcg": "explain",
@@ -507,25 +508,24 @@ def test_other_definitions_are_refused_with_the_reason(text):
     assert "\n" not in str(caught.value)
 
 
-@each("name", [name for name, alias in ALIASES.items() if not alias.ours])
+@each("name", [name for name, alias in ALIASES.items() if not alias.measures])
 def test_what_a_refusal_recommends_can_be_written(name):
-    """Each measure with a cutoff or parameters in it is one; and it is one line that ends without a full stop."""
-    said = ALIASES[name].said.replace("@#", "@10")
+    """Each measure with a cutoff or parameters in the note is one. The note is one line: the problem and an action."""
+    note = ALIASES[name].note.replace("@#", "@10")
 
-    for text in re.findall(r"\b[a-z_0-9]+(?:\([a-z_]+=[\w.]+\)(?:@[\d,]*\d)?|@[\d,]*\d)", said):
+    for text in re.findall(r"\b[a-z_0-9]+(?:\([a-z_]+=[\w.]+\)(?:@[\d,]*\d)?|@[\d,]*\d)", note):
         assert Measure.expand(text)
-    assert said
-    assert "\n" not in said
-    assert not said.endswith(".")
+    assert re.fullmatch(r"[^;]+\. (Set|Use|Add|Remove|Check) [^;]+\.", note)
+    assert "\n" not in note
 
 
 # The table.
 
 
-@each("name", [name for name, alias in ALIASES.items() if alias.ours])
+@each("name", [name for name, alias in ALIASES.items() if alias.measures])
 def test_every_target_is_a_measure(name):
     """With a number in place of `#`, each is one, written as we write it; only a parameter may be left to be named."""
-    for template in ALIASES[name].ours:
+    for template in ALIASES[name].measures:
         text = re.sub("√?#", "0.5", template.replace("0.#", "0.5").replace("@#", "@10"))
         metric = METRICS[re.split(r"\W", text)[0]]
         missing = [parameter.name for parameter in metric.parameters.values() if parameter.required]
@@ -536,9 +536,10 @@ def test_every_target_is_a_measure(name):
 
 def test_one_name_has_one_meaning():
     """Where several tools have a name, they do not disagree about what it is here."""
-    for tool in TOOLS:
-        for name, alias in tool.names.items():
-            assert alias.ours == ALIASES[name].ours, f"{tool.title}: {name}"
+    for tool in read_tools():
+        for alias in tool.aliases:
+            for name in alias.names:
+                assert alias.measures == ALIASES[name].measures, f"{tool.title}: {name}"
 
 
 @each("name", [*VARIANTS])
