@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import pyarrow.parquet as pq
 
 ROOT = Path(__file__).parents[1]
 TABLES = ("scores.parquet", "summary.csv", "comparisons.csv", "curves.csv", "gates.json")
+ID = re.compile(r"\d{8}T\d{6}Z-[\w.-]+?-[0-9a-f]{8}")  # an evaluation id, which gates name and each run makes anew
 NIGHTS = [f"nightly configs/nightly.yaml --set nightly= --date {date}".split() for date in ("2026-11-20", "2026-11-21")]
 RUNS = {
     "quickstart": [["evaluate", "configs/quickstart.yaml"]],
@@ -49,7 +51,9 @@ def compare(before: Path, after: Path) -> Iterator[str]:
         if name not in old or name not in new:
             yield f"{name}: only {'before' if name in old else 'after'}"
         elif old[name].read_bytes() != new[name].read_bytes():
-            yield f"{name}: {'; '.join(_describe_differences(_read(old[name]), _read(new[name]))) or 'bytes alone'}"
+            differences = "; ".join(_describe_differences(_read(old[name]), _read(new[name])))
+            if differences or not name.endswith(".json"):
+                yield f"{name}: {differences or 'bytes alone'}"
 
 
 def _find_tables(folder: Path) -> dict[str, Path]:
@@ -72,7 +76,7 @@ def _describe_differences(old: list[dict[str, Any]], new: list[dict[str, Any]]) 
         yield f"{len(old)} rows before, {len(new)} after"
     pairs = list(zip_longest(old, new, fillvalue={}))
     for column in dict.fromkeys(name for pair in pairs for row in pair for name in row):
-        values = [(repr(before.get(column)), repr(after.get(column))) for before, after in pairs]
+        values = [tuple(ID.sub("ID", repr(row.get(column))) for row in pair) for pair in pairs]
         others = [pair for pair in values if pair[0] != pair[1]]
         if others:
             yield f"{column} in {len(others)} rows, such as {others[0][0]} before, {others[0][1]} after"
@@ -89,7 +93,7 @@ def main(base: str) -> int:
             subprocess.run(["git", "worktree", "remove", "--force", folder / "base"], cwd=ROOT, check=True)
         evaluate(ROOT, folder / "after")
         differences = list(compare(folder / "before", folder / "after"))
-        print(*differences or [f"{len(_find_tables(folder / 'after'))} tables have the same bytes"], sep="\n")
+        print(*differences or [f"{len(_find_tables(folder / 'after'))} tables have the same values"], sep="\n")
     return int(bool(differences))
 
 

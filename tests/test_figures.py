@@ -13,17 +13,20 @@ from tests.figures import compare
 
 
 def write_tables(folder: Path, *, estimate: str, outcome: str, score: float) -> Path:
-    record = folder / "quickstart-1/records/20261120T020000Z-quickstart-00000001"
+    name = f"20261120T020000Z-quickstart-{abs(hash(folder)) % 16**8:08x}"
+    record = folder / "quickstart-1/records" / name
     record.mkdir(parents=True)
     (folder / "state").mkdir()
     (record / "summary.csv").write_text(f"model,estimate\nbm25,0.25\ndense,{estimate}\n", encoding="utf-8")
-    (record / "gates.json").write_text(json.dumps({"verdicts": [{"outcome": outcome}]}), encoding="utf-8")
+    (record / "gates.json").write_text(
+        json.dumps({"verdicts": [{"outcome": outcome, "reason": f"see {name}"}]}), encoding="utf-8"
+    )
     pq.write_table(pa.table({"query_id": ["q1", "q2"], "ap": [score, nan]}), record / "scores.parquet")
     return folder
 
 
 def test_values_that_differ_are_named(tmp_path):
-    """Each table that differs has a line with the column, the number of rows and the first pair of values."""
+    """Each table that differs has a line with the column and the first values; the id of an evaluation always does."""
     before = write_tables(tmp_path / "before", estimate="0.5", outcome="pass", score=1.0)
     same = write_tables(tmp_path / "same", estimate="0.5", outcome="pass", score=1.0)
     after = write_tables(tmp_path / "after", estimate="0.75", outcome="fail", score=0.5)
