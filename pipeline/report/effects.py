@@ -70,7 +70,7 @@ def p_value_notes(lines: Iterable[Comparison]) -> list[str]:
     if any(line.test == "randomization" for line in tested):
         notes.append("p by sign flips assumes that differences are symmetric about 0")
     if any(not line.is_primary and line.p_corrected is not None and _excludes_zero_alone(line) for line in tested):
-        notes.append("intervals are not corrected: one may exclude 0 beside a difference that is unclear")
+        notes.append("intervals are not corrected for the number of tests: one may exclude 0 beside a larger p")
     return notes
 
 

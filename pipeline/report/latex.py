@@ -180,7 +180,7 @@ def _note(
     figures: PageFigures, board: Leaderboard, columns: Sequence[MeasureColumn], style: TableStyle
 ) -> Iterator[str]:
     """What the marks mean, and by which rules; it stands below the table."""
-    yield from _missing(columns[0])
+    yield from _missing(columns)
     if any(column.best is not None for column in columns):
         yield "The best figure is bold, the second best underlined."
     if board.columns[0].ranks:
@@ -194,14 +194,21 @@ def _note(
     yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest.conventions)))}."
 
 
-def _missing(column: MeasureColumn) -> Iterator[str]:
-    """Name models that lack outputs or scores, by the first measure of the table."""
-    fewest = min((line.n_undefined for line in column.estimates.values()), default=0)
-    for model, line in column.estimates.items():
-        lacks = {"output": line.n_missing, "score": 0 if line.n_undefined == fewest else line.n_undefined}
-        for what, n in lacks.items():
-            if n:
-                yield f"{escaped(short_text(model))} has no {what} for {n:,} of {queries(line.n_queries)}."
+def _missing(columns: Sequence[MeasureColumn]) -> Iterator[str]:
+    """Name models that lack outputs or scores; what several measures lack alike is named once."""
+    named: set[str] = set()
+    for column in columns:
+        lines = column.estimates.items()
+        of = queries(column.n_queries)
+        fewest = min((line.n_undefined for _, line in lines), default=0)
+        notes = [f"No model has a score for {fewest:,} of {of}"] if fewest else []
+        for model, line in lines:
+            lacks = {"output": line.n_missing, "score": line.n_undefined - fewest and line.n_undefined}
+            name = escaped(short_text(model))
+            notes += [f"{name} has no {what} for {n:,} of {of}" for what, n in lacks.items() if n]
+        by = f" by {escaped(column.measure)}" if named else ""
+        yield from (f"{note}{by}." for note in notes if note not in named)
+        named.update(notes or ["nothing by the first measure"])
 
 
 def _conventions(chosen: RecordedConventions) -> Iterator[str]:

@@ -294,3 +294,5 @@ def test_a_table_for_a_paper_names_what_a_model_lacks():
     text = rankledger.report(str(evaluation.record), form="latex")
     assert "cand has no score for 120 of 200 queries." in text
     assert "base has no" not in text
+    alone = rankledger.report(str(evaluate({"cand": partial}).record), form="latex")
+    assert "No model has a score for 120 of 200 queries." in alone
