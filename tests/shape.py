@@ -19,7 +19,7 @@ LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says
     "records": 373,
     "mirrored": 61,
     "cycle": 20,
-    "upward": 5,
+    "upward": 0,
     "closure": 190,
     "parameters": 22,
     "test_lines": 84_000,

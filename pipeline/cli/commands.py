@@ -7,12 +7,20 @@ from collections.abc import Mapping
 
 import click
 
-from rankledger.pipeline.cli.everyday import compare, evaluate, history, nightly, report, show, site
+from rankledger.pipeline.cli.everyday import compare, demo, evaluate, history, init, nightly, report, show, site
 from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, tag_outputs, verify
-from rankledger.pipeline.cli.reference import export, formats, schema, trec_eval
-from rankledger.pipeline.cli.start import demo, init
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark
-from rankledger.pipeline.cli.understand import explain, find, measures, plan, validate
+from rankledger.pipeline.cli.understand import (
+    explain,
+    export,
+    find,
+    formats,
+    measures,
+    plan,
+    schema,
+    trec_eval,
+    validate,
+)
 from rankledger.pipeline.support.errors import InputError, LockedError, likely, shorten
 from rankledger.pipeline.support.progress import work
 

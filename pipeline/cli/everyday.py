@@ -1,4 +1,4 @@
-"""Everyday commands: evaluate, nightly, show, compare, history, report, site."""
+"""The first and the everyday commands: demo, init, evaluate, nightly, show, compare, history, report, site."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-import rankledger
 from rankledger.pipeline.cli import options, terminal
 from rankledger.pipeline.report.forms import ENDINGS, TableStyle
 
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import EvaluationOptions, RecordOptions
-    from rankledger.pipeline.report.forms import Fit, Form
+    from rankledger.pipeline.report.forms import Form
     from rankledger.pipeline.types.results import Evaluation
 
 _BELOW = 2  # lines of a terminal for the prompt
@@ -49,11 +49,13 @@ def evaluate(run: EvaluationOptions, config: str, name: str | None, date: str | 
         rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=1000
         rankledger evaluate configs/quickstart.yaml --shard 1/4
     """
+    from rankledger.pipeline.workflow.evaluate import evaluate
+
     if shard is not None:
         _read_shard(shard, config, date, run)
         return
     with _nothing_recorded():
-        evaluation = rankledger.evaluate(config, name=name, date=date, **run.arguments)
+        evaluation = evaluate(config, name=name, date=date, **run.arguments)
     _finish(evaluation, run)
 
 
@@ -65,16 +67,7 @@ def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOption
     from rankledger.pipeline.report.messages import failures
     from rankledger.pipeline.workflow.shards import read_shard
 
-    found = read_shard(
-        config,
-        shard,
-        overrides=run.overrides,
-        date=date,
-        jobs=run.jobs,
-        backend=run.backend,
-        scheduler=run.scheduler,
-        runs_dir=run.runs_dir,
-    )
+    found = read_shard(config, shard, date=date, **run.reading)
     if run.as_json:
         terminal.print_json(asdict(found))
     elif not run.quiet:
@@ -103,8 +96,10 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
     Example:
         rankledger nightly configs/nightly.yaml --date 2026-11-20
     """
+    from rankledger.pipeline.workflow.nightly import nightly
+
     with _nothing_recorded():
-        evaluation = rankledger.nightly(config, date=date, again=again, **run.arguments)
+        evaluation = nightly(config, date=date, again=again, **run.arguments)
     _finish(evaluation, run)
 
 
@@ -177,10 +172,11 @@ def compare(
         rankledger compare --name nightly --output changes.html
     """
     from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
+    from rankledger.pipeline.workflow.compare import compare
 
     if output is not None and not output.lower().endswith(".html"):
         raise click.UsageError(f"--output: {output}: a comparison is written as a page; let the name end in .html")
-    comparison = rankledger.compare(
+    comparison = compare(
         base, candidate, measure=measure, top=top, force=force, details=output is not None, **where.arguments, jobs=jobs
     )
     if output is not None:
@@ -212,8 +208,9 @@ def history(
         rankledger history --name nightly --measure ndcg@10 --model bm25 --last 14
     """
     from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
+    from rankledger.pipeline.workflow.history import history
 
-    figures = rankledger.history(measure=measure, model=model, dataset=dataset, **where.arguments)
+    figures = history(measure=measure, model=model, dataset=dataset, **where.arguments)
     terminal.print_result(
         figures,
         form,
@@ -238,22 +235,7 @@ def history(
 @click.option(
     "--last", type=click.IntRange(1), default=30, show_default=True, help="Number of nights of history to show."
 )
-@click.option("--intervals", is_flag=True, help="LaTeX: write the confidence interval of each figure.")
-@click.option("--sort", is_flag=True, help="LaTeX: write the best model first, not in the order of the config.")
-@click.option("--arrows", is_flag=True, help="LaTeX: mark differences from the baseline with arrows up or down.")
-@click.option(
-    "--caption", default="", metavar="TEXT", help="LaTeX: caption, instead of ours and the note that explains marks."
-)
-@click.option(
-    "--header", "headers", type=(str, str), multiple=True, metavar="MEASURE TEXT", help="LaTeX: header of a column."
-)
-@click.option(
-    "--fit",
-    type=click.Choice(["column", "page", "none"]),
-    default="column",
-    show_default=True,
-    help="LaTeX: scale wider tables down to this.",
-)
+@options.latex
 @options.tracking_uri
 @options.of_records
 def report(
@@ -264,12 +246,7 @@ def report(
     open_page: bool,
     measures: tuple[str, ...],
     last: int,
-    intervals: bool,
-    sort: bool,
-    arrows: bool,
-    caption: str,
-    headers: tuple[tuple[str, str], ...],
-    fit: Fit,
+    style: TableStyle,
     tracking_uri: str | None,
 ) -> None:
     """Write one report of one or several evaluations, with their history; by default of the last one.
@@ -283,12 +260,13 @@ def report(
         rankledger report --name quickstart --open
         rankledger report last --name quickstart --output report.html
     """
+    from rankledger.pipeline.workflow.report import report
+
     file = str(Path(where.runs_dir) / "report.html") if open_page and output is None else output
     chosen = _chosen(form, file)
     if open_page and chosen != "html":
         raise click.UsageError("--open needs an HTML page; remove --format or set it to html")
-    style = TableStyle(intervals, sort, arrows, caption, dict(headers), fit)
-    text = rankledger.report(
+    text = report(
         *references,
         form=chosen,
         measures=measures,
@@ -334,6 +312,52 @@ def site(output: str, url: str, runs_dir: str, records: str | None) -> None:
         raise
     terminal.print_lines(str(written))
     terminal.print_remark(*written.remarks)
+
+
+@click.command(short_help="Evaluate five rankers on data that is installed.")
+@options.no_tracking
+@options.runs_dir
+@options.quiet
+def demo(no_tracking: bool, runs_dir: str) -> None:
+    """Evaluate five rankers on the quickstart's data, which is part of the package, and say where its config is.
+
+    Takes some seconds, and needs no network. Exits as `evaluate` does.
+
+    \b
+    Example:
+        rankledger demo
+        rankledger compare last#tfidf last#bm25 --name quickstart
+    """
+    config = resources.files("rankledger") / "demo/quickstart.yaml"
+    terminal.print_lines(f"config: {config}")
+    click.get_current_context().invoke(evaluate, config=str(config), no_tracking=no_tracking, runs_dir=runs_dir)
+
+
+@click.command(short_help="Write a config for the files of a folder.")
+@click.argument("folder", metavar="[DIR]", default=".", type=click.Path())
+@click.option("--force", is_flag=True, help="Write the config in the place of one that is there.")
+@options.quiet
+def init(folder: str, force: bool) -> None:
+    """Look at the files in DIR and below, say what they are, and write rankledger.yaml there: a config that runs.
+
+    Each file is given to the readers of an evaluation; what they take it for is printed. Nothing is asked. Files that
+    have no place stand at the end of the config, with what to write.
+
+    \b
+    Example:
+        rankledger init
+        rankledger init experiments/july --force
+    """
+    from rankledger.pipeline.workflow.init import init as write
+
+    found = write(folder, force=force)
+    widths = [max(map(len, column)) for column in list(zip(*found.files, strict=True))[:2]]
+    for path, role, reason in found.files:
+        terminal.print_lines(f"{path:{widths[0]}}  {role:{widths[1]}}  {reason}")
+    if found.others:
+        terminal.print_lines(f"no data: {', '.join(found.others)}")
+    evaluate = f"nightly {found.path} --date {found.night}" if found.night else f"evaluate {found.path}"
+    terminal.print_lines("", f"wrote {found.path}", f"next: rankledger {evaluate}")
 
 
 def _write(text: str, file: str | None) -> None:

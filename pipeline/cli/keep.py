@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-import rankledger
 from rankledger.pipeline.cli import options, terminal
 
 if TYPE_CHECKING:
@@ -49,8 +48,9 @@ def accept(
         rankledger accept last --name nightly --model bm25 --reason "checked"
     """
     from rankledger.pipeline.report.messages import acceptance
+    from rankledger.pipeline.workflow.upkeep import accept
 
-    accepted = rankledger.accept(
+    accepted = accept(
         record, models=models, reason=reason, name=name, config=config, runs_dir=runs_dir, records=records
     )
     terminal.print_lines(*acceptance(accepted))
@@ -73,7 +73,9 @@ def tag_outputs(config: str, model: str, date: str | None, overrides: tuple[str,
     Example:
         rankledger tag-outputs configs/nightly.yaml --model dense
     """
-    tagged = rankledger.tag_outputs(config, model=model, date=date, overrides=overrides, runs_dir=runs_dir)
+    from rankledger.pipeline.workflow.upkeep import tag_outputs
+
+    tagged = tag_outputs(config, model=model, date=date, overrides=overrides, runs_dir=runs_dir)
     terminal.print_lines(str(tagged))
 
 
@@ -94,8 +96,10 @@ def sync(runs_dir: str, records: str | None, tracking_uri: str | None, again: bo
     Example:
         rankledger sync --records s3://eval/records
     """
+    from rankledger.pipeline.workflow.deliver import sync
+
     failed = False
-    for synced in rankledger.sync(runs_dir=runs_dir, records=records, tracking_uri=tracking_uri, again=again):
+    for synced in sync(runs_dir=runs_dir, records=records, tracking_uri=tracking_uri, again=again):
         done = ["uploaded"] if synced.uploaded else []
         done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
         done += [f"alert sent to {target}" for target in synced.alerted]
@@ -141,8 +145,9 @@ def prune(
         rankledger prune --keep-days 90
     """
     from rankledger.pipeline.report.messages import pruning_lines
+    from rankledger.pipeline.workflow.upkeep import prune
 
-    pruned = rankledger.prune(
+    pruned = prune(
         keep_days=keep_days,
         delete=delete,
         configs=configs,
@@ -173,8 +178,9 @@ def verify(where: RecordOptions, record: str, no_tracking: bool, tracking_uri: s
         rankledger verify 20261120T020000Z-nightly-1f0c9a2b
     """
     from rankledger.pipeline.report.messages import verification
+    from rankledger.pipeline.workflow.upkeep import verify
 
-    verified = rankledger.verify(record, tracking=not no_tracking, tracking_uri=tracking_uri, **where.arguments)
+    verified = verify(record, tracking=not no_tracking, tracking_uri=tracking_uri, **where.arguments)
     terminal.print_lines(verification(verified.record, verified.n_files, verified.witnesses))
     for remark in verified.remarks:
         terminal.print_remark(f"not compared with MLflow: {remark}")
@@ -203,8 +209,9 @@ def reproduce(
         rankledger reproduce 20261120T020000Z-nightly-1f0c9a2b
     """
     from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines
+    from rankledger.pipeline.workflow.reproduce import reproduce
 
-    reproduction = rankledger.reproduce(record, inputs=inputs, jobs=jobs, tracking_uri=tracking_uri, **where.arguments)
+    reproduction = reproduce(record, inputs=inputs, jobs=jobs, tracking_uri=tracking_uri, **where.arguments)
     if as_json:
         terminal.print_json(reproduction_data(reproduction))
     else:
@@ -226,8 +233,9 @@ def list_evaluations(name: str | None, as_json: bool, runs_dir: str, records: st
         rankledger list --name quickstart
     """
     from rankledger.pipeline.report.changes import record_list
+    from rankledger.pipeline.workflow.browse import list_evaluations
 
-    evaluations = rankledger.list_evaluations(name, runs_dir=runs_dir, records=records)
+    evaluations = list_evaluations(name, runs_dir=runs_dir, records=records)
     if as_json:
         terminal.print_json(asdict(evaluations))
     else:

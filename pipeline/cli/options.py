@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
+from rankledger.pipeline.report.forms import TableStyle
 from rankledger.pipeline.support.progress import quiet as no_progress
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ quiet = click.option("-q", "--quiet", is_flag=True, callback=_be_quiet, expose_v
 
 
 class EvaluationOptions(NamedTuple):
-    """The options that `evaluate` and `nightly` share."""
+    """Options that `evaluate` and `nightly` share."""
 
     overrides: tuple[str, ...]
     seed: int | None
@@ -91,15 +93,21 @@ class EvaluationOptions(NamedTuple):
     quiet: bool
 
     @property
+    def reading(self) -> dict[str, Any]:
+        """Arguments of `read_shard`."""
+        names = ("jobs", "backend", "scheduler", "runs_dir")
+        seed = () if self.seed is None else (f"seed={self.seed}",)
+        return {name: getattr(self, name) for name in names} | {"overrides": (*self.overrides, *seed)}
+
+    @property
     def arguments(self) -> dict[str, Any]:
-        """What `rankledger.evaluate` and `rankledger.nightly` take of them."""
-        names = ("overrides", "jobs", "backend", "scheduler", "runs_dir", "records")
+        """Arguments of `evaluate` and `nightly`."""
         command = ["rankledger", *sys.argv[1:]]
-        return {name: getattr(self, name) for name in names} | {"tracking": not self.no_tracking, "command": command}
+        return self.reading | {"records": self.records, "tracking": not self.no_tracking, "command": command}
 
 
 class RecordOptions(NamedTuple):
-    """The options of a command that looks at records: which evaluation's, and where they are."""
+    """Options of a command that looks at records: the name of the evaluation, and the place of the records."""
 
     name: str | None
     runs_dir: str
@@ -107,11 +115,32 @@ class RecordOptions(NamedTuple):
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What a function of the package takes of them."""
+        """Arguments of a function of the package."""
         return self._asdict()
 
 
-_OF_AN_EVALUATION = (
+_Command: TypeAlias = Callable[..., None]
+
+
+def _bundle(argument: str, kind: Callable[..., object], names: Iterable[str], *given: Any) -> Callable[..., _Command]:
+    """Return a decorator that gives a command options, those of `names` as one `kind` in one argument."""
+
+    def decorate(command: _Command) -> _Command:
+        @functools.wraps(command)
+        def with_options(**values: Any) -> None:
+            command(**{argument: kind(**{name: values.pop(name) for name in names})}, **values)
+
+        for option in reversed(given):
+            option(with_options)
+        return with_options
+
+    return decorate
+
+
+evaluation = _bundle(
+    "run",
+    EvaluationOptions,
+    EvaluationOptions._fields,
     overrides,
     seed,
     jobs,
@@ -134,29 +163,34 @@ _OF_AN_EVALUATION = (
         "-q", "--quiet", is_flag=True, callback=_be_quiet, help="Show no progress, print only the record's path."
     ),
 )
-
-
-def evaluation(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of an evaluation, as one object in its first argument."""
-
-    @functools.wraps(command)
-    def with_options(**values: object) -> None:
-        shared = EvaluationOptions(**{name: values.pop(name) for name in EvaluationOptions._fields})  # type: ignore[arg-type]
-        seed = () if shared.seed is None else (f"seed={shared.seed}",)
-        command(shared._replace(overrides=(*shared.overrides, *seed)), **values)
-
-    for option in reversed(_OF_AN_EVALUATION):
-        option(with_options)
-    return with_options
-
-
-def of_records(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of one that looks at records, as one object in its first argument, and `--quiet`."""
-
-    @functools.wraps(command)
-    def with_options(**values: object) -> None:
-        command(RecordOptions(**{name: values.pop(name) for name in RecordOptions._fields}), **values)  # type: ignore[arg-type]
-
-    for option in (quiet, records, runs_dir, name):
-        option(with_options)
-    return with_options
+of_records = _bundle("where", RecordOptions, RecordOptions._fields, name, runs_dir, records, quiet)
+latex = _bundle(
+    "style",
+    TableStyle,
+    [field.name for field in fields(TableStyle)],
+    click.option("--intervals", is_flag=True, help="LaTeX: write the confidence interval of each figure."),
+    click.option("--sort", is_flag=True, help="LaTeX: write the best model first, not in the order of the config."),
+    click.option("--arrows", is_flag=True, help="LaTeX: mark differences from the baseline with arrows up or down."),
+    click.option(
+        "--caption",
+        default="",
+        metavar="TEXT",
+        help="LaTeX: caption, instead of ours and the note that explains marks.",
+    ),
+    click.option(
+        "--header",
+        "headers",
+        type=(str, str),
+        multiple=True,
+        callback=lambda _context, _option, pairs: dict(pairs),
+        metavar="MEASURE TEXT",
+        help="LaTeX: header of a column.",
+    ),
+    click.option(
+        "--fit",
+        type=click.Choice(["column", "page", "none"]),
+        default="column",
+        show_default=True,
+        help="LaTeX: scale wider tables down to this.",
+    ),
+)

@@ -11,6 +11,7 @@ import pytest
 
 from rankledger.pipeline.cli.commands import GROUPS, cli
 from rankledger.pipeline.cli.options import EvaluationOptions, RecordOptions
+from rankledger.pipeline.report.forms import TableStyle
 
 NUMBERS = (("integer", "int"), ("float", "float"))  # words in the names of click's types, and our annotation
 COMMANDS = {str(command.name): command for commands in GROUPS.values() for command in commands}
@@ -70,10 +71,12 @@ def test_options_are_typed(name):
     function = COMMANDS[name].callback
     assert function is not None
     annotations = {key: parameter.annotation for key, parameter in inspect.signature(function).parameters.items()}
-    for argument, shared in {"run": EvaluationOptions, "where": RecordOptions}.items():
+    for argument, shared in {"run": EvaluationOptions, "where": RecordOptions, "style": TableStyle}.items():
         if annotations.get(argument) == shared.__name__:
-            annotations |= {key: ref.__forward_arg__ for key, ref in shared.__annotations__.items()}
+            annotations |= {key: getattr(ref, "__forward_arg__", ref) for key, ref in shared.__annotations__.items()}
             del annotations[argument]
+    if "headers" in annotations:
+        annotations["headers"] = "tuple[tuple[str, str], ...]"  # of which a callback makes a mapping
     options = {str(option.name): option for option in COMMANDS[name].params if option.expose_value}
 
     assert set(annotations) == set(options)
