@@ -1,7 +1,5 @@
 """What several tests share: a seeded supply of plain queries, and Hypothesis without a clock or a memory."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

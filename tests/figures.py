@@ -1,7 +1,5 @@
 """Comparison of the figures of two checkouts, value by value: `make figures BASE=<commit>`."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

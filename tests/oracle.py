@@ -3,8 +3,6 @@
 Each function takes one query as lists and gives one float, NaN where the metric is undefined. `ORACLE` names them.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import statistics
@@ -13,16 +11,6 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from tests.support.blocks import DiverseQuery, PlainCatalogue, PlainQuery
-
-__all__ = [
-    "CATALOGUE_ORACLE",
-    "CONFIDENCE_ORACLE",
-    "LOGS_ORACLE",
-    "ORACLE",
-    "OUTPUTS_ORACLE",
-    "RANKINGS_ORACLE",
-    "RATINGS_ORACLE",
-]
 
 NAN = float("nan")
 
@@ -1085,12 +1073,7 @@ def p_mrr(documents: Sequence[str], changed: Sequence[str], original: Sequence[s
 
 
 def nauc(answers: Sequence[tuple[float, Sequence[float]]], *, confidence: str = "max") -> float:
-    """Equation by equation: mean scores of what is kept, trapezoids below them, between chance and the best.
-
-    Args:
-        answers: of each query its score by the metric, and the scores that the model gave its documents.
-        confidence: as the metric has it.
-    """
+    """Equation by equation: mean scores of what is kept, trapezoids below them, between chance and the best."""
     found = [(_confidence(sorted(documents, reverse=True), confidence), score) for score, documents in answers]
     scores = [score for _, score in found]
     if len({*scores}) < 2:

@@ -1,7 +1,5 @@
 """Figures of the code's shape and their limits: `make shape`."""
 
-from __future__ import annotations
-
 import ast
 import io
 import sys

@@ -1,7 +1,5 @@
 """The guides: what they show runs, what they name exists, and what exists is in them."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import json
 import os

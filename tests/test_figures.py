@@ -1,7 +1,5 @@
 """`make figures`: the comparison of two folders of records. The command itself takes minutes and is run by hand."""
 
-from __future__ import annotations
-
 import json
 from math import nan
 from pathlib import Path

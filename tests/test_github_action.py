@@ -1,7 +1,5 @@
 """The action of .github/actions/evaluate, acted out step by step, with a server that speaks GitHub's API."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -32,19 +30,12 @@ def hub() -> Iterator[GitHub]:
 
 @dataclass
 class Runner:
-    """Runs the action's steps in a folder, as a job on a pull request does.
-
-    Attributes:
-        folder: the workspace.
-        environment: the variables that GitHub sets.
-        out: what the steps printed.
-        outputs: what each step set, by its id.
-    """
+    """Runs the action's steps in a folder, as a job on a pull request does."""
 
     folder: Path
-    environment: dict[str, str]
-    out: str = ""
-    outputs: dict[str, dict[str, str]] = field(default_factory=dict)
+    environment: dict[str, str]  # the variables that GitHub sets
+    out: str = ""  # what the steps printed
+    outputs: dict[str, dict[str, str]] = field(default_factory=dict)  # what each step set, by its id
 
     def run(self, **given: str) -> int:
         """Run all steps; gives the exit code of the first that fails."""

@@ -1,7 +1,5 @@
 """The layers: imports follow one order of packages, and nothing heavy loads before it is needed."""
 
-from __future__ import annotations
-
 import ast
 import graphlib
 import subprocess

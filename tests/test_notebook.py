@@ -1,7 +1,5 @@
 """The notebook of the guides: it runs from its first cell to its last, and shows the figures of the record."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from html import unescape

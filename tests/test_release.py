@@ -1,7 +1,5 @@
 """What is released: the Pythons that are tested, and a workflow that names no registry."""
 
-from __future__ import annotations
-
 import re
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """The figures of the code's shape keep their limits, and are counted right on modules that fit on a page."""
 
-from __future__ import annotations
-
 import tests.shape
 from tests.shape import LIMITS, measure, read_modules
 

@@ -1,7 +1,5 @@
 """The config and the units that docs/nightly.md offers to copy, each run as cron, systemd or a reader would."""
 
-from __future__ import annotations
-
 import configparser
 import re
 import shutil

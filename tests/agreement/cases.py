@@ -4,8 +4,6 @@ One query is one random case: its own judgments and its own ranking, holding wha
 go through one evaluation.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,8 +15,6 @@ import numpy as np
 import rankledger
 from tests.agreement.table import note
 from tests.support.generated_data import Collection, write_config
-
-__all__ = ["Case", "Figures", "assert_agree", "assert_within", "ours", "random_case", "reversed_rows"]
 
 Grades = dict[str, dict[str, int]]
 Ranking = dict[str, dict[str, float]]
@@ -47,7 +43,7 @@ class Case:
         """The judged queries with a grade of at least 1."""
         return [query_id for query_id, grades in self.judgments.items() if max(grades.values()) >= 1]
 
-    def only(self, query_ids: Sequence[str]) -> Case:
+    def only(self, query_ids: Sequence[str]) -> "Case":
         """The case of these queries alone."""
         return Case(
             {query_id: self.judgments[query_id] for query_id in query_ids if query_id in self.judgments},
@@ -111,15 +107,7 @@ def random_case(
 def ours(
     folder: Path, case: Case, profile: str | Mapping[str, str], measures: Sequence[str], **keys: str | bool
 ) -> tuple[Figures, dict[str, float]]:
-    """What we give under a profile: by query and measure the score, NaN where undefined; by measure the mean.
-
-    Args:
-        folder: an empty folder for the files.
-        case: what they hold.
-        profile: the conventions: a profile, or what the config says of them.
-        measures: as written; no two may be the same measure.
-        keys: further keys of the dataset.
-    """
+    """What we give under a profile: by query and measure the score, NaN where undefined; by measure the mean."""
     config = write_config(
         folder,
         {"case": Collection(case.judgments, {"tool": case.ranking})},
@@ -151,13 +139,6 @@ def assert_agree(
     """Refuse a difference of more than `within`, or fewer than `at_least` queries; note what was compared.
 
     Every figure of `expected` is compared. Where ours is NaN, the tool's may be 0 or NaN.
-
-    Args:
-        found: our figures.
-        expected: those of the tool.
-        within: the greatest difference allowed.
-        at_least: the queries that there must be.
-        tool: the tool and its version, if it is not the `TOOL` of the test's module.
     """
     assert len(expected) >= at_least
     for query_id, figures in expected.items():

@@ -1,7 +1,5 @@
 """Each test of this folder compares what docs/agreement.csv says that it does; `make agreement` writes that file."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 

@@ -1,7 +1,5 @@
 """Labelled candidates for tests of agreement: users with clicks, what each pair weighs, and scores; all in one file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +10,6 @@ import yaml
 import rankledger
 from rankledger.pipeline.types.results import Evaluation
 from tests.agreement.cases import Figures
-
-__all__ = ["User", "all_pairs", "estimates", "figures_of_users", "has", "labelled", "labelled_users", "scores"]
 
 
 class User(NamedTuple):

@@ -4,8 +4,6 @@ A result is looked up by the function that was called and by all its arguments, 
 figure has no result, rather than an old one. `tests/golden/make_tools.py` runs the tools and writes the results.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from functools import cached_property
@@ -16,19 +14,6 @@ from typing import Any
 import numpy as np
 
 from tests.agreement.cases import Figures
-
-__all__ = [
-    "EVIDENCE",
-    "FAIRNESS",
-    "LOGS",
-    "MTEB",
-    "PROGRAMS",
-    "RANX",
-    "RECBOLE",
-    "TORCHMETRICS",
-    "RecordedTool",
-    "by_query",
-]
 
 FOLDER = Path(__file__, "../../golden/tools").resolve()
 

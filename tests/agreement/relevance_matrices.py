@@ -4,8 +4,6 @@ Every judged document is retrieved. The columns stand in the order of the docume
 too, so that "the first column", "the first row" and "the least id" are one document.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -13,8 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.agreement.cases import Case
-
-__all__ = ["Floats", "all_judged", "columns", "matrix_case"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,15 +29,6 @@ def matrix_case(
     """Judgments and rankings of at least two documents each; every score is above 0, in float32 too.
 
     Half of what is graded 0 has no judgment at all, and a tenth of the queries has no relevant document.
-
-    Args:
-        seed: what they are made from.
-        n_queries: judged queries.
-        max_documents: the most documents of a query.
-        grades: what judgments are drawn from.
-        ties: `none`: no two scores of a query are equal, in float32 either; `exact`: scores are equal or far apart;
-            `float32`: some differ in float64 alone.
-        missing_queries: whether a tenth of the queries has no output.
     """
     rng = np.random.default_rng(seed)
     case = Case({}, {})

@@ -4,8 +4,6 @@
 table if `make agreement` runs the tests. The guides on metrics and names are made from the table.
 """
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterable
 from functools import cache
@@ -16,8 +14,6 @@ import numpy as np
 
 from rankledger.metrics.answers import citation_scores, nugget_scores
 from rankledger.metrics.measure import Measure
-
-__all__ = ["ANSWER_SCORES", "TABLE", "Row", "note", "read", "take", "write"]
 
 TABLE = Path(__file__).parents[2] / "docs/agreement.csv"
 ANSWER_SCORES = {

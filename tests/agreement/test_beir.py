@@ -3,8 +3,6 @@
 It gives means alone, so that each query is evaluated by itself as well.
 """
 
-from __future__ import annotations
-
 import math
 from copy import deepcopy
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """The guide for those who come from another tool: both sides of each example run, and give the same figures."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -3,8 +3,6 @@
 What ir_measures makes of it is compared with the tool's other measures.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 import ir_measures

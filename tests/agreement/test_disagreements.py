@@ -1,7 +1,5 @@
 """docs/disagreements.md: each block gives what is shown, if its tool is installed here, at the version it names."""
 
-from __future__ import annotations
-
 import doctest
 import re
 from importlib.metadata import version

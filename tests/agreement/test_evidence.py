@@ -3,8 +3,6 @@
 What they gave is in `tests/golden/tools/evidence.json`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

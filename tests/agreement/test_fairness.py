@@ -3,8 +3,6 @@
 What they gave is in `tests/golden/tools/fairness.json`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

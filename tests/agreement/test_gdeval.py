@@ -3,8 +3,6 @@
 It prints five decimals; a copy whose format says `%.17g` shows the doubles behind them.
 """
 
-from __future__ import annotations
-
 import subprocess
 from importlib.resources import files
 from pathlib import Path

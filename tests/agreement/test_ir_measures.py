@@ -1,7 +1,5 @@
 """ir_measures 0.4.3 against our profile `ir_measures`: the tool runs here, with all its providers."""
 
-from __future__ import annotations
-
 import math
 from importlib.metadata import version
 from subprocess import CalledProcessError

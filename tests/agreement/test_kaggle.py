@@ -1,7 +1,5 @@
 """Kaggle's own ml_metrics 0.1.4 against our profile `kaggle`: its figures are in tests/golden/kaggle.json."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """scikit-learn 1.9 against our measures of labelled candidates: the tool runs here, on the same figures."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib.metadata import version
 

@@ -3,8 +3,6 @@
 What the first four gave is in `tests/golden/tools/logs.json`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

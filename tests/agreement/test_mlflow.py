@@ -3,8 +3,6 @@
 mlflow has no profile: its measures are written with parameters under any.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from importlib.metadata import version
 from math import log2

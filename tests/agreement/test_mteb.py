@@ -5,8 +5,6 @@ p-MRR, robustness and paired accuracy are loops from its `retrieval_metrics.py`,
 nAUC was recorded from it.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from statistics import fmean

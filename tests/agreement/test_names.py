@@ -1,7 +1,5 @@
 """Every name of the tools that are installed here is a measure, or is refused with a reason."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 SciPy alone runs here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import log
 from typing import Any

@@ -1,7 +1,5 @@
 """ndeval 4.5, the program of the TREC Web tracks, as pyndeval 0.0.8 holds it: the tool runs here, on the same files."""
 
-from __future__ import annotations
-
 from importlib.metadata import version
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """pyNTCIREVAL 0.0.3, NTCIR's tool in Python, against our blended ratios and nERR: the tool runs here, on our lists."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from importlib.metadata import version

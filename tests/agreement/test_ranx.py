@@ -1,7 +1,5 @@
 """ranx 0.3.21 against our profile `ranx`: what it gives for the same cases is in tests/golden/tools."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -4,8 +4,6 @@ RecBole scores every item of the catalogue for every user and ranks them by `tor
 score is -inf.
 """
 
-from __future__ import annotations
-
 from math import log
 
 import numpy as np

@@ -4,8 +4,6 @@ RecBole's classes take a matrix of items, a row per user and all rows equally lo
 each item's interactions in training. What they gave is in `tests/golden/tools/recbole.json`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import log
 

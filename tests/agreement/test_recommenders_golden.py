@@ -3,8 +3,6 @@
 None of them installs beside the versions of NumPy and pandas that the tests run with.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

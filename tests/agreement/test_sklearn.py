@@ -1,7 +1,5 @@
 """scikit-learn 1.9 against our profile `sklearn`: the tool runs here, on the same figures."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from importlib.metadata import version

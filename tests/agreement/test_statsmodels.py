@@ -1,7 +1,5 @@
 """Corrected p-values beside those of statsmodels."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """docs/agreement.csv has every metric, and no test that is gone; `conftest.py` compares the rows of each that runs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ It computes in float32, so figures agree to 1e-6. What it knows of a query is a 
 document that was not retrieved does not exist for it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

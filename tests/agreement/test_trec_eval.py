@@ -1,7 +1,5 @@
 """The whole pipeline against other arithmetic: trec_eval's C code on generated files, and rating errors by hand."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 

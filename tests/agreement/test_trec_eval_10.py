@@ -1,7 +1,5 @@
 """trec_eval 10.0 against our profile `trec_eval_10`: golden figures of its binary, to the four decimals it prints."""
 
-from __future__ import annotations
-
 import csv
 
 import numpy as np

@@ -5,8 +5,6 @@ Before that, inputs are read once, and a tiny workload makes bytecode and compil
 the program. The folder's results.json keeps what was found; --write puts it into docs/performance.md.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@
 models, datasets, measures, slices, queries and resamples.
 """
 
-from __future__ import annotations
-
 import resource
 import sys
 import time

@@ -1,7 +1,5 @@
 """Every metric on a block of many queries; the first queries are checked against the loops of the oracle."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 40 models × 6 datasets × 12 slices × 25 measures × 10,000 queries, each output ten documents deep.
 """
 
-from __future__ import annotations
-
 import json
 
 import rankledger

@@ -1,7 +1,5 @@
 """All pairs of ten models by twenty measures beside scipy's permutation test of one pair, and how often tests err."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from types import SimpleNamespace
 

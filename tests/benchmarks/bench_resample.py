@@ -1,7 +1,5 @@
 """The intervals of a night's scores beside arch's and scipy's, which draw anew for every resample and every column."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

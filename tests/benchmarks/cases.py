@@ -1,7 +1,5 @@
 """The cases of `make bench`: what runs in turn, and what it must show."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +9,6 @@ from rankledger.pipeline.config.schema import Execution
 from tests.benchmarks import tools
 from tests.benchmarks.tools import Task, evaluate
 from tests.benchmarks.workload import Workload, write_judgments, write_ranking, write_shuffled
-
-__all__ = ["CASES", "Bench", "Case", "Claim"]
 
 MEASURES = tuple(tools.NAMES)
 MANY = tuple(f"{name}@{k}" for k in range(1, 51) for name in ("ndcg", "ap", "p", "r", "rr", "success"))

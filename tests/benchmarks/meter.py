@@ -1,7 +1,5 @@
 """What whole processes take: wall and CPU time, and the peak memory of a process with all its descendants."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -10,8 +8,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-__all__ = ["Usage", "measure"]
 
 INTERVAL = 0.01
 INTERVALS_PER_SEARCH = 10
@@ -37,11 +33,7 @@ class Usage:
 
 
 def measure(command: Sequence[object], cwd: Path | None = None) -> Usage:
-    """Run a command in a session of its own, by which its descendants are known, and measure it.
-
-    Raises:
-        RuntimeError: its exit code is not 0; says what it wrote to standard error.
-    """
+    """Run a command in a session of its own, by which its descendants are known, and measure it."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         begin = time.perf_counter()

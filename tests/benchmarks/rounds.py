@@ -1,7 +1,5 @@
 """Rounds of the tasks of a case, in turn, and what they show."""
 
-from __future__ import annotations
-
 import statistics
 import sys
 from collections.abc import Mapping
@@ -9,8 +7,6 @@ from pathlib import Path
 
 from tests.benchmarks.cases import Case, Claim
 from tests.benchmarks.tools import Run, run
-
-__all__ = ["check_agreement", "claimed", "observed"]
 
 
 def observed(case: Case, folder: Path, rounds: int) -> dict[str, object]:

@@ -4,8 +4,6 @@
 machine does falls on all alike; a first round, which compiles modules and fills the disk cache, is not counted.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import statistics

@@ -1,7 +1,5 @@
 """What the cases found, as tables and a plot: docs/performance.md and docs/images/scaling.svg."""
 
-from __future__ import annotations
-
 import math
 import statistics
 import textwrap
@@ -12,8 +10,6 @@ import numpy as np
 
 from tests.benchmarks.tools import ROOT
 from tests.support.filled_pages import filled
-
-__all__ = ["extrapolation", "fits", "measured", "svg", "write"]
 
 PRICE = 0.05  # USD per hour of a core, an assumption that docs/performance.md explains
 TARGET = 1_000_000_000

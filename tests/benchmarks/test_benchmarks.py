@@ -1,7 +1,5 @@
 """That `make bench` measures what it says: the data, the memory of children, the figures."""
 
-from __future__ import annotations
-
 import itertools
 import statistics
 import sys

@@ -3,8 +3,6 @@
 They go from files to figures, and are measured whole; or from a data frame of pandas to means, and measure themselves.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import json
@@ -17,8 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.benchmarks.meter import Usage, measure
-
-__all__ = ["ROOT", "TOOLS", "Run", "Task", "evaluate", "floor", "in_memory", "install", "other", "run"]
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("pytrec_eval-terrier", "ir_measures", "ranx")

@@ -4,8 +4,6 @@ Per query 5 to 50 documents are judged, some 18 on average, with grades 0 to 3; 
 ranks, one in eight aside. 3% of the scores equal the one above.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -16,8 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv, parquet
-
-__all__ = ["Workload", "write_judgments", "write_ranking", "write_shuffled"]
 
 N_DOCUMENTS = 8_841_823  # a prime, as large as MS MARCO: multiples of any step up to it differ
 MOST_JUDGED = 50

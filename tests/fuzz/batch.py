@@ -4,8 +4,6 @@ A case may take two seconds of processor time, on all cores together: on a machi
 What it asks of memory is how far it drives the process beyond what that had before.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import os
@@ -22,8 +20,6 @@ from pathlib import Path
 
 from tests.fuzz.cases import Case, Target, case_of
 
-__all__ = ["Batch", "Finding", "Limits", "found_in", "place_in", "resident"]
-
 ROOT = Path(__file__).parents[2]
 _STATUS = Path("/proc/self/status")
 _TAIL = 6  # lines of a traceback that are kept
@@ -39,56 +35,31 @@ class Limits:
 
 @dataclass(frozen=True)
 class Finding:
-    """What should not have come of a case.
-
-    Attributes:
-        target: its target.
-        kind: `bug`, an exception that is not the project's own; `slow`, `large`, `hang` or `crash`.
-        place: what was raised and where, or what was at work: findings of one place count as one.
-        number: the case's.
-        detail: the end of the traceback.
-        case: the file that holds the case.
-        count: how often it was found.
-    """
+    """What should not have come of a case."""
 
     target: str
-    kind: str
-    place: str
+    kind: str  # `bug`, an exception that is not the project's own; `slow`, `large`, `hang` or `crash`
+    place: str  # what was raised and where, or what was at work: findings of one place count as one
     number: int
-    detail: str
-    case: str
-    count: int = 1
+    detail: str  # the end of the traceback
+    case: str  # the file that holds the case
+    count: int = 1  # how often it was found
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Some cases of one target.
-
-    Attributes:
-        target: the target.
-        prepared: the folder that its cases need a copy of.
-        seeds: the target's.
-        seed: of the run.
-        numbers: of the cases.
-        limits: what each may take.
-        folder: a folder for this batch alone.
-    """
+    """Some cases of one target."""
 
     target: Target
-    prepared: Path
+    prepared: Path  # the folder that its cases need a copy of
     seeds: Sequence[Case]
     seed: int
     numbers: range
-    limits: Limits
-    folder: Path
+    limits: Limits  # what each may take
+    folder: Path  # a folder for this batch alone
 
     def run(self, state: MutableSequence[float]) -> None:
-        """Run all cases; called in a process of its own.
-
-        Args:
-            state: shared with whoever watches: the number of the case in hand, when it began (monotonic), and how many
-                were accepted and refused.
-        """
+        """Run all cases; called in a process of its own."""
         try:
             work = self.folder / "work"
             shutil.copytree(self.prepared, work)

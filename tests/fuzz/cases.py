@@ -4,8 +4,6 @@ A case is a file: a name, whose ending says its format and whose first part may 
 seed of the run, the name of the target and the number of the case decide the case, and nothing else does.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,19 +12,12 @@ from pathlib import Path
 from rankledger.pipeline.support.errors import InputError, LockedError
 from tests.fuzz.mutations import mutate
 
-__all__ = ["Case", "Target", "case_of"]
-
 
 @dataclass(frozen=True)
 class Case:
-    """A file.
+    """A file."""
 
-    Attributes:
-        name: such as `by rank/ranking.tsv.gz`.
-        data: its bytes.
-    """
-
-    name: str
+    name: str  # such as `by rank/ranking.tsv.gz`
     data: bytes
 
     @property
@@ -46,25 +37,17 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Target:
-    """A part of the program that takes files.
+    """A part of the program that takes files."""
 
-    Attributes:
-        name: what it is called.
-        seeds: gives sound files to change; called in the prepared folder, the working directory.
-        run: takes a case, in a copy of that folder; leaves the folder as it was.
-        prepare: writes into the working directory what cases need beside them; once for all targets that share it.
-        tokens: words of this target's inputs to put into cases.
-        refusals: what may be raised.
-        share: of the executions, relative to the other targets.
-    """
-
-    name: str
+    name: str  # what it is called
+    # Sound files to change; called in the prepared folder, the working directory.
     seeds: Callable[[], Sequence[Case]]
-    run: Callable[[Case], object]
+    run: Callable[[Case], object]  # takes a case, in a copy of that folder; leaves the folder as it was
+    # Writes what cases need beside them into the working directory, once for all targets that share it.
     prepare: Callable[[], None] = _nothing
-    tokens: tuple[bytes, ...] = ()
-    refusals: tuple[type[Exception], ...] = (InputError, LockedError)
-    share: int = 10
+    tokens: tuple[bytes, ...] = ()  # words of this target's inputs to put into cases
+    refusals: tuple[type[Exception], ...] = (InputError, LockedError)  # what may be raised
+    share: int = 10  # of the executions, relative to the other targets
 
 
 def case_of(target: Target, seeds: Sequence[Case], seed: int, number: int) -> Case:

@@ -1,7 +1,5 @@
 """Targets of what people write: configs with what they extend, `--set`, and measures."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +10,6 @@ from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
 from tests.fuzz.cases import Case, Target
-
-__all__ = ["TARGETS"]
 
 _CONFIGS = Path(__file__).parents[2] / "configs"
 _ENVIRON = {"FUZZ": "1", "HOME": "/home/x", "EMPTY": ""}
@@ -134,11 +130,7 @@ def _arguments(data: bytes) -> Sequence[str]:
 
 
 def _parse(case: Case) -> None:
-    """Parse a measure under a profile, and hold that its text is parsed to the same again.
-
-    Raises:
-        ValueError: it is none, as `Measure.parse` documents; of what is derived from that nothing is meant.
-    """
+    """Parse a measure under a profile, and hold that its text is parsed to the same again."""
     profile = _PROFILES[len(case.data) % len(_PROFILES)]
     try:
         measures = Measure.expand(case.data.decode(errors="surrogateescape"), profile)

@@ -1,7 +1,5 @@
 """Targets that read data: every reader in every format and compression, the join, external scores, the output cache."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io
@@ -24,8 +22,6 @@ from rankledger.pipeline.data.logs import read_log
 from rankledger.pipeline.types.inputs import Content, DatasetSource, Rows, Source
 from rankledger.pipeline.workflow.trec_eval import trec_eval
 from tests.fuzz.cases import Case, Target
-
-__all__ = ["TARGETS"]
 
 Columns = Mapping[str, Sequence[Any]]
 

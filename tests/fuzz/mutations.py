@@ -1,7 +1,5 @@
 """Mutations of files: of bytes, of lines and fields, of JSON and YAML as trees, and of what is compressed."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random
@@ -14,8 +12,6 @@ import pyarrow as pa
 import yaml
 
 from tests.fuzz.tables import mutate_table
-
-__all__ = ["mutate"]
 
 _LARGEST = 2_000_000  # bytes: what is larger is cut off, for a case must be quick
 
@@ -56,15 +52,7 @@ class _Raw(bytes):
 
 
 def mutate(name: str, data: bytes, other: bytes, rng: random.Random, tokens: Tokens = ()) -> bytes:
-    """The file changed in one place, or a few.
-
-    Args:
-        name: tells by its ending what is in it.
-        data: its bytes.
-        other: those of another file, to take parts from.
-        rng: decides everything.
-        tokens: words that its readers know.
-    """
+    """The file changed in one place, or a few."""
     stem, _, ending = name.rpartition(".")
     if ending in _COMPRESSIONS and rng.random() < 0.8:
         return _mutate_content(stem, data, other, rng, tokens, ending)

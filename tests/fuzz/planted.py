@@ -1,15 +1,11 @@
 """Targets with faults on purpose, which a run must find: see test_fuzz.py."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
 
 from rankledger.pipeline.support.errors import InputError
 from tests.fuzz.cases import Case, Target
-
-__all__ = ["TARGETS"]
 
 
 def _refuse(case: Case) -> None:

@@ -3,8 +3,6 @@
 A file of a record is changed alone, or `sealed`: with its new hash in the manifest, as whoever forges a record would.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -39,8 +37,6 @@ from rankledger.pipeline.workflow.upkeep import accept, prune, verify
 from rankledger.pipeline.workflow.workspace import Workspace, open_source
 from tests.fuzz.cases import Case, Target
 from tests.support.generated_data import rating_collection, search_collection, write_config
-
-__all__ = ["TARGETS"]
 
 _RUNS = Path("runs")
 _IDS = ("20261119T020000Z-generated-0000000a", "20261120T020000Z-generated-0000000b")

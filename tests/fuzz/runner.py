@@ -3,8 +3,6 @@
 The process that starts the others opens no file of Arrow's and no thread, so that it can be forked at any time.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import shutil
@@ -22,8 +20,6 @@ from typing import Any, TypeVar
 from tests.fuzz.batch import Batch, Finding, Limits, found_in, place_in, resident
 from tests.fuzz.cases import Case, Target
 
-__all__ = ["Tally", "run"]
-
 T = TypeVar("T")
 
 _SIZE = 500  # cases of a batch
@@ -35,20 +31,12 @@ _FORK = multiprocessing.get_context("fork")
 
 @dataclass
 class Tally:
-    """What came of a run.
+    """What came of a run."""
 
-    Attributes:
-        runs: by target, the cases that were run.
-        accepted: by target, those that raised nothing.
-        refused: by target, those that were refused as they should be.
-        lost: by target, those that ended their process.
-        findings: what should not have been, one of a kind each, by (target, kind, place).
-    """
-
-    runs: Counter[str] = field(default_factory=Counter)
-    accepted: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
-    lost: Counter[str] = field(default_factory=Counter)
+    runs: Counter[str] = field(default_factory=Counter)  # by target, the cases that were run
+    accepted: Counter[str] = field(default_factory=Counter)  # by target, those that raised nothing
+    refused: Counter[str] = field(default_factory=Counter)  # by target, those that were refused as they should be
+    lost: Counter[str] = field(default_factory=Counter)  # by target, those that ended their process
     findings: dict[tuple[str, str, str], Finding] = field(default_factory=dict)
 
     def add(self, finding: Finding, keep: Path) -> None:
@@ -119,20 +107,7 @@ def run(
     jobs: int = 2,
     limits: Limits | None = None,
 ) -> Tally:
-    """Run many cases of the targets, by their shares.
-
-    Args:
-        targets: what to run.
-        seed: of the cases.
-        runs: cases altogether; each target has one at least.
-        keep: the folder that gets the cases that something was found with.
-        seconds: after which no batch is begun.
-        jobs: processes at a time.
-        limits: what a case may take.
-
-    Raises:
-        RuntimeError: the harness itself failed.
-    """
+    """Run many cases of the targets, by their shares."""
     tally, began = Tally(), time.monotonic()
     memory = Path("/dev/shm")
     with TemporaryDirectory(prefix="fuzz-", dir=memory if os.access(memory, os.W_OK) else None) as name:
@@ -211,11 +186,7 @@ def _prepared(targets: Sequence[Target], folder: Path) -> dict[str, tuple[Path, 
 
 
 def _elsewhere(function: Callable[[], T], folder: Path) -> T:
-    """What a function gives that is called in a folder, in a process of its own: what Arrow starts must not be forked.
-
-    Raises:
-        RuntimeError: it fails.
-    """
+    """Call a function in a folder, in a process of its own: what Arrow starts must not be forked."""
     receiver, sender = _FORK.Pipe(duplex=False)
     process = _FORK.Process(target=_send, args=(function, folder, sender))
     process.start()

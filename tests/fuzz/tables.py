@@ -1,7 +1,5 @@
 """Mutations of Parquet that stay Parquet: other types, nulls, text that is none, other encodings and compressions."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 from collections.abc import Callable, Sequence
@@ -10,8 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 from pyarrow import parquet
-
-__all__ = ["mutate_table"]
 
 _TYPES = (
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint32(), pa.uint64(), pa.float16(), pa.float32()),
@@ -29,13 +25,7 @@ _FAILURES = (pa.ArrowException, ValueError, TypeError, OverflowError, OSError)
 
 
 def mutate_table(data: bytes, rng: random.Random, words: Sequence[str]) -> bytes:
-    """A Parquet file with other columns, or written in another way; what cannot be made stays as it is.
-
-    Args:
-        data: the file.
-        rng: decides everything.
-        words: texts to put into cells and names.
-    """
+    """A Parquet file with other columns, or written in another way; what cannot be made stays as it is."""
     try:
         table = _read(data)
         if table.num_columns and rng.random() < 0.8:

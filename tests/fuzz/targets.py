@@ -3,8 +3,6 @@
 What Arrow and the readers import at their first use is imported here: once, and not by each batch in its process.
 """
 
-from __future__ import annotations
-
 import pandas  # noqa: F401  (by Arrow's `to_numpy`)
 import pyarrow.dataset
 import pyarrow.json

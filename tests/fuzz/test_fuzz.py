@@ -1,7 +1,5 @@
 """No input of any kind does harm: the seeded run that every change has to pass, and whether such a run finds faults."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

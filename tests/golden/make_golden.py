@@ -3,14 +3,10 @@
 Run as `python tests/golden/make_golden.py` (`make golden`); the figures come from pytrec_eval, never from our code.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 import pytrec_eval
-
-__all__ = ["Judgments", "Ranking", "evaluate", "main", "random_data"]
 
 Judgments = dict[str, dict[str, int]]
 Ranking = dict[str, dict[str, float]]

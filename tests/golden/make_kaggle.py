@@ -4,8 +4,6 @@ Run as `python tests/golden/make_kaggle.py` by a Python 3.11 that has ml_metrics
 our code. README.md says how it is installed.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

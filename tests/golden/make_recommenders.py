@@ -4,8 +4,6 @@ Run as `python tests/golden/make_recommenders.py data`, and with the name of a t
 come from the tools, never from our code. README.md says how they are installed.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -3,8 +3,6 @@
 Run as `python tests/golden/make_ticks.py` by a Python that has matplotlib; the ticks come from it, never from our code.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

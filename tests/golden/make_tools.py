@@ -5,8 +5,6 @@ the tests need; README.md says how to install them. The tests themselves ask: th
 file, and must pass.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 

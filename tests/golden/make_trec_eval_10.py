@@ -4,16 +4,12 @@ Run from the project's folder as `python -m tests.golden.make_trec_eval_10 path/
 that program, never from our code.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from tests.agreement.cases import Case, random_case
-
-__all__ = ["FOLDER", "main"]
 
 FOLDER = Path(__file__).parent / "trec_eval_10"
 SEED = 20261121

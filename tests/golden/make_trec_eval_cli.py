@@ -4,8 +4,6 @@ Run from the project's folder as `python -m tests.golden.make_trec_eval_cli path
 what is printed comes from these programs, never from our code.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,8 +13,6 @@ from types import MappingProxyType
 import numpy as np
 
 from tests.golden.make_golden import random_data
-
-__all__ = ["COMMANDS", "FOLDER", "arguments", "expected_file", "main"]
 
 FOLDER = Path(__file__).parent / "trec_eval_cli"
 SEED = 20261122

@@ -1,7 +1,5 @@
 """Abstention by confidence: by hand, at the edges, against the loops; and how far its standard error is right."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

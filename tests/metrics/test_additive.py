@@ -1,7 +1,5 @@
 """Which metrics are additive: each document's term depends on its own rank and grade alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

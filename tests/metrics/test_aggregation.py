@@ -1,7 +1,5 @@
 """From values per query to one figure: what each query adds, and what an undefined one counts as."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

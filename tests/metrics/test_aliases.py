@@ -1,7 +1,5 @@
 """Other tools' names: what each is here, and that every name a tool offers has an answer."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

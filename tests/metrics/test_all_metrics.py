@@ -3,8 +3,6 @@
 A metric of the registry that lacks an oracle, or a parameter that no variant names, fails here.
 """
 
-from __future__ import annotations
-
 import typing
 from collections.abc import Callable
 from functools import cache

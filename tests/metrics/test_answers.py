@@ -1,7 +1,5 @@
 """Scores of answers from judged nuggets and citations, by hand; `tests/agreement` has random ones of other tools."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

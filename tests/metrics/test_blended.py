@@ -1,7 +1,5 @@
 """Metrics of blended ratios, on lists worked by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The judged block: what it answers about its queries, and the sums that every metric is made of."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Metrics of a reader who stops: rank-biased precision, expected reciprocal rank, half-life utility."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

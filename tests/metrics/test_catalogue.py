@@ -1,7 +1,5 @@
 """Metrics of all lists together, on a handful of documents; and what holds of them on any."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """The profiles of conventions: complete, of words that are allowed, and fixed."""
 
-from __future__ import annotations
-
 import typing
 from dataclasses import FrozenInstanceError, asdict, replace
 

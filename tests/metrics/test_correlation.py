@@ -1,7 +1,5 @@
 """Rank correlation with the grades: inversions by hand."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

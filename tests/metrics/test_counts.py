@@ -1,7 +1,5 @@
 """Counts of a query, on lists small enough to count by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

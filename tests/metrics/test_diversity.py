@@ -1,7 +1,5 @@
 """Metrics of subtopics: by hand, against the loops, and against the metrics that they are with a single subtopic."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

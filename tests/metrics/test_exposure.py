@@ -1,7 +1,5 @@
 """Exposure of groups of documents: worked by hand, at the edges, and what holds of it on any list."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 

@@ -1,7 +1,5 @@
 """Measures of external scores: what is known of them, and what is not."""
 
-from __future__ import annotations
-
 import math
 import pickle
 

@@ -1,7 +1,5 @@
 """Cumulative gains, discounted and normalised, on lists worked by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Metrics for incomplete judgments, on lists worked by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Metrics of instructions: by hand, and p-MRR against the loops. Clusters are tested with the scoring."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

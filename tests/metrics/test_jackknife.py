@@ -1,7 +1,5 @@
 """Standard errors of figures that describe a set, against the plain jackknife and by hand."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Measures of labelled candidates, worked by hand; and what a pooled area does when users are drawn again."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Measures of logs, worked by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

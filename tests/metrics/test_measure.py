@@ -1,7 +1,5 @@
 """Measures: written, read, written again; what mistakes are answered with; what fingerprints tell apart."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

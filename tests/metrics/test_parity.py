@@ -1,7 +1,5 @@
 """Parity of groups of documents over all lists: worked by hand, at the edges, and its standard errors."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Preferences: worked by hand; trec_eval's own figures are compared in `tests/pipeline/test_trec_eval.py`."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Metrics of the places of relevant documents, on lists worked by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

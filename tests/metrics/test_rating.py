@@ -1,7 +1,5 @@
 """Errors of predicted ratings, worked by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Rank-biased overlap, with the ideal ranking and with another model's: by hand and against the loops."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Metrics of a reader whose chance to read on is a model, on lists worked by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Recommended lists beyond accuracy: worked by hand, at the edges, and against plain loops."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import math

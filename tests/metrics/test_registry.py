@@ -1,7 +1,5 @@
 """The registry: what it says of each metric is complete, and true of the metric's function."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import typing

@@ -6,8 +6,6 @@ holds.
 Where a document gives a formula only, or its figures stand in images, the cases are our own and say so.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """Metrics of the retrieved set, on lists small enough to count by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Tied documents: every order of them enumerated, and what bounds, means and the tie conventions make of them."""
 
-from __future__ import annotations
-
 import itertools
 import time
 import tracemalloc

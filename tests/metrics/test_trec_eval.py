@@ -5,8 +5,6 @@ float32, descending, ties go by document id as UTF-8 bytes, descending. What tre
 us.
 """
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -1,15 +1,11 @@
 """Every metric in every variant: the measures that tests over all metrics run through."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
 from tests.support.each import each
-
-__all__ = ["CATALOGUE_VARIANTS", "JUDGED_VARIANTS", "VARIANTS", "over", "parsed"]
 
 _CUT = ("", "@1", "@3", "@10", "@1000")  # nothing cut, the top, the middle, deeper than any list
 

@@ -16,8 +16,6 @@ function, those first that call little else, until one fails: it is killed. A te
 All is kept in a folder; started again, it goes on from there.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

@@ -4,8 +4,6 @@
 `MUTANTS_TESTS`: a file of JSON with the tests to run, in order, their usual seconds, and the CPU seconds for all.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

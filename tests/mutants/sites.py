@@ -1,7 +1,5 @@
 """Where the code can be mutated, and how: the functions of the rooms and the changes that their nodes allow."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import hashlib
@@ -12,8 +10,6 @@ from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
-
-__all__ = ["ROOMS", "Function", "Mutant", "common", "functions", "mutants", "rewrite"]
 
 ROOMS = {
     "metrics": ("metrics",),

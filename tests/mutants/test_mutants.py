@@ -1,7 +1,5 @@
 """The mutants are what they are said to be, and the tests of a function are chosen."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 Each table stands in a page between `<!-- simulated: NAME -->` and `<!-- end -->`, NAME being a module of this folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from importlib import import_module

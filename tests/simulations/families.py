@@ -1,7 +1,5 @@
 """How often a family of comparisons finds something where nothing differs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 
@@ -17,8 +15,6 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Comparison, Scores
-
-__all__ = ["table"]
 
 _AP = Measure.parse("ap")
 _MODELS, _FAMILIES, _RESAMPLES = 5, 500, 500

@@ -1,7 +1,5 @@
 """How often a gate errs: samples from populations whose true difference is known, at its margin and away from it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,8 +20,6 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.gates import Outcome, PlannedGate, Reference, Verdict
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
-
-__all__ = ["crashes", "margin_gate", "outcomes", "skewed", "table", "verdicts_of"]
 
 AT_A_TIME = 100  # samples that share their resamples: each stands as a model of its own
 MEASURE = Measure.parse("ap")

@@ -1,13 +1,9 @@
 """How often intervals hold the truth, by population and number of clusters."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval
 from tests.simulations.populations import POPULATIONS, resampled_draws
-
-__all__ = ["table"]
 
 _SIZES = (30, 50, 100, 200, 500)
 _DRAWS, _RESAMPLES = 1_000, 1_500

@@ -5,8 +5,6 @@ probability that falls with its number, the evaluated one by another that rises;
 too. So what is measured is known, and the weights are the more unequal the more the rankers differ.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -21,8 +19,6 @@ from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
-
-__all__ = ["table"]
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
 _USERS = (50, 200, 1000)

@@ -1,7 +1,5 @@
 """How often a gate passes a measure without a range wrongly, whose scores have a long tail."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np
@@ -10,8 +8,6 @@ from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.types.gates import PlannedGate
 from tests.simulations.gates import AT_A_TIME, Draw, margin_gate, verdicts_of
-
-__all__ = ["table"]
 
 _ERROR = Measure.parse("mae")
 _DRAWS, _RESAMPLES = 2_000, 1_000

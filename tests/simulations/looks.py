@@ -1,7 +1,5 @@
 """False alarms of a gate over 90 nights, and of 20 gates in one night, and what their prevention costs in power."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
@@ -12,8 +10,6 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.gate_errors import errors_of
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
 from rankledger.pipeline.types.gates import Looks, PlannedGate
-
-__all__ = ["shares_failed", "table"]
 
 _N = 300
 _NIGHTS, _GATES = 90, 20

@@ -1,15 +1,11 @@
 """How often the bounds of Kendall's tau of two measures' orders hold the true one, and how far apart they are."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.ranks import count_agreement, kendall_tau
-
-__all__ = ["table"]
 
 _SAMPLES, _RESAMPLES = 300, 1_000
 _TOGETHER = 50  # samples that share their resamples

@@ -1,7 +1,5 @@
 """What gates and words decide of plain cases, and wrongly of those at the limit, beside the rule before them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -24,8 +22,6 @@ from rankledger.pipeline.types.gates import PlannedGate, Reference
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
 
-__all__ = ["table"]
-
 _AP = Measure.parse("ap")
 _DRAWS, _AT_A_TIME, _RESAMPLES = 1_000, 50, 1_000
 _ENOUGH = 30  # queries that had to differ from the most frequent score
@@ -47,19 +43,12 @@ def _worse(share: float) -> Draw:
 
 @dataclass(frozen=True)
 class _Case:
-    """Scores or differences and what is asked of them.
-
-    Attributes:
-        draw: draws the scores.
-        asked: the limit, of a figure (`at least`) or of a difference (`margin`); or the `word` for a pair.
-        limit: what the truth is held to.
-        truth: whether it is above, or below; 0 at the limit itself, where whatever is decided is wrong.
-    """
+    """Scores or differences and what is asked of them."""
 
     draw: Draw
-    asked: str
-    limit: float
-    truth: int
+    asked: str  # the limit, of a figure (`at least`) or of a difference (`margin`); or the `word` for a pair
+    limit: float  # what the truth is held to
+    truth: int  # whether it is above, or below; 0 at the limit itself, where whatever is decided is wrong
 
 
 _CASES = {

@@ -1,7 +1,5 @@
 """What comes of plans: the power at the number planned, and how well a past sample of 50 or 200 queries plans."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -13,8 +11,6 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
 from rankledger.pipeline.inference.power import Variation
 from tests.simulations.gates import AT_A_TIME, outcomes, skewed
-
-__all__ = ["POPULATIONS", "plans_of", "power_reached", "table", "true_variation"]
 
 Draw = Callable[[np.random.Generator, int], Floats]
 """Takes a generator and the number of queries; gives (100, Q) differences."""

@@ -1,7 +1,5 @@
 """How often intervals of the mean over datasets hold the truth, by the datasets' sizes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -14,8 +12,6 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
 from tests.simulations.populations import AT_A_TIME, CONVENTIONS, POPULATIONS, Drawn
-
-__all__ = ["table"]
 
 _DRAWS, _RESAMPLES = 1_000, 1_500
 _AP = Measure.parse("ap")

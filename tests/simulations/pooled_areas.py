@@ -1,7 +1,5 @@
 """How often intervals of a pooled area hold the truth, and its spread beside that of areas computed anew."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from rankledger.metrics.block import Floats
@@ -14,8 +12,6 @@ from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
-
-__all__ = ["table"]
 
 _SIZES = (30, 60, 200)
 _SAMPLES, _RESAMPLES, _POPULATION = 600, 500, 60_000

@@ -1,7 +1,5 @@
 """Populations of queries whose true figure is known, from which samples are drawn again and again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,40 +17,26 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
 
-__all__ = ["POPULATIONS", "Drawn", "Population", "resampled_draws"]
-
 CONVENTIONS = PROFILES["trec_eval"].conventions
 AT_A_TIME = 100  # samples that share their resamples: each stands as the scores of a measure of its own
 
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Samples from one population, a row of scores each.
+    """Samples from one population, a row of scores each."""
 
-    Attributes:
-        scores: (N, Q) a row per sample.
-        weights: (N, Q) what each query weighs.
-        clusters: (Q,) the cluster of each query; None where it is its own.
-    """
-
-    scores: Floats
-    weights: Floats
-    clusters: np.ndarray | None = None
+    scores: Floats  # (N, Q) a row per sample
+    weights: Floats  # (N, Q) what each query weighs
+    clusters: np.ndarray | None = None  # (Q,) the cluster of each query; None where it is its own
 
 
 @dataclass(frozen=True)
 class Population:
-    """Where samples come from.
-
-    Attributes:
-        draw: takes a generator, the number of samples and of clusters in each.
-        truth: the figure of the population.
-        measure: the metric whose figure it is.
-    """
+    """Where samples come from."""
 
     draw: Callable[[np.random.Generator, int, int], Drawn]
-    truth: float
-    measure: str = "ap"
+    truth: float  # the figure of the population
+    measure: str = "ap"  # the metric whose figure it is
 
 
 def _each(draw: Callable[[np.random.Generator, tuple[int, int]], Floats]) -> Callable[..., Drawn]:

@@ -1,7 +1,5 @@
 """How often the rank intervals of all models hold together, and how wide they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -9,8 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.pipeline.inference.ranks import rank_intervals
-
-__all__ = ["table"]
 
 _SAMPLES = 1_000
 _RESAMPLES = 1_500

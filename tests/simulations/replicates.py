@@ -1,7 +1,5 @@
 """How often intervals of families of replicates hold the truth, by number of replicates and by what varies."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -16,8 +14,6 @@ from rankledger.pipeline.scoring import average_replicates
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
-
-__all__ = ["table"]
 
 _AP = Measure.parse("ap")
 _SIZES = (2, 3, 5, 10)

@@ -1,7 +1,5 @@
 """How often the search for slices finds one where none differs, and how often one that was planted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -11,8 +9,6 @@ import numpy.typing as npt
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.slice_search import search_slices
 from rankledger.pipeline.support.parallel import Workers
-
-__all__ = ["table"]
 
 _SAMPLES = 400
 _PERMUTATIONS = 200

@@ -1,7 +1,5 @@
 """How often a gate passes small slices wrongly, and how many healthy slices it decides."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -10,8 +8,6 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.types.gates import Verdict
 from tests.simulations.gates import AT_A_TIME, Draw, crashes, margin_gate, verdicts_of
-
-__all__ = ["HEALTHY", "few", "table"]
 
 _MARGIN = 0.05
 _DRAWS, _RESAMPLES = 2_000, 1_000

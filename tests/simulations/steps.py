@@ -3,8 +3,6 @@
 `critical_value()` gives one of those in `inference.changepoints`, which also holds the rates of `false_steps()`.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, get_args
@@ -14,8 +12,6 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.changepoints import critical_excess, find_changepoints, greatest_excess
 from rankledger.pipeline.types.views import Tier
-
-__all__ = ["NOISES", "FalseSteps", "Power", "critical_value", "false_steps", "powers", "table"]
 
 Noise = Callable[[np.random.Generator, int, int], Floats]
 
@@ -28,39 +24,23 @@ _LASTING = (3, 7, 14, 30)
 
 
 class FalseSteps(NamedTuple):
-    """The share of series without a step in which one is found.
-
-    Attributes:
-        noise: how nights differ.
-        n_nights: of a series.
-        step: the share with a step.
-        step_or_drift: the share with one of either tier.
-    """
+    """The share of series without a step in which one is found."""
 
     noise: str
     n_nights: int
-    step: float
-    step_or_drift: float
+    step: float  # the share with a step
+    step_or_drift: float  # the share with one of either tier
 
 
 class Power(NamedTuple):
-    """The share of steps that are found, their night within the bounds.
-
-    Attributes:
-        n_nights: of a series.
-        returns: whether the level goes back after the nights that it lasts; else it lasts until now.
-        n_lasting: nights that the new level lasts.
-        size: of the step, in standard deviations of the noise.
-        step: the share that is found as a step.
-        step_or_drift: the share that is found as either.
-    """
+    """The share of steps that are found, their night within the bounds."""
 
     n_nights: int
-    returns: bool
-    n_lasting: int
-    size: float
-    step: float
-    step_or_drift: float
+    returns: bool  # whether the level goes back after the nights that it lasts; else it lasts until now
+    n_lasting: int  # nights that the new level lasts
+    size: float  # of the step, in standard deviations of the noise
+    step: float  # the share that is found as a step
+    step_or_drift: float  # the share that is found as either
 
 
 def _normal(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
@@ -131,14 +111,7 @@ def critical_value(n_nights: int, n_series: int = 20_000) -> float:
 
 
 def false_steps(noise: str, n_nights: int, n_series: int = _SERIES, spread: float = 0.0) -> FalseSteps:
-    """The rates of false steps of a kind of noise.
-
-    Args:
-        noise: one of `NOISES`.
-        n_nights: of a series.
-        n_series: how many, in steps of 250.
-        spread: the standard deviation of the logarithm of the nights' standard errors.
-    """
+    """The rates of false steps of a kind of noise."""
     found = [greatest_excess(*drawn) for drawn in _drawn(noise, n_series, n_nights, spread)]
     least = critical_excess(n_nights)
     step, either = (
@@ -148,14 +121,7 @@ def false_steps(noise: str, n_nights: int, n_series: int = _SERIES, spread: floa
 
 
 def powers(n_nights: int, sizes: tuple[float, ...], lasting: tuple[int, ...], *, returns: bool) -> list[Power]:
-    """The power for steps of every size that last so many nights, 1,000 series each.
-
-    Args:
-        n_nights: of a series.
-        sizes: of the step, in standard deviations of independent, normal noise.
-        lasting: nights of the new level.
-        returns: whether the level goes back, as many nights before the last; else it lasts until now.
-    """
+    """The power for steps of every size that last so many nights, 1,000 series each."""
     found = []
     for n_lasting in lasting:
         figures = np.random.default_rng([n_nights, n_lasting]).standard_normal((_STEPPED, n_nights))

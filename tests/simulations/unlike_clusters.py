@@ -1,7 +1,5 @@
 """How often Student's t and sign flips find a difference that is not there, by how unlike the sizes of clusters are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from statistics import NormalDist
 
@@ -19,8 +17,6 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
-
-__all__ = ["table"]
 
 _CLUSTERS = (10, 30, 100)
 _MEASURES = tuple(Measure.parse(f"ap@{k}") for k in range(1, 101))  # of each a sample, and all share their resamples

@@ -3,8 +3,6 @@
 Every array handed out is read-only, as the blocks are that workers receive.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
@@ -17,30 +15,6 @@ from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.pairs import RatingsBlock
-
-__all__ = [
-    "ARRAYS",
-    "DiverseQuery",
-    "PlainCatalogue",
-    "PlainQuery",
-    "catalogue_block",
-    "columns",
-    "deeper_block",
-    "diverse_block",
-    "judged_block",
-    "log_block",
-    "plain_block",
-    "random_catalogue",
-    "random_diverse_query",
-    "random_log",
-    "random_query",
-    "random_ratings",
-    "ranked",
-    "ratings_block",
-    "recommended_block",
-    "sparse",
-]
-
 
 ARRAYS = tuple(field.name for field in fields(JudgedBlock) if field.default is MISSING)  # what every block has
 
@@ -62,15 +36,10 @@ class PlainQuery:
 
 @dataclass(frozen=True)
 class DiverseQuery:
-    """One query whose documents are judged by subtopic.
+    """One query whose documents are judged by subtopic."""
 
-    Attributes:
-        ranking: the ids of the documents retrieved, from rank 1 down.
-        judged: the grades of every judged document, by subtopic.
-    """
-
-    ranking: tuple[str, ...]
-    judged: Mapping[str, Mapping[int, float]]
+    ranking: tuple[str, ...]  # the ids of the documents retrieved, from rank 1 down
+    judged: Mapping[str, Mapping[int, float]]  # the grades of every judged document, by subtopic
 
     @property
     def plain(self) -> PlainQuery:
@@ -295,13 +264,7 @@ def deeper_block(block: JudgedBlock, n_rows: int) -> JudgedBlock:
 
 
 def catalogue_block(lists: Sequence[Sequence[int]], n_documents: int, **known: Any) -> CatalogueBlock:
-    """The block of recommended lists, each of document codes from rank 1 down.
-
-    Args:
-        lists: the codes.
-        n_documents: documents in the catalogue.
-        known: whatever else the block holds.
-    """
+    """The block of recommended lists, each of document codes from rank 1 down."""
     return CatalogueBlock(codes=_frozen(_columns(lists, -1, 0).astype(np.int32)), n_documents=n_documents, **known)
 
 

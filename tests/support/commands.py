@@ -1,7 +1,5 @@
 """The command line, run in this process: how a command ended, and what it printed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 import pytest
 
 from rankledger.pipeline.cli.app import main
-
-__all__ = ["Command", "Outcome", "run_cli"]
 
 
 class Outcome(NamedTuple):

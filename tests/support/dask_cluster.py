@@ -3,8 +3,6 @@
 Workers behave as `dask_worker.py` beside this says. What is started is stopped by its own process id.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -20,24 +18,16 @@ from distributed import Client
 
 from tests.support.servers import free_port
 
-__all__ = ["DaskCluster", "dask_cluster"]
-
 ROOT = Path(__file__).parents[2]
 _PRELOAD = Path(__file__).with_name("dask_worker.py")
 
 
 @dataclass(frozen=True)
 class DaskCluster:
-    """A scheduler, and workers that come and go.
+    """A scheduler, and workers that come and go."""
 
-    Attributes:
-        folder: where it works and logs.
-        port: where the scheduler listens, on 127.0.0.1.
-        scheduler: its process.
-    """
-
-    folder: Path
-    port: int
+    folder: Path  # where it works and logs
+    port: int  # where the scheduler listens, on 127.0.0.1
     scheduler: subprocess.Popen[bytes]
 
     @property

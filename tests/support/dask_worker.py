@@ -6,8 +6,6 @@ and `deadly.txt.killed` has a byte for each time. With LACKS_PACKAGE in its envi
 package; with SLOW it opens nothing in a folder `web` without waiting that many seconds.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -3,8 +3,6 @@
 The writers here know nothing of the readers: each format is written by the standard library or by Arrow.
 """
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip
@@ -24,25 +22,6 @@ from pyarrow import parquet
 
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Chunk, Rows
-
-__all__ = [
-    "FORMATS",
-    "SUFFIXES",
-    "compress",
-    "contents",
-    "encode",
-    "findings",
-    "json_lines",
-    "names_place",
-    "parquet_table",
-    "place_of",
-    "refusal",
-    "rows_of",
-    "rows_of_documents",
-    "table_bytes",
-    "write",
-    "zipped",
-]
 
 Plain = Sequence[tuple[str, str, Any]]  # query, document, value
 

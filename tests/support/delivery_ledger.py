@@ -1,7 +1,5 @@
 """An MLflow server behind a proxy, evaluations to deliver to it, and a look into its database at what it then holds."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +15,6 @@ from rankledger.pipeline.tracking.payload import History, Run, RunInput
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.histories import Points, points_in
 
-__all__ = ["Ledger", "ledger", "spoil_each"]
-
 START = 1_795_140_000_000
 _LONG = 120  # seconds: longer than any answer takes
 FIGURES = {"bm25": {"search/ndcg_at_10": 0.4312, "search/ap": 0.25}, "late": {}}
@@ -27,28 +23,17 @@ FILES = {"manifest.json": "{}\n", "summary.csv": "dataset,model\n"}
 
 @dataclass
 class Ledger:
-    """An MLflow server on sqlite behind a proxy.
-
-    Attributes:
-        database: its file.
-        proxy: what stands before it.
-        client: MLflow's own client, which goes through the proxy.
-        record: the folder whose files are logged.
-    """
+    """An MLflow server on sqlite behind a proxy."""
 
     database: Path
-    proxy: Proxy
-    client: Any
-    record: Path
+    proxy: Proxy  # what stands before it
+    client: Any  # MLflow's own client, which goes through the proxy
+    record: Path  # the folder whose files are logged
     _names: list[str] = field(default_factory=list)
     _points: dict[str, set[tuple[str, int, int, float]]] = field(default_factory=lambda: defaultdict(set))
 
     def evaluation(self, series: str = "") -> list[Run]:
-        """The runs of one that the server has not seen yet: of two models, one without output, and its own.
-
-        Args:
-            series: the name of the history that it is the next night of; by default one of its own.
-        """
+        """The runs of one that the server has not seen yet: of two models, one without output, and its own."""
         self._names.append(f"nightly {len(self._names)}")
         history = self._history(series or self._names[-1])
         judgments = (RunInput("web", "a" * 64, "local", "{}"),)
@@ -174,15 +159,7 @@ def ledger(folder: Path, server: str, database: Path) -> Iterator[Ledger]:
 def spoil_each(
     held: Ledger, fault: Fault, evaluation: Callable[[], Sequence[Run]], *, first: int = 1, step: int = 1
 ) -> int:
-    """Deliver evaluations, each with another exchange spoiled, and each again; gives how many exchanges one has.
-
-    Args:
-        held: where to.
-        fault: what happens to the exchange.
-        evaluation: gives the runs of one that is not delivered yet.
-        first: the number of the first exchange to spoil.
-        step: how many further on the next one is.
-    """
+    """Deliver evaluations, each with another exchange spoiled, and each again; gives how many exchanges one has."""
     at, limit = first, 1 if fault is Fault.LATE_RESPONSE else _LONG
     while at < 100:
         wanted = evaluation()

@@ -1,24 +1,15 @@
 """One test over many small cases: a test of its own costs pytest and its workers more than such a case takes."""
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["each"]
-
 Test = Callable[..., None]
 
 
 def each(name: str, cases: Iterable[Any] | Mapping[str, Any]) -> Callable[[Test], Test]:
-    """A decorator: the test is called with every case in turn, and a failure names its case.
-
-    Args:
-        name: the argument that gets the case; all other arguments are fixtures, which the cases share.
-        cases: the cases, or by what a failure calls them; at least one.
-    """
+    """A decorator: the test is called with every case in turn, and a failure names its case."""
     named = dict(cases) if isinstance(cases, Mapping) else {repr(case): case for case in cases}
     assert named
 

@@ -1,22 +1,13 @@
 """A clock that passes as fast as it is waited on, and on which things happen."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-
-__all__ = ["TWO", "Clock"]
 
 TWO = datetime(2026, 11, 20, 2, tzinfo=UTC)
 
 
 class Clock:
-    """It begins at two o'clock, and stands still but for sleeping.
-
-    Attributes:
-        time: the time in UTC.
-        happens: by minutes after two o'clock, what is done.
-    """
+    """It begins at two o'clock, and stands still but for sleeping."""
 
     def __init__(self, happens: dict[float, Callable[[], object]] | None = None) -> None:
         self.time = TWO

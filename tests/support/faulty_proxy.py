@@ -4,8 +4,6 @@ Conventions: exchanges are numbered from 1 in the order in which they arrive; `e
 several connections at once is passed on at once.
 """
 
-from __future__ import annotations
-
 import http.client
 import threading
 from collections.abc import Callable, Iterator
@@ -14,8 +12,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
-
-__all__ = ["Call", "Fault", "Proxy", "proxy_to"]
 
 _OURS = {"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"}  # not the server's to say
 
@@ -33,15 +29,10 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True)
 class Call:
-    """An exchange as it came in.
-
-    Attributes:
-        method: `GET`, `POST`, …
-        path: without what follows `?`.
-    """
+    """An exchange as it came in."""
 
     method: str
-    path: str
+    path: str  # without what follows `?`
 
 
 @dataclass(frozen=True)
@@ -65,31 +56,18 @@ class _Answer:
 
 @dataclass
 class Proxy:
-    """What a test holds of a proxy.
+    """What a test holds of a proxy."""
 
-    Attributes:
-        uri: its address, for the client.
-        server: `host:port`, to which it passes on.
-        calls: the exchanges since `expect`, in the order in which they arrived.
-        lateness: seconds for which a late response is held back.
-    """
-
-    uri: str
-    server: str
-    calls: list[Call] = field(default_factory=list)
-    lateness: float = 60.0
+    uri: str  # its address, for the client
+    server: str  # `host:port`, to which it passes on
+    calls: list[Call] = field(default_factory=list)  # the exchanges since `expect`, in the order in which they arrived
+    lateness: float = 60.0  # seconds for which a late response is held back
     _plan: _Plan = field(default_factory=_Plan)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _released: threading.Event = field(default_factory=threading.Event)
 
     def expect(self, fault: Fault | None = None, at: int = 0, meanwhile: Callable[[], object] = int) -> None:
-        """Count from 1 again, and spoil exchange `at`, once; what is held back is let go.
-
-        Args:
-            fault: what happens to it; None spoils none.
-            at: its number.
-            meanwhile: called at that moment, before the client learns anything.
-        """
+        """Count from 1 again, and spoil exchange `at`, once; what is held back is let go."""
         with self._lock:
             self._released.set()
             self._released = threading.Event()

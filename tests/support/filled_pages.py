@@ -1,11 +1,7 @@
 """Tables that programs put into a page, between `<!-- KIND: NAME -->` and `<!-- end -->`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-
-__all__ = ["filled", "places"]
 
 
 def places(page: str, kind: str) -> set[str]:

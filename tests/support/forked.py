@@ -5,8 +5,6 @@ forked one is as real: a session of its own, streams of its own, the same `main`
 command and of streams that are closed start theirs anew.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import io
@@ -23,8 +21,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rankledger.pipeline.tracking import client
-
-__all__ = ["Forked", "Loaded", "import_commands", "import_mlflow", "loaded", "take"]
 
 ROOT = Path(__file__).parents[2]
 _MESSAGE = 1 << 20  # bytes: longer than any environment
@@ -93,17 +89,7 @@ class Loaded:
         stdout: int | None = None,
         stderr: int | None = None,
     ) -> Forked:
-        """Run Python code with arguments, from its `main` on.
-
-        Args:
-            code: the text of the program.
-            arguments: what follows it on the command line.
-            folder: where it works.
-            environment: all of its variables.
-            stdin: an open file; nothing is to be read if None.
-            stdout: an open file; a pipe, which `communicate` reads, if None.
-            stderr: as stdout.
-        """
+        """Run Python code with arguments, from its `main` on."""
         status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = {"code": code, "arguments": [*arguments], "folder": str(folder), "environment": dict(environment)}
         out, theirs_out = (None, stdout) if stdout is not None else os.pipe()

@@ -1,7 +1,5 @@
 """Evidence for gates, made of scores that a test writes down."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import date
 
@@ -45,14 +43,7 @@ def before_and_after(before: npt.ArrayLike, after: npt.ArrayLike, measure: Measu
 def evidence(
     *results: Scores, groups: Mapping[str, Groups] | None = None, resamples: int = 1000, **further: object
 ) -> Evidence:
-    """The evidence of these scores; `dense` is compared with its baseline in every gate of a test.
-
-    Args:
-        results: of one or several datasets.
-        groups: clusters and slices by dataset.
-        resamples: how often the queries are drawn.
-        further: other fields of the evidence.
-    """
+    """The evidence of these scores; `dense` is compared with its baseline in every gate of a test."""
     samples, query_ids = {}, {}
     for dataset in dict.fromkeys(result.dataset for result in results):
         own = [result for result in results if result.dataset == dataset]

@@ -4,8 +4,6 @@ A search collection holds what tools disagree on: negative grades, equal scores,
 both signs, judged queries without output, output for queries that nobody judged, and ids beyond ASCII.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io
@@ -19,18 +17,6 @@ import numpy as np
 import pyarrow as pa
 import yaml
 from pyarrow import parquet
-
-__all__ = [
-    "MANY_MEASURES",
-    "Collection",
-    "Table",
-    "rating_collection",
-    "rows",
-    "search_collection",
-    "write_config",
-    "write_large",
-    "write_table",
-]
 
 Table = Mapping[str, Mapping[str, float]]  # query, document, value
 Row = tuple[str, str, float]
@@ -48,17 +34,11 @@ MANY_MEASURES = (
 
 @dataclass(frozen=True)
 class Collection:
-    """What a dataset and its models' outputs hold.
-
-    Attributes:
-        judged: judgments, or ratings.
-        outputs: by model, its rankings or its predictions.
-        kind: `judgments` or `ratings`.
-    """
+    """What a dataset and its models' outputs hold."""
 
     judged: Table
-    outputs: Mapping[str, Table]
-    kind: str = "judgments"
+    outputs: Mapping[str, Table]  # by model, its rankings or its predictions
+    kind: str = "judgments"  # `judgments` or `ratings`
 
 
 def search_collection(seed: int, n_queries: int = 40, models: Sequence[str] = ("bm25", "dense")) -> Collection:
@@ -122,17 +102,7 @@ def write_config(
     models: Sequence[str] = (),
     **sections: Any,
 ) -> Path:
-    """Write collections and a config over them, `config.yaml`; gives the config's path.
-
-    Args:
-        folder: where everything is written.
-        datasets: what the files hold.
-        suites: the measures.
-        ending: the ending of every data file; what TREC text cannot hold is written as TSV.
-        rng: shuffles the rows of every file.
-        models: the models to list, in this order; by default all.
-        sections: further sections of the config; they win.
-    """
+    """Write collections and a config over them, `config.yaml`; gives the config's path."""
     entries: dict[str, Any] = {}
     outputs: dict[str, dict[str, str]] = {}
     for name, collection in datasets.items():
@@ -162,14 +132,6 @@ def write_large(
 
     Of the 20 documents of a query half are judged, with grades 0 to 3; every model retrieves ten, in an order that is
     better the earlier the model stands. The queries are in two columns of slices.
-
-    Args:
-        folder: where everything is written.
-        n_models: models, the first of which is the baseline.
-        n_datasets: datasets.
-        n_queries: queries of each.
-        n_slices: slices of each, an even number.
-        sections: further sections of the config; they win.
     """
     rng = np.random.default_rng([n_models, n_datasets, n_queries])
     models = [f"model-{number:02d}" for number in range(n_models)]

@@ -1,7 +1,5 @@
 """A server on loopback that speaks as much of GitHub's API as comments need, and loses answers on request."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading
@@ -11,8 +9,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-
-__all__ = ["TOKEN", "GitHub", "github"]
 
 TOKEN = "ghs_of_the_tests"
 BOT = "github-actions[bot]"

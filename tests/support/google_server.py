@@ -6,8 +6,6 @@ is written here from Google's description, https://cloud.google.com/storage/docs
 objects.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 import time

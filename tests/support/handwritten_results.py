@@ -1,7 +1,5 @@
 """Pages of evaluations that are written by hand: figures, comparisons and what a manifest says of them."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,8 +12,6 @@ from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, 
 from rankledger.pipeline.types.views import Page
 from tests.support.manifests import whole
 from tests.support.sample_page import compared
-
-__all__ = ["COMPARED", "comparison", "estimates", "page"]
 
 ID = "20261120T020000Z-nightly-1f0c9a2b"
 COMPARED = {"baseline": "bm25", "test": "randomization", "correction": "maxt"}

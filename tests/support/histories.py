@@ -1,11 +1,7 @@
 """What MLflow holds of the histories of models, point by point."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeAlias
-
-__all__ = ["Points", "points_in"]
 
 Points: TypeAlias = list[tuple[str, int, int, float]]
 """(metric, step, timestamp, value) of every point, sorted; one that is there twice stands twice."""
@@ -15,10 +11,6 @@ def points_in(uri: str, name: str) -> Mapping[tuple[str, str], Points]:
     """The points of the histories of an evaluation, by dataset and model.
 
     Asserts that each model has one run on each dataset, which has ended; any others are deleted ghosts.
-
-    Args:
-        uri: the tracking store.
-        name: the name of the evaluation.
     """
     from mlflow import MlflowClient
     from mlflow.entities import ViewType

@@ -1,7 +1,5 @@
 """What a manifest holds, for records that are written by hand."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,8 +11,6 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.types.manifest import SCHEMA_VERSION, Description, Manifest
 from rankledger.pipeline.types.results import Estimate, Record
 
-__all__ = ["description", "forge", "manifest", "record_of_tables", "whole"]
-
 
 def manifest(
     name: str = "nightly",
@@ -25,16 +21,7 @@ def manifest(
     failed: Iterable[str] = (),
     **changes: Any,
 ) -> dict[str, Any]:
-    """What `manifest.json` holds, but for what `write_record` adds.
-
-    Args:
-        name: the evaluation's.
-        lines: those of the summary; what they are of was evaluated.
-        queries: outputs that were evaluated, by (dataset, model), and their queries.
-        models: further models.
-        failed: models whose output on `web` was refused.
-        changes: other keys.
-    """
+    """What `manifest.json` holds, but for what `write_record` adds."""
     tasks = {(line.dataset, line.model): line.n_queries for line in lines if line.dataset != "*"} | dict(queries or {})
     measures = dict.fromkeys(line.measure for line in lines)
     refused = [("web", model) for model in failed]

@@ -1,7 +1,5 @@
 """A model in MLflow's registry with versions, and nights of a config that promotes them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,22 +7,15 @@ from typing import Any
 
 import yaml
 
-__all__ = ["QUERIES", "Registry", "write_nightly", "write_output"]
-
 QUERIES = [f"q{number:02}" for number in range(80)]
 
 
 @dataclass(frozen=True)
 class Registry:
-    """A registered model.
-
-    Attributes:
-        uri: the store.
-        name: the model's name.
-    """
+    """A registered model."""
 
     uri: str
-    name: str
+    name: str  # the model's name
 
     @property
     def client(self) -> Any:

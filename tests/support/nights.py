@@ -1,14 +1,10 @@
 """Small nights in the working folder: a config, judgments of one document for each query, and outputs that rank it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
-
-__all__ = ["write_config", "write_judgments", "write_ranking"]
 
 
 def write_config(**sections: Any) -> Path:

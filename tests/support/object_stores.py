@@ -6,8 +6,6 @@ Azure's is its emulator, Azurite, which `tests/system/install.sh` puts into `.ve
 `google_server.py` beside this file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -24,8 +22,6 @@ from pyarrow.fs import AzureFileSystem
 
 from tests.support.servers import free_port, wait_for_server
 
-__all__ = ["ObjectStore", "azure_server", "google_server"]
-
 _AZURITE = Path(__file__).parents[2] / ".venv" / "azurite" / "node_modules" / ".bin" / "azurite-blob"
 _ACCOUNT, _KEY = "ledger", b64encode(b"a key of nobody").decode()
 _NOBODY = {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
@@ -33,17 +29,11 @@ _NOBODY = {"disable_oauth": True, "client_email": "", "private_key": "", "privat
 
 @dataclass
 class ObjectStore:
-    """A server.
+    """A server."""
 
-    Attributes:
-        environment: the variables by which those who have a URL are let in.
-        url: what is meant by a bucket and a path in it, with all that says which server.
-        make: makes a bucket.
-    """
-
-    environment: Mapping[str, str]
-    url: Callable[[str, str], str]
-    make: Callable[[str], object]
+    environment: Mapping[str, str]  # the variables by which those who have a URL are let in
+    url: Callable[[str, str], str]  # what is meant by a bucket and a path in it, with all that says which server
+    make: Callable[[str], object]  # makes a bucket
     _names: list[str] = field(default_factory=list)
 
     def bucket(self) -> Callable[[str], str]:

@@ -1,33 +1,22 @@
 """What a page of HTML says, as a person reads it: its tables, its charts' data and captions, and its other words."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-__all__ = ["Chart", "Group", "Said", "Table", "read_page"]
-
 _EMPTY = frozenset(("meta", "input", "br", "img", "link", "hr"))
 
 
 @dataclass
 class Group:
-    """The rows of one body of a table.
+    """The rows of one body of a table."""
 
-    Attributes:
-        measure: by which the rows are; empty where they cannot be chosen.
-        slice: of which they are.
-        title: what stands above them.
-        rows: the texts of their cells.
-    """
-
-    measure: str
-    slice: str
-    title: str = ""
-    rows: list[list[str]] = field(default_factory=list)
+    measure: str  # by which the rows are; empty where they cannot be chosen
+    slice: str  # of which they are
+    title: str = ""  # what stands above them
+    rows: list[list[str]] = field(default_factory=list)  # the texts of their cells
 
 
 @dataclass
@@ -61,19 +50,12 @@ class Chart:
 
 @dataclass
 class Said:
-    """All that a page says.
-
-    Attributes:
-        tables: in their order.
-        charts: in theirs.
-        text: by the id of the section, what stands in it outside tables and charts.
-        tags: the names of all elements.
-    """
+    """All that a page says."""
 
     tables: list[Table] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
     text: dict[str, str] = field(default_factory=dict)
-    tags: set[str] = field(default_factory=set)
+    tags: set[str] = field(default_factory=set)  # the names of all elements
 
 
 def read_page(html: str) -> Said:

@@ -1,7 +1,5 @@
 """Twelve nights of two models; from the eleventh on bm25 ranks at random what one family of queries asks for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
@@ -9,20 +7,6 @@ from typing import Any
 
 import numpy as np
 import yaml
-
-__all__ = [
-    "ACCEPTED",
-    "BROKEN",
-    "N_NIGHTS",
-    "QUERIES",
-    "broken_headline",
-    "mean",
-    "night",
-    "share",
-    "write_config",
-    "write_night",
-    "write_output",
-]
 
 N_NIGHTS = 12
 ACCEPTED = 9

@@ -1,12 +1,8 @@
 """What a record holds, as plain as tests compare it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
-
-__all__ = ["figures_of", "manifest_of"]
 
 
 def manifest_of(record: Path) -> dict[str, Any]:

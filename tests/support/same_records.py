@@ -10,8 +10,6 @@ the command. Use it before and after a change that must not move a figure:
 It exits with 1 if anything differs.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

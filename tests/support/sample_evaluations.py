@@ -1,7 +1,5 @@
 """An evaluation with something of everything that a report shows, and one whose every name is hostile."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,19 +12,6 @@ from pyarrow import parquet
 
 import rankledger
 from tests.support.generated_data import Collection, rating_collection, search_collection, write_config, write_table
-
-__all__ = [
-    "HOSTILE",
-    "HOSTILE_QUERIES",
-    "HOSTILE_TEXT",
-    "HOSTILE_TITLE",
-    "LEAD",
-    "all_pairs",
-    "hostile",
-    "ratings",
-    "second_night",
-    "various",
-]
 
 MODELS = ("bm25", "dense", "hybrid", "lost")
 LEAD = "ndcg@10"  # the second of its suite

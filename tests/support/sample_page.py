@@ -1,7 +1,5 @@
 """A page that is made by hand: three models on a dataset, one of them the baseline, by two measures and in a slice."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +13,6 @@ from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation
 from rankledger.pipeline.types.tables import CurvePoint
 from rankledger.pipeline.types.views import Page, PairedScores, QueryChange, RankedDocument
 from tests.support.manifests import whole
-
-__all__ = ["compared", "estimate", "manifest", "page", "verdict"]
 
 
 def estimate(model: str, figure: float | None, **changes: Any) -> Estimate:
@@ -138,12 +134,7 @@ def manifest(**changes: Any) -> dict[str, Any]:
 
 
 def page(said: Mapping[str, Any] | None = None, **changes: Any) -> Page:
-    """The page of an evaluation.
-
-    Args:
-        said: what its manifest says otherwise.
-        changes: fields of the page, or else of its evaluation, that are otherwise.
-    """
+    """The page of an evaluation."""
     models = {"bm25": 0.5, "dense": 0.47, "hybrid": 0.55}
     evaluation = Evaluation(
         evaluation_id="20261121T020000Z-nightly-2f0c9a2b",

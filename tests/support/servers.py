@@ -4,8 +4,6 @@ Conventions: a port is a free one, data lie in a folder of the test's own, and w
 process id.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import pwd
@@ -25,8 +23,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-__all__ = ["S3", "PostgreSQL", "free_port", "mlflow_server", "postgresql", "s3_server", "wait_for_server"]
-
 _POSTGRESQL = ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin", "/opt/homebrew/opt/postgresql*/bin")
 _PASSWORD = "s3cret9"
 
@@ -45,15 +41,7 @@ def free_port() -> int:
 def mlflow_server(
     folder: Path, store: str, *, artifacts: str = "", port: int = 0, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """MLflow's own server on a store; gives its address.
-
-    Args:
-        folder: where it works, logs and, unless said otherwise, keeps artifacts.
-        store: the backend's URI.
-        artifacts: where artifacts are kept.
-        port: to listen on; a free one if 0.
-        environment: further variables.
-    """
+    """MLflow's own server on a store; gives its address."""
     port = port or free_port()
     command = [sys.executable, "-m", "mlflow", "server", "--host=127.0.0.1", f"--port={port}", "--workers=1"]
     command += [f"--backend-store-uri={store}", f"--artifacts-destination={artifacts or folder / 'served'}"]
@@ -103,15 +91,10 @@ def wait_for_server(
 
 @dataclass
 class PostgreSQL:
-    """A private cluster.
+    """A private cluster."""
 
-    Attributes:
-        port: where it listens, on 127.0.0.1.
-        log: what it says.
-    """
-
-    port: int
-    log: Path
+    port: int  # where it listens, on 127.0.0.1
+    log: Path  # what it says
     _names: list[str] = field(default_factory=list)
 
     def database(self, template: str = "template0") -> str:
@@ -196,12 +179,7 @@ def _takes_questions(cluster: PostgreSQL) -> bool:
 
 @dataclass
 class S3:
-    """An S3 server.
-
-    Attributes:
-        uri: its address.
-        environment: the variables by which pyarrow, obstore, boto3 and MLflow find it, and are let in.
-    """
+    """An S3 server."""
 
     uri: str
     environment: Mapping[str, str]

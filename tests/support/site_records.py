@@ -1,7 +1,5 @@
 """Records of nights that are written by hand, for the site over them."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,8 +13,6 @@ from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import Estimate, Scores
 from rankledger.pipeline.types.tables import ChangeSince
 from tests.support import manifests
-
-__all__ = ["FIRST", "night"]
 
 FIRST = datetime(2026, 11, 18, 2, tzinfo=UTC)
 """When the first night began."""

@@ -1,7 +1,5 @@
 """A terminal that a program is run on: what it has written so far, and the keys that are pressed."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import pty
@@ -18,8 +16,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.forked import Forked, Loaded
-
-__all__ = ["HIDE_CURSOR", "SHOW_CURSOR", "Terminal", "plain"]
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 

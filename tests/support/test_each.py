@@ -1,7 +1,5 @@
 """Tests over many cases run them all, and say which one failed."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.each import each

@@ -1,7 +1,5 @@
 """The proxy of other tests: what it passes on untouched, and what client and server see of each fault."""
 
-from __future__ import annotations
-
 import http.client
 import threading
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ process runs the same `main` over the same pipes. Tests that run whole commands,
 command and make stores.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -25,18 +23,12 @@ from filelock import FileLock
 from rankledger.pipeline.tracking import client, worker
 from tests.support.forked import Forked, Loaded, import_mlflow, loaded
 
-__all__ = ["COMMAND", "Worker", "import_stores", "migrated", "serve", "warm_workers"]
-
 COMMAND = [sys.executable, "-P", "-m", "rankledger.pipeline.tracking.worker"]
 
 
 @contextmanager
 def warm_workers(template: Path) -> Iterator[None]:
-    """While every `TrackingStore` of this process forks its own, and stores are copies of a template.
-
-    Args:
-        template: where the template is, or is to be; processes share it.
-    """
+    """While every `TrackingStore` of this process forks its own, and stores are copies of a template."""
     parent = Parent(template)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "subprocess", SimpleNamespace(PIPE=subprocess.PIPE, Popen=parent.fork))
@@ -54,7 +46,7 @@ class Parent:
         self._kept = ExitStack()
         self._loaded: Loaded | None = None
 
-    def fork(self, command: list[str], *, stderr: IO[str], env: Mapping[str, str], **_: object) -> Worker:
+    def fork(self, command: list[str], *, stderr: IO[str], env: Mapping[str, str], **_: object) -> "Worker":
         """What `subprocess.Popen` gives for the command, forked."""
         assert command == COMMAND
         with self._lock:

@@ -1,7 +1,5 @@
 """A receiver of webhooks on loopback: it keeps what it was posted, and answers as it is told to, or not at all."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -16,17 +14,11 @@ SILENT = 0
 
 @dataclass(frozen=True)
 class Post:
-    """What was posted.
+    """What was posted."""
 
-    Attributes:
-        path: the path of the address.
-        headers: by name in lower case.
-        body: as it came.
-    """
-
-    path: str
-    headers: Mapping[str, str]
-    body: bytes
+    path: str  # the path of the address
+    headers: Mapping[str, str]  # by name in lower case
+    body: bytes  # as it came
 
     @property
     def message(self) -> Any:
@@ -60,11 +52,7 @@ class Receiver:
 
 @contextmanager
 def receiver(port: int = 0) -> Iterator[Receiver]:
-    """A receiver of its own, for as long as the block runs.
-
-    Args:
-        port: to listen on; a free one if 0.
-    """
+    """A receiver of its own, for as long as the block runs."""
     found = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
