@@ -59,7 +59,7 @@ class from_terms(Generic[P]):  # noqa: N801
 
     __qualname__: str
 
-    def __init__(self, terms: Callable[Concatenate[JudgedBlock, P], Terms]) -> None:  # noqa: D107
+    def __init__(self, terms: Callable[Concatenate[JudgedBlock, P], Terms]) -> None:
         self.terms = terms
         functools.update_wrapper(self, terms)
         self.__annotations__ = terms.__annotations__ | {"return": Floats}

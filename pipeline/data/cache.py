@@ -1,15 +1,10 @@
-"""The output cache: what joins found, kept by content, so that the same output is parsed once.
+"""Output cache: what joins found, by content, so that the same output is parsed once.
 
-It holds a folder per judgments and way of reading them. In it are the judgments, `judgments.rows`, documents that are
-left out of rankings, `<their key>.excluded`, and per model output the judged documents that it retrieved:
-`<bytes of the output>/<its key>.hits`. A key is a digest of everything that decides what is in the file: the digests of
-the input's files, how they are read, how ties are broken, which documents were left out.
+A folder per judgments and way of reading them holds `judgments.rows`, excluded pairs (`<key>.excluded`), and per output
+its hits (`<bytes of the output>/<key>.hits`). A key is a digest of all that decides what is in the file.
 
-Each file is one line, `rankledger blocks <version> <SHA-256 of the rest>`, and Parquet whose metadata repeat the key in
-full. What is damaged, cut short or another's is never believed. Anything may be deleted at any time.
-
-In a folder, the time of a file is that of its last use, by which old ones are known. In an object store it is that of
-the writing: what is old there, the store's own rules decide.
+A file is one line, `rankledger blocks <version> <SHA-256 of the rest>`, and Parquet whose metadata repeat the key. What
+is damaged or of another key is ignored. Anything may be deleted. In a folder, the time of a file is its last use.
 """
 
 from __future__ import annotations
@@ -58,18 +53,12 @@ _SUBTOPIC_ROWS = {**_ROWS, "subtopic": pa.string()}
 
 
 class CacheError(Exception):
-    """The store cannot be used, or a file of it is not to be believed: one line. The inputs themselves are as good."""
+    """Unusable cache, or a damaged entry. The inputs are not affected."""
 
 
 @dataclass(frozen=True)
 class JudgmentsKey:
-    """All that decides which judgments are read.
-
-    Attributes:
-        content: the files, and how they are read.
-        subtopics: whether they are of subtopics.
-        duplicates: what becomes of a pair that is judged twice.
-    """
+    """All that decides which judgments are read."""
 
     content: Content
     subtopics: bool
@@ -78,50 +67,33 @@ class JudgmentsKey:
 
 @dataclass(frozen=True)
 class ExclusionsKey:
-    """All that decides which documents are left out of rankings, or counted as seen.
-
-    Attributes:
-        pairs: the files of pairs of query and document, and how they are read; None if there are none.
-        exclude_self: whether a query's own document is left out.
-        seen: what becomes of recommendations of what was seen in training; empty without interactions.
-        interactions: their files, likewise.
-    """
+    """All that decides which documents are left out of rankings, or counted as seen."""
 
     pairs: Content | None
     exclude_self: bool
-    seen: str = ""
+    seen: str = ""  # empty without interactions
     interactions: Content | None = None
 
     @property
     def left_out(self) -> ExclusionsKey | None:
-        """What decides which documents are left out, without those that are counted; None if none are."""
+        """Key of the documents that are left out, without those that are only counted. None if none are."""
         key = self if self.seen == "remove" else replace(self, seen="", interactions=None)
         return None if key == ExclusionsKey(None, exclude_self=False) else key
 
 
 @dataclass(frozen=True)
 class _ExcludedKey:
-    """The pairs of judged queries and documents that are left out."""
-
     judgments: JudgmentsKey
     exclusions: ExclusionsKey
 
 
 @dataclass(frozen=True)
 class HitsKey:
-    """All that decides which judged documents an output retrieved, and at which ranks.
-
-    Attributes:
-        judgments: the judgments.
-        content: the output's files, and how they are read.
-        order: what orders documents: their ids where scores are equal, the rows, or the file's ranks.
-        score_precision: what scores are rounded to before they are compared.
-        exclusions: the documents that were left out before; None if there are none.
-    """
+    """All that decides which judged documents an output retrieved, and at which ranks."""
 
     judgments: JudgmentsKey
     content: Content
-    order: str
+    order: str  # document ids where scores are equal, the rows, or the file's ranks
     score_precision: str
     exclusions: ExclusionsKey | None = None
 
@@ -134,7 +106,7 @@ class HitsKey:
         score_precision: str,
         exclusions: ExclusionsKey | None = None,
     ) -> HitsKey:
-        """The key under a convention of ties; those that no file can order are read as `doc_id_desc`."""
+        """Return the key. Conventions of ties that no file can order are read as `doc_id_desc`."""
         order = "doc_id_desc" if ties in ("optimistic", "pessimistic", "expected") else ties
         return cls(judgments, content, order, score_precision, exclusions)
 
@@ -144,23 +116,18 @@ _Key: TypeAlias = JudgmentsKey | _ExcludedKey | HitsKey
 
 @dataclass(frozen=True)
 class _Folder:
-    """A folder on this machine, or mounted there: files are written under a temporary name and renamed."""
-
     path: Path
 
     def place(self, name: str) -> str:
-        """Where a file is, as messages say it."""
         return str(self.path / name)
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None if there is none."""
         try:
             return (self.path / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Write a complete file, or nothing."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial_beside(path) as partial:
@@ -169,16 +136,13 @@ class _Folder:
             partial.replace(path)
 
     def has_any(self, folder: str) -> bool:
-        """Whether a folder holds entries."""
         return any((self.path / folder).glob("*.hits"))
 
     def note_use(self, name: str) -> None:
-        """Give a file the time of now; one that may only be read is as good."""
         with contextlib.suppress(OSError):
             os.utime(self.path / name)
 
     def refuse_unwritable(self) -> None:
-        """Check that a file can be written; nothing is left of it."""
         self.path.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=self.path):
             pass
@@ -186,18 +150,16 @@ class _Folder:
 
 @dataclass(frozen=True)
 class _ObjectStore:
-    """A folder in an object store, where a file can be seen once it is whole; in Azure's, empty until then."""
+    """Folder in an object store, where a file is visible once it is whole (in Azure empty until then)."""
 
     scheme: str
     filesystem: Any
     path: str
 
     def place(self, name: str) -> str:
-        """Where a file is, as messages say it."""
         return f"{self.scheme}{self.path}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None if there is none, or it is being written."""
         try:
             with self.filesystem.open_input_file(f"{self.path}/{name}") as file:
                 return bytes(file.read()) or None
@@ -205,37 +167,31 @@ class _ObjectStore:
             return None
 
     def write(self, name: str, pieces: Iterable[bytes]) -> None:
-        """Write a complete file, or nothing."""
         with self.filesystem.open_output_stream(f"{self.path}/{name}") as file:
             for piece in pieces:
                 file.write(piece)
 
     def has_any(self, folder: str) -> bool:
-        """Whether a folder holds entries: one request, as stores list a folder by its prefix."""
+        """Return whether a folder has entries, by one request."""
         selector = pa.fs.FileSelector(f"{self.path}/{folder}", allow_not_found=True)
         return any(info.extension == "hits" for info in self.filesystem.get_file_info(selector))
 
     def note_use(self, name: str) -> None:
-        """Nothing: the store keeps no such time."""
+        pass
 
     def refuse_unwritable(self) -> None:
-        """Check that a file can be written: an empty one, always the same, which stays."""
         self.write("writable", [b""])
 
 
 @dataclass(frozen=True)
 class OutputCache:
-    """The store in a folder, which need not exist yet. Any number of processes may use it at a time.
-
-    Attributes:
-        place: the folder, by its path, or by a URL such as `s3://eval/cache`.
-    """
+    """Cache in a folder or at a URL, which need not exist yet. Any number of processes may use it at a time."""
 
     place: str | Path
 
     @property
     def folder(self) -> Path | None:
-        """The folder, if it is one of this machine's filesystems; temporary files may be in it, too."""
+        """Local folder of the cache, where temporary files may be written, too. None at a URL."""
         with contextlib.suppress(CacheError):
             files = self._files
             return files.path if isinstance(files, _Folder) else None
@@ -252,10 +208,7 @@ class OutputCache:
         return _ObjectStore(scheme, filesystem, path)
 
     def unused_since(self, moment: datetime) -> Iterator[Path]:
-        """The files that were last written or read before a moment, and what writers left that were cut short.
-
-        Only a folder knows; of an object store there are none.
-        """
+        """Yield the files that were last used before a moment. None for an object store."""
         for path in sorted(self.folder.rglob("*")) if self.folder else ():
             with contextlib.suppress(OSError):  # another process may delete it, too
                 if path.is_file() and path.stat().st_mtime < moment.timestamp():
@@ -275,41 +228,26 @@ class OutputCache:
         return CacheError(f"{self.place}: cannot be written ({first_line(error)}); outputs will be parsed again")
 
     def may_hold(self, judgments: JudgmentsKey, size: int) -> bool:
-        """Whether there is an entry for an output of so many bytes: if not, its digest need not be known.
-
-        A store that cannot be asked has none; why it cannot is said when something is written.
-        """
+        """Return whether there is an entry for an output of this size: if not, its digest is not needed."""
         with contextlib.suppress(CacheError, *_FAILURES):
             return self._files.has_any(_folder_of(judgments, size))
         return False
 
     def read_hits(self, key: HitsKey) -> Hits | None:
-        """What was kept under that key; None if there is nothing.
-
-        Raises:
-            CacheError: it is damaged.
-        """
+        """Return the hits under a key, None if there are none. A damaged entry is a CacheError."""
         stored = self._read(key)
         return None if stored is None else _hits_of(stored)
 
     def write_hits(self, key: HitsKey, hits: Hits) -> None:
-        """Keep what a join found.
-
-        Raises:
-            CacheError: it cannot be written.
-        """
+        """Write the hits. A failure is a CacheError."""
         self._write(key, {"quality": json.dumps(asdict(hits.quality))}, _HITS, _tables_of_hits(hits), _DELTAS)
 
     def read_judgments(self, key: JudgmentsKey) -> Rows | None:
-        """The judgments that were kept under that key; None if there are none.
-
-        Raises:
-            CacheError: they are damaged.
-        """
+        """Return the judgments under a key, None if there are none. A damaged entry is a CacheError."""
         return self._read_rows(key)
 
     def read_excluded(self, judgments: JudgmentsKey, exclusions: ExclusionsKey) -> Rows | None:
-        """The pairs of judged queries and documents that are left out of rankings, likewise."""
+        """Return the excluded pairs of judged queries, None if there are none."""
         return self._read_rows(_ExcludedKey(judgments, exclusions))
 
     def _read_rows(self, key: JudgmentsKey | _ExcludedKey) -> Rows | None:
@@ -317,15 +255,11 @@ class OutputCache:
         return None if stored is None else _rows_of(stored)
 
     def write_judgments(self, key: JudgmentsKey, rows: Rows) -> None:
-        """Keep judgments, unless they are there.
-
-        Raises:
-            CacheError: they cannot be written.
-        """
+        """Write the judgments, unless they are there. A failure is a CacheError."""
         self._write_rows(key, rows)
 
     def write_excluded(self, judgments: JudgmentsKey, exclusions: ExclusionsKey, rows: Rows) -> None:
-        """Keep the pairs of judged queries and documents that are left out of rankings, likewise."""
+        """Write the excluded pairs of judged queries, unless they are there."""
         self._write_rows(_ExcludedKey(judgments, exclusions), rows)
 
     def _write_rows(self, key: JudgmentsKey | _ExcludedKey, rows: Rows) -> None:
@@ -336,7 +270,6 @@ class OutputCache:
         self._write(key, {"query_ids": json.dumps(list(rows.query_ids))}, layout, _tables_of_rows(rows))
 
     def _read(self, key: _Key) -> _Stored | None:
-        """What was kept; None if there is nothing. What is damaged or of another key is refused."""
         files, name = self._files, _name_of(key)
         place = files.place(name)
         try:
@@ -359,7 +292,6 @@ class OutputCache:
         tables: Iterable[pa.Table],
         encodings: Mapping[str, str] | None = None,
     ) -> None:
-        """Write complete tables, or nothing; columns without an encoding of their own are dictionary-coded."""
         schema = pa.schema([*layout.items()], {**metadata, "key": _text(key)})
         try:
             with SpooledTemporaryFile(_SPOOLED) as body:
@@ -377,22 +309,14 @@ class OutputCache:
 
 
 class _Hashed(io.RawIOBase):
-    """A file that is written from its beginning to its end.
-
-    Attributes:
-        sha256: of what was written.
-    """
-
     def __init__(self, file: IO[bytes]) -> None:
         self.sha256 = hashlib.sha256()
         self._file = file
 
     def writable(self) -> bool:
-        """It can be written."""
         return True
 
     def write(self, data: Any, /) -> int:
-        """Write all of the bytes."""
         self.sha256.update(data)
         self._file.write(data)
         return len(memoryview(data))
@@ -400,19 +324,11 @@ class _Hashed(io.RawIOBase):
 
 @dataclass(frozen=True)
 class _Stored:
-    """What a file holds.
-
-    Attributes:
-        file: its Parquet.
-        place: where it is, as messages say it.
-    """
-
     file: Any
     place: str
 
     @classmethod
     def of(cls, data: bytes, place: str) -> _Stored:
-        """It, if it is not damaged."""
         end = data.find(b"\n") + 1
         body = memoryview(data)[end:]
         if data[:end] != _heading(hashlib.sha256(body).hexdigest()):
@@ -424,18 +340,15 @@ class _Stored:
 
     @property
     def metadata(self) -> Mapping[bytes, bytes]:
-        """What is said of its tables."""
         return self.file.schema_arrow.metadata or {}
 
     def described(self, name: bytes) -> Any:
-        """What the metadata hold under a name, as JSON."""
         try:
             return json.loads(self.metadata[name])
         except (KeyError, ValueError, RecursionError):
             raise _damaged(self.place) from None
 
     def tables(self, *layouts: Mapping[str, pa.DataType]) -> Iterator[pa.Table]:
-        """Its tables, a group of rows at a time; they are laid out in one of these ways, whoever wrote them."""
         schema = self.file.schema_arrow
         if {field.name: field.type for field in schema} not in layouts or len({*schema.names}) < len(schema):
             raise _damaged(self.place)
@@ -480,7 +393,7 @@ def _digest(key: _Key) -> str:
 
 
 def _tables_of_hits(hits: Hits) -> Iterator[pa.Table]:
-    """A row per query: the documents retrieved, and a list per column of hits; ranks are next to their ties'."""
+    """Yield tables of a row per query: documents retrieved, and a list per column of hits."""
     steps = hits.ends // _GROUP
     cuts = [0, *(np.flatnonzero(np.diff(steps)) + 1).tolist(), len(steps)]
     for begin, end in pairwise(cuts):
@@ -517,7 +430,7 @@ def _hits_in(table: pa.Table, place: str) -> tuple[npt.NDArray[Any], ...]:
 
 
 def _tables_of_rows(rows: Rows) -> Iterator[pa.Table]:
-    """A row per judgment; queries by their place among the distinct ids, which are metadata."""
+    """Yield tables of a row per judgment. Query ids are metadata."""
     begin = 0
     for chunk in rows.chunks:
         end = begin + len(chunk.values)

@@ -1,8 +1,4 @@
-"""One dataset's own files and a model's output on it: read, checked and joined; whole, or one query of it.
-
-A query's block has the same bits cut out and joined alone as among all others; only what is of the whole dataset, its
-greatest grade and its number of documents, is taken along.
-"""
+"""One dataset's files and a model's output on it: read, checked and joined."""
 
 from __future__ import annotations
 
@@ -48,17 +44,7 @@ _MOST_VALUES = 50  # of a slice column: one with more is rarely of categories, a
 def group_queries(
     query_ids: Sequence[str] | npt.NDArray[np.object_], queries: Ids, cluster: str | None, slices: Sequence[str]
 ) -> Groups:
-    """The clusters and slices of these queries.
-
-    Args:
-        query_ids: (Q,) ids, all of them in the table.
-        queries: the queries table, with the texts of the columns.
-        cluster: the column whose queries of equal text are one cluster; None where each query stands for itself.
-        slices: the columns whose texts make a slice each; a query without text is in none of the column's.
-
-    Raises:
-        InputError: a query has no cluster, a column has too many texts for slices, or two slices have one name.
-    """
+    """Return the clusters and slices of these queries, all of which are in the table."""
     places = {query_id: row for row, query_id in enumerate(queries.ids.to_pylist())}
     rows = [places[query_id] for query_id in query_ids]
     members: dict[str, Bools] = {}
@@ -94,49 +80,39 @@ def _slices(queries: Ids, column: str, rows: Sequence[int]) -> dict[str, Bools]:
 
 @dataclass(frozen=True, eq=False)
 class DatasetInput:
-    """A dataset's own files as they were read.
+    """A dataset's own files as they were read."""
 
-    Attributes:
-        kind: `rankings` or `ratings`.
-        judgments: its judgments or ratings.
-        catalogue: what is known of its documents.
-        files: what was read, by role: `judgments`, `ratings`, `queries`, `documents`, `interactions`, `exclude`.
-        groups: the clusters and slices of its queries.
-        excluded: the documents that are left out of rankings, and those seen in training; None if there are none.
-        remarks: what is worth saying of its files, a line each.
-    """
-
-    kind: str
+    kind: str  # `rankings` or `ratings`
     judgments: Judgments
     catalogue: Catalogue
+    # by role: `judgments`, `ratings`, `queries`, `documents`, `interactions`, `exclude`
     files: Mapping[str, tuple[InputFile, ...]]
     groups: Groups = field(default_factory=Groups)
-    excluded: PairIndex | None = None
+    excluded: PairIndex | None = None  # documents left out of rankings, or seen in training
     remarks: tuple[str, ...] = ()
 
     @property
     def query_ids(self) -> npt.NDArray[np.object_]:
-        """(Q,) the judged queries, in the order of their ids as UTF-8 bytes."""
+        """(Q,) judged queries in the order of their ids as UTF-8 bytes."""
         return self.judgments.query_ids
 
     @property
     def n_documents(self) -> float:
-        """Documents in the catalogue, NaN if unknown."""
+        """Number of documents in the catalogue, NaN if unknown."""
         return float(self.catalogue.n_documents) or np.nan
 
 
 def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path | None = None) -> DatasetInput:
-    """A dataset's own files.
+    """Read a dataset's own files.
 
     Args:
-        source: where they are and how to read them.
-        conventions: say whether a relevance may be negative.
-        folder: where the documents of many judgments are kept in a temporary file; None for the system's.
+        source: Files and how they are read.
+        conventions: Conventions, for negative grades.
+        folder: Folder for the documents of many judgments in a temporary file. None for the system's.
 
     Raises:
-        InputError: a file is missing or malformed, a judged query is not in the queries table or has no cluster there,
-            a relevance is negative where that is an error, or no query of `exclude` is judged,
-            or of `interactions` where `seen` is not `count`.
+        InputError: A file is missing or malformed, a judged query is not in the queries table or has no cluster, a
+            relevance is negative where that is an error, or no query of `exclude` or `interactions` is judged.
     """
     assert source.judgments is not None, "what has judgments or ratings"
     if source.kind == "ratings":
@@ -188,7 +164,7 @@ def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path |
 
 
 def _weights(source: DatasetSource, rows: Rows) -> npt.NDArray[np.floating] | None:
-    """(N,) what each row of the ratings weighs: their file is read again, and its rows stand in the same order."""
+    """Return (N,) weights of the ratings, whose file is read again. Its rows are in the same order."""
     if source.kind != "ratings" or source.judgments is None or "weight" not in source.judgments.columns:
         return None
     found = readers.read_pairs(source.judgments, "weight")
@@ -198,13 +174,7 @@ def _weights(source: DatasetSource, rows: Rows) -> npt.NDArray[np.floating] | No
 
 
 def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> DatasetInput:
-    """A dataset of rankings that only judgments and excluded documents are asked of.
-
-    Args:
-        rows: the judgments.
-        excluded: pairs of judged queries and documents that are left out of rankings; None if there are none.
-        keep_first: whether a pair that is judged twice keeps its first judgment.
-    """
+    """Return a dataset of rankings of which only judgments and excluded documents are needed."""
     indexed = index_judgments(rows, keep_first=keep_first)
     catalogue = known_documents(None, None, indexed.query_ids)
     pairs = None if excluded is None else index_pairs(indexed, [excluded])
@@ -212,7 +182,6 @@ def judged_dataset(rows: Rows, excluded: Rows | None, *, keep_first: bool) -> Da
 
 
 def _unjudged_exclusions(pairs: Rows, judgments: Judgments) -> Iterator[str]:
-    """What to say of pairs to exclude whose queries are not judged."""
     others = _unjudged(pairs, judgments, "exclude")
     if others:
         of = f"{len(others):,} of the {len(pairs.query_ids):,} queries with documents to exclude"
@@ -220,7 +189,7 @@ def _unjudged_exclusions(pairs: Rows, judgments: Judgments) -> Iterator[str]:
 
 
 def _unjudged(pairs: Rows, judgments: Judgments, key: str) -> list[str]:
-    """The queries of pairs that are not judged; if none is judged, their ids are wrong, and the key has no effect."""
+    """Return the queries of pairs that are not judged. If none is judged, their ids are wrong."""
     is_judged = judgments.find(pairs.query_ids) < len(judgments.query_ids)
     others = [query_id for query_id, judged in zip(pairs.query_ids, is_judged, strict=True) if not judged]
     if len(others) == len(pairs.query_ids):
@@ -244,24 +213,24 @@ def read_output(
     folder: Path | None = None,
     at_a_time: int = 1,
 ) -> tuple[tuple[InputFile, ...], Joined]:
-    """One model's output on a dataset: the files it consists of, and what the join gives.
+    """Read one model's output and join it with the dataset.
 
     Args:
-        dataset: the dataset.
-        output: the model's rankings or predictions.
-        conventions: say what orders a ranking, and whether it may be incomplete.
-        with_catalogue: whether a measure asks which documents were recommended.
-        depth: the ranks down to which it asks.
-        compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
-        of_probabilities: a measure that takes predictions from 0 to 1 alone; empty if none does.
-        allow_no_overlap: whether it may have no query, document or pair of the dataset.
-        n_rows: rows of a ranking that are parsed at a time, about.
-        folder: where a ranking's scattered rows are brought together in a temporary folder; None for the system's.
-        at_a_time: ranges of a ranking that are parsed and joined side by side; the result does not depend on it.
+        dataset: Dataset.
+        output: Rankings or predictions.
+        conventions: Conventions.
+        with_catalogue: True if a measure needs the recommended documents.
+        depth: Ranks down to which it does.
+        compared: Ranks down to which rankings are compared with another model's. 0 for none.
+        of_probabilities: Measure that takes only predictions from 0 to 1. Empty if none.
+        allow_no_overlap: True if the output may have no query, document or pair of the dataset.
+        n_rows: Rows of a part, about.
+        folder: Folder for scattered rows. None for the system's.
+        at_a_time: Parts that are parsed and joined side by side. The result does not depend on it.
 
     Raises:
-        InputError: the output is missing or malformed, has no query or no rated pair of the dataset, or predicts what
-            is no probability where one is needed.
+        InputError: The output is missing or malformed, has nothing in common with the dataset, or predicts no
+            probability where one is needed.
     """
     if dataset.kind == "ratings":
         rows = readers.read_pairs(output, "prediction")
@@ -292,23 +261,18 @@ def read_output(
 
 
 def returns_any(output: Source, documents: pa.StringArray, conventions: Conventions) -> bool:
-    """Whether a ranking has any of these documents.
-
-    Raises:
-        InputError: it is missing or malformed.
-    """
+    """Return whether a ranking has any of these documents."""
     ranges = readers.RankingRanges(output, by=row_order(conventions))
     found = [any_in(chunk.doc_ids, documents) for rows in ranges for chunk in rows.chunks]
     return any(found)
 
 
 def row_order(conventions: Conventions) -> Literal["rank", "score"]:
-    """What orders the documents of a ranking under these conventions."""
+    """Return what orders the documents of a ranking under these conventions."""
     return "rank" if conventions.ties == "rank_column" else "score"
 
 
 def _refuse_other_rows(ranges: readers.RankingRanges, dataset: DatasetInput) -> None:
-    """Refuse an output that has no query of the dataset; it is read again for its queries."""
     query_ids = [*dict.fromkeys(query_id for rows in ranges for query_id in rows.query_ids)]
     refuse_other_queries(ranges.path, query_ids, dataset.query_ids)
 
@@ -324,7 +288,7 @@ def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:
 
 
 def exists(source: Source) -> bool:
-    """Whether anything is there."""
+    """Return whether there is any file."""
     try:
         return bool(find_files(source))
     except InputError:
@@ -332,7 +296,7 @@ def exists(source: Source) -> bool:
 
 
 def is_missing(source: Source) -> bool:
-    """Whether nothing is there, not even what cannot be read."""
+    """Return whether there is nothing, not even something that cannot be read."""
     try:
         return not (files_there(source) or Path(source.path).is_dir())
     except InputError:
@@ -340,30 +304,17 @@ def is_missing(source: Source) -> bool:
 
 
 def size_of(source: Source) -> int:
-    """Bytes of all files of the input.
-
-    Raises:
-        InputError: nothing is there.
-    """
+    """Return the bytes of all files of an input."""
     return sum(file.size for file in find_files(source))
 
 
 def describe(source: Source) -> tuple[InputFile, ...]:
-    """The files of the input, in order; they are read for their digests.
-
-    Raises:
-        InputError: nothing is there, or it changed while it was read.
-    """
+    """Return the files of an input, in order. They are read for their digests."""
     return tuple(file.describe() for file in each_file(source))
 
 
 def content_of(source: Source, files: Sequence[InputFile]) -> Content:
-    """All that decides which rows are read.
-
-    Args:
-        source: the input as the config names it.
-        files: those that it consists of, or consisted of.
-    """
+    """Return all that decides which rows are read from the files of an input."""
     layouts = (suffixes(file.path) for file in files)
     return Content(
         files=tuple(
@@ -377,14 +328,7 @@ def content_of(source: Source, files: Sequence[InputFile]) -> Content:
 
 @dataclass(frozen=True, eq=False)
 class SingleQuery:
-    """One query of a dataset, and where a model's output on it is.
-
-    Attributes:
-        dataset: the dataset's own files.
-        output: the model's rankings or predictions.
-        query_id: one of the dataset's queries.
-        keep_first: whether a pair that is judged twice keeps its first judgment.
-    """
+    """One query of a dataset and a model's output on it."""
 
     dataset: DatasetInput
     output: Source
@@ -393,11 +337,7 @@ class SingleQuery:
     _rows: dict[str, Rows] = field(default_factory=dict, init=False)
 
     def listed(self, conventions: Conventions) -> QueryList:
-        """The query as the conventions have it joined.
-
-        Raises:
-            InputError: the output is missing or malformed, or lacks the query where that is an error.
-        """
+        """Return the query joined alone. Its block has the same bits as among all queries."""
         if self.dataset.kind == "ratings":
             return self._paired()
         rows, judged = self._read(row_order(conventions)), self._judgments
@@ -420,7 +360,7 @@ class SingleQuery:
         )
 
     def _ranked(self, rows: Rows, conventions: Conventions) -> tuple[tuple[str, ...], tuple[tuple[int, int], ...]]:
-        """The query's documents by rank, and the first and the last rank of each one's group of equal scores."""
+        """Return the query's documents by rank, and the first and last rank of each group of equal scores."""
         own = _rows_of(rows, self.query_id)
         ranks, tie_first, tie_last = order_rows(rows, conventions.ties, conventions.score_precision).ranks(own)
         order = np.argsort(ranks)
@@ -428,7 +368,6 @@ class SingleQuery:
         return tuple(rows.take_doc_ids(own[order]).to_pylist()), ties
 
     def files(self, conventions: Conventions) -> tuple[InputFile, ...]:
-        """The files of the output that are read under these conventions."""
         return self._read(row_order(conventions)).files
 
     def _paired(self) -> QueryList:
@@ -461,7 +400,7 @@ def _rows_of(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:
 
 
 def _cut_out(rows: Rows, query_id: str) -> Rows:
-    """The rows of one query; where it has none, a row of another, which a join passes over, for none is no input."""
+    """Return the rows of one query; if it has none, a row of another, which a join ignores."""
     own = _rows_of(rows, query_id)
     return rows.take(own if own.size else np.zeros(1, dtype=np.int64))
 

@@ -1,7 +1,4 @@
-"""What a person wants to know of a few queries: their text, the first documents of an output, and what these are.
-
-An evaluation keeps ranks of judged documents alone, so that inputs are read a second time for it, if they are small.
-"""
+"""Details of a few queries: their texts and first documents, read a second time from small inputs."""
 
 from __future__ import annotations
 
@@ -27,16 +24,10 @@ _TEXTS = {"query_id": ("text", "query", "title", "question"), "doc_id": ("title"
 def read_titles(
     source: Source, files: Sequence[InputFile], key: Literal["query_id", "doc_id"], ids: Collection[str]
 ) -> dict[str, str]:
-    """The texts of some queries or the titles of some documents.
+    """Return the texts of some queries or the titles of some documents.
 
-    They stand in the first column that there is of `text`, `query`, `title` and `question`, or of `title`, `name` and
-    `text`.
-
-    Args:
-        source: the queries table, or the catalogue.
-        files: what it was when it was read; of a table that is another now there are no texts.
-        key: the column of the ids.
-        ids: the queries or documents.
+    Empty if the table is large, or differs from the files that were evaluated. Their column is the first of `text`,
+    `query`, `title`, `question`, or of `title`, `name`, `text`.
     """
     with suppress(InputError):
         if ids and _is_small(source, files):
@@ -54,18 +45,9 @@ def top_documents(
     conventions: Conventions,
     depth: int,
 ) -> dict[str, tuple[str, ...]] | None:
-    """The first documents of each of these queries in a model's rankings, judged or not; none for one without output.
+    """Return the first documents of each of these queries in a model's rankings, judged or not.
 
-    Args:
-        dataset: the dataset, whose excluded documents are left out.
-        output: the rankings.
-        files: what they were when they were evaluated.
-        query_ids: judged queries.
-        conventions: say what orders the documents.
-        depth: how many of each at most.
-
-    Returns:
-        None if the rankings are gone, others now, or large: 64 MB.
+    None if the rankings are gone, have changed, or are large (64 MB).
     """
     with suppress(InputError):
         if _is_small(output, files):
@@ -97,7 +79,7 @@ def _first(
 
 
 def _is_small(source: Source, files: Sequence[InputFile]) -> bool:
-    """Whether it is as small, on disk, as what was evaluated, and that is little; what is held in memory is."""
+    """Return whether an input is small and has the size of what was evaluated."""
     n_bytes = sum(file.size for file in files)
     return source.held is not None or (n_bytes <= _LARGEST and size_of(source) == n_bytes)
 

@@ -1,7 +1,6 @@
-"""The digest of an input's bytes: one SHA-256; or, of a large file, that of the digests of its ranges.
+"""Digest of an input's bytes: one SHA-256, or for a large file the SHA-256 of the digests of its ranges.
 
-One SHA-256 takes the bytes one after the other, at a gigabyte or two in a second. Ranges are hashed at once. Which of
-the two a file has follows from its size alone, so that the same bytes always have the same digest.
+Which of the two follows from the size alone. Ranges are hashed side by side.
 """
 
 from __future__ import annotations
@@ -19,18 +18,12 @@ _PIECE = 1 << 24  # bytes that are read at a time: a request at a URL
 
 
 def has_ranges(size: int) -> bool:
-    """Whether a file of so many bytes has the digest of its ranges."""
+    """Return whether a file of this size is hashed in ranges."""
     return size > _LARGEST
 
 
 def describe_ranges(path: str, file: Any, size: int) -> InputFile:
-    """A large file by its ranges, which are read and hashed at once, by a thread per core.
-
-    Args:
-        path: as people write it.
-        file: an Arrow file that can be read anywhere.
-        size: its bytes. If there are fewer by now, the digest is of no use.
-    """
+    """Hash the ranges of a large file, by a thread per core. `file` is an Arrow file."""
 
     def digest_from(begin: int) -> str:
         digest, end = hashlib.sha256(), begin + _RANGE
@@ -48,17 +41,15 @@ def _describe(path: str, size: int, digests: Iterable[str]) -> InputFile:
 
 
 class Digest:
-    """The digest of bytes that are given one after the other."""
+    """Digest of bytes that are passed one after the other."""
 
     def __init__(self, size: int) -> None:
-        """Begin with none of so many bytes."""
         self._size = size
         self._ranges: list[str] = []
         self._current = hashlib.sha256()
         self._n_bytes = 0  # of the current range
 
     def update(self, view: memoryview) -> None:
-        """Take the next bytes."""
         while has_ranges(self._size) and self._n_bytes + len(view) >= _RANGE:
             n_left = _RANGE - self._n_bytes
             self._current.update(view[:n_left])
@@ -68,7 +59,6 @@ class Digest:
         self._n_bytes += len(view)
 
     def describe(self, path: str) -> InputFile:
-        """Return the file at that path, once all of its bytes were given."""
         if not has_ranges(self._size):
             return InputFile(path, self._size, self._current.hexdigest())
         return _describe(path, self._size, [*self._ranges, *([self._current.hexdigest()] if self._n_bytes else [])])

@@ -1,10 +1,7 @@
-"""Documents that are left out of rankings before ranks and cutoffs: pairs of a file, and queries that are documents.
+"""Documents left out of rankings before ranks and cutoffs: excluded pairs, and queries that are documents.
 
-Judgments stay as they are: a relevant document that is left out still counts among those to be found, as in BEIR
-(`EvaluateRetrieval.evaluate` with `ignore_identical_ids`) and MTEB, which take documents out of the ranking alone.
-
-What a user consumed in training is left out, too, or counted where it is recommended, or refused. All pairs are one
-index, in which the value of a row is what becomes of the pair; one that stands there twice has its first row's.
+Judgments stay: a relevant document that is left out still counts among those to be found, as in BEIR and MTEB. What a
+user consumed in training is left out, counted where it is recommended, or refused. The value of a pair says which.
 """
 
 from __future__ import annotations
@@ -37,12 +34,7 @@ _SEEN = {"remove": _LEAVE_OUT, "count": _COUNT, "refuse": _REFUSE}
 
 
 def index_pairs(judgments: Judgments, parts: Sequence[Rows]) -> PairIndex | None:
-    """The pairs of judged queries, ready to be looked up by their hashes; None if there are none.
-
-    Args:
-        judgments: number the queries.
-        parts: pairs, repeated or not; those of earlier parts win.
-    """
+    """Return the index of the pairs of judged queries, None if there are none. Earlier parts win."""
     chunks = []
     for rows in parts:
         places = judgments.find(rows.query_ids)
@@ -61,105 +53,73 @@ def index_pairs(judgments: Judgments, parts: Sequence[Rows]) -> PairIndex | None
 
 
 def own_documents(query_ids: Sequence[str]) -> Rows:
-    """Each query, paired with the document of its id."""
+    """Return each query paired with the document of its id."""
     n_queries = len(query_ids)
     chunk = Chunk(np.arange(n_queries, dtype=np.int32), strings(query_ids), np.zeros(n_queries))
     return Rows("exclude_self", (), query_ids, (chunk,), row_number)
 
 
 def seen_pairs(interactions: Rows, seen: str) -> Rows:
-    """What users consumed, and what to do with recommendations of it: `refuse`, `remove` or `count` them."""
+    """Return the interactions with what becomes of recommendations of them: `refuse`, `remove` or `count`."""
     value = _SEEN[seen]
     chunks = (replace(chunk, values=np.full(len(chunk.values), value)) for chunk in interactions.chunks)
     return replace(interactions, chunks=tuple(chunks))
 
 
 def counts(excluded: PairIndex | None) -> tuple[bool, bool]:
-    """Whether rows may be left out, and whether recommendations of what was seen are counted."""
+    """Return whether rows may be left out, and whether recommendations of what was seen are counted."""
     if excluded is None:
         return False, False
     return bool(excluded.rows.values.min() == _LEAVE_OUT), bool(excluded.rows.values.max() > _LEAVE_OUT)
 
 
 class Totals(NamedTuple):
-    """Numbers that are added up over the parts of an output.
+    """Numbers that are added up over the parts of an output."""
 
-    Attributes:
-        n_rows: rows, those that were left out included.
-        n_unjudged_queries: queries that no judgment names.
-        n_tied: rows whose score another row of the query has too.
-        n_rounded: rows of these whose scores differ as they were read.
-        n_excluded: rows that were left out.
-        n_excluded_queries: queries of these.
-        n_self_first: queries whose first document has the query's id.
-        n_rising: queries whose scores rise down the rows and never fall.
-        n_seen: rows left that recommend what was seen in training.
-        n_seen_queries: queries of these.
-    """
-
-    n_rows: int = 0
-    n_unjudged_queries: int = 0
-    n_tied: int = 0
-    n_rounded: int = 0
-    n_excluded: int = 0
+    n_rows: int = 0  # those that were left out included
+    n_unjudged_queries: int = 0  # queries without judgments
+    n_tied: int = 0  # rows whose score another row of the query has
+    n_rounded: int = 0  # of these, rows whose scores differ as they were read
+    n_excluded: int = 0  # rows that were left out
     n_excluded_queries: int = 0
-    n_self_first: int = 0
-    n_rising: int = 0
-    n_seen: int = 0
+    n_self_first: int = 0  # queries whose first document has the query's id
+    n_rising: int = 0  # queries whose scores rise down the rows and never fall
+    n_seen: int = 0  # remaining rows that recommend what was seen in training
     n_seen_queries: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class RemainingRows:
-    """What is left of some rows.
-
-    Attributes:
-        rows: the rows, perhaps none, with the queries of all of them.
-        numbers: which of the output's rows they are.
-        hashes: theirs.
-        totals: of all of them, those that were left out, and those that recommend what was seen.
-    """
+    """Rows that are not left out, perhaps none, with all queries."""
 
     rows: Rows
-    numbers: Ints
+    numbers: Ints  # (N,) row numbers in the output
     hashes: Hashes
     totals: Totals
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A row that recommends what its user consumed in training, where that is refused."""
+    """Row that recommends what its user consumed in training, where that is refused."""
 
     row: int
     query_id: str
     doc_id: str
 
     def message(self, place: Callable[[int], str]) -> str:
-        """What is wrong; `place` says where a row stands, such as `line 3`."""
         found = f"user '{shorten(self.query_id)}' is recommended '{shorten(self.doc_id)}' ({place(self.row)})"
         return f"{found}, which is in the user's interactions; leave it out, or set seen: remove"
 
 
 def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints, Ints]:
-    """The rows, ascending, that are left out, that are counted as seen, and that are refused as seen.
-
-    Args:
-        excluded: the pairs.
-        rows: at least one row.
-        hashes: theirs, as `match` takes them.
-    """
+    """Return the rows, ascending, that are left out, that are counted as seen, and that are refused as seen."""
     found, pairs = match(excluded, rows, hashes)
     values = excluded.rows.values[pairs]
     return found[values == _LEAVE_OUT], found[values == _COUNT], found[values == _REFUSE]
 
 
 def exclude_rows(excluded: PairIndex, found: RemainingRows) -> RemainingRows | Repeat | Seen:
-    """The rows that are not left out; or one that is, if it stands there twice, or that recommends what is refused.
-
-    Args:
-        excluded: the pairs.
-        found: at least one row, before any is left out.
-    """
+    """Return the rows that are not left out, or the row to refuse: a repeated or a seen one."""
     rows, numbers, hashes, totals = found.rows, found.numbers, found.hashes, found.totals
     out, seen, refused = match_exclusions(excluded, rows, hashes)
     if refused.size:

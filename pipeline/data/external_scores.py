@@ -1,11 +1,10 @@
 """Scores that another tool made: per-query scores as a dataset, and external metrics of a model.
 
-A file is wide, a row per query and a column per score, which in JSON is `{query: {score: number}}`; or long, a row per
-query and score, as `trec_eval -q` prints them. It is long where it has columns `measure` and `value`, unless all scores
-that are wanted are columns too. The results of another tool, such as an Inspect log, are read sample by sample.
+A file is wide (a row per query, a column per score; in JSON `{query: {score: number}}`) or long (columns `measure` and
+`value`, as `trec_eval -q` prints). Results of other tools, such as an Inspect log, are read sample by sample.
 
-What stands in no row, in an empty cell or as NaN is an undefined score. A query with a row is unscored if one of its
-scores is empty or NaN, or if it has none of them: its score had to be given, so that it counts as missing.
+A missing row, an empty cell and NaN are undefined scores. A query is unscored if one of its scores is empty or NaN, or
+if it has none: its score had to be given, so it counts as missing.
 """
 
 from __future__ import annotations
@@ -51,21 +50,14 @@ from rankledger.pipeline.types.mlflow_names import EXTRA, clashes
 
 @dataclass(frozen=True)
 class ExternalMetrics:
-    """The numbers of one model, by name, and the file that they are from."""
+    """Numbers of one model by name, and their file."""
 
     numbers: Mapping[str, float]
     file: InputFile
 
 
 def read_external_metrics(path: str) -> ExternalMetrics:
-    """Return the finite numbers of one file. A number in an object is named with a dot: `eval.p95`.
-
-    Args:
-        path: the file, or its URL; it may be compressed.
-
-    Raises:
-        InputError: The file is missing, is no JSON object, or has two numbers of one name in MLflow.
-    """
+    """Return the finite numbers of one JSON file. A number in an object is named with a dot: `eval.p95`."""
     file, *others = find_files(path)
     if others:
         raise InputError(f"{path}: matches {1 + len(others)} files; name one JSON file")
@@ -107,7 +99,7 @@ _SUMMARIES = {  # that people and pandas write, in lower case without signs
 
 
 class _Cell(NamedTuple):
-    """One score of one query, its value as it is written: a text, or in JSON and Parquet whatever stands there."""
+    """One score of one query, with its value as it is written."""
 
     part: FilePart
     row: int
@@ -117,27 +109,16 @@ class _Cell(NamedTuple):
 
 
 class _ScoreFile(NamedTuple):
-    """What one file holds.
-
-    Attributes:
-        description: the file.
-        cells: the cells wanted, row by row.
-        names: the scores that are in it.
-        n_rows: its rows; of another tool's results those that are selected.
-        part: it as it was read.
-        samples: Query id and sample of each row, if another tool wrote the file.
-        labels: The labels of `samples`, or of all samples if none is selected.
-        n_places: Number of models of one name in it; only the first is read if none is selected.
-    """
+    """Contents of one file."""
 
     description: InputFile
-    cells: Sequence[_Cell]
-    names: Set[str]
-    n_rows: int
+    cells: Sequence[_Cell]  # wanted cells, row by row
+    names: Set[str]  # scores of the file
+    n_rows: int  # of another tool's results, the selected ones
     part: FilePart
-    samples: Sequence[tuple[str, Sample]] = ()
-    labels: Sequence[Mapping[str, object]] = ()
-    n_places: int = 0
+    samples: Sequence[tuple[str, Sample]] = ()  # query id and sample of each row, if another tool wrote the file
+    labels: Sequence[Mapping[str, object]] = ()  # of `samples`, or of all samples if none is selected
+    n_places: int = 0  # models of one name; only the first is read if none is selected
 
     def in_task(self) -> _ScoreFile:
         """Return the same with the task in each id instead of the labels."""
@@ -269,44 +250,28 @@ def _id(part: FilePart, row: int, cell: object) -> str:
 
 @dataclass(frozen=True, eq=False)
 class ExternalOutput:
-    """One model's scores as they were read.
-
-    Attributes:
-        path: the input as it was named.
-        files: the files it consists of.
-        n_rows: their rows.
-        query_ids: (N,) the queries that have a row.
-        values: (M, N) the scores, in the order of the measures, NaN where undefined.
-        n_rows_of: (N,) the rows of each query of a log; None of other scores.
-        moments: by measure of a log the (S, N) means that its figure is made of, where that is none of its scores.
-        weights: (N,) the mean weight of each query of a log; None if no measure weighs rows.
-        weighed_by: the columns that say the weights, by their names in the file.
-        failed: further queries, to which there is no answer: they count as without a row.
-        unscored: (N,) whether a score that had to be given is undefined; None of logs.
-        remarks: what is worth saying of how the files were read.
-        warnings: What is likely wrong with the scores.
-        contents: By query, the field that tells what was asked, and its digest. Empty if the files do not tell.
-        has_chosen_ids: True if the config names the column of the ids.
-    """
+    """One model's scores as they were read."""
 
     path: str
     files: tuple[InputFile, ...]
     n_rows: int
-    query_ids: tuple[str, ...]
-    values: Floats
-    n_rows_of: Floats | None = None
+    query_ids: tuple[str, ...]  # (N,) queries that have a row
+    values: Floats  # (M, N) scores in the order of the measures, NaN where undefined
+    n_rows_of: Floats | None = None  # (N,) rows of each query of a log; None for other scores
+    # by measure of a log, the (S, N) means that its figure is made of
     moments: Mapping[Measure, Floats] = field(default_factory=dict)
-    weights: Floats | None = None
-    weighed_by: tuple[str, ...] = ()
-    failed: tuple[str, ...] = ()
+    weights: Floats | None = None  # (N,) mean weight of each query of a log; None if no measure weighs rows
+    weighed_by: tuple[str, ...] = ()  # columns of the weights
+    failed: tuple[str, ...] = ()  # further queries without an answer, which count as without a row
     remarks: tuple[str, ...] = ()
-    unscored: Bools | None = None
+    unscored: Bools | None = None  # (N,) True if a score that had to be given is undefined; None for logs
     warnings: tuple[str, ...] = ()
+    # by query, the field that tells what was asked, and its digest
     contents: Mapping[str, str] = field(default_factory=dict)
-    has_chosen_ids: bool = False
+    has_chosen_ids: bool = False  # True if the config names the column of the ids
 
     def matched(self, known: Mapping[str, str], path: str) -> ExternalOutput:
-        """Return the output with the ids that its queries have in another one, matched by content, and a warning."""
+        """Return the output with the ids that its queries have in another one, matched by content."""
         ids, n_differing = rename_by_content(self.contents, known)
         if not n_differing:
             return self
@@ -319,11 +284,7 @@ class ExternalOutput:
     def of(
         self, query_ids: npt.NDArray[np.object_], conventions: Conventions
     ) -> tuple[Callable[[Floats], Floats], Bools, Quality]:
-        """What takes (…, N) numbers to (…, Q) of these queries, (Q,) which of them have no row, and what was found.
-
-        Raises:
-            InputError: a query has no row where that is an error.
-        """
+        """Return the function from (…, N) to (…, Q) numbers, (Q,) queries without a row, and the counts."""
         places = {query_id: place for place, query_id in enumerate(self.query_ids)}
         own = np.array([places.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
         missing = own < 0
@@ -343,19 +304,12 @@ class ExternalOutput:
 
 @dataclass(frozen=True, eq=False)
 class ExternalDataset:
-    """A dataset known only by its queries.
-
-    Attributes:
-        query_ids: (Q,) in the order of their ids as UTF-8 bytes.
-        groups: their clusters and slices.
-        files: what says so, by role: `queries`, or `scores`, the outputs, if there is no queries table.
-        contents: By query, the field that tells what was asked, and its digest.
-        kind: `scores`.
-    """
+    """Dataset known only by its queries."""
 
     query_ids: npt.NDArray[np.object_]
     groups: Groups
-    files: Mapping[str, tuple[InputFile, ...]]
+    files: Mapping[str, tuple[InputFile, ...]]  # `queries`, or `scores` (the outputs) without a queries table
+    # by query, the field that tells what was asked, and its digest
     contents: Mapping[str, str] = field(default_factory=dict)
     kind: str = "scores"
 
@@ -363,17 +317,12 @@ class ExternalDataset:
 def external_dataset(
     outputs: Iterable[ExternalOutput], source: DatasetSource, *, recorded: Sequence[str] = ()
 ) -> ExternalDataset:
-    """The queries of a dataset: those of its queries table, or else all that a model has a row of.
+    """Return the queries of a dataset: those of its queries table, or all that a model has a row of.
 
     Args:
-        outputs: what was read of all models.
-        source: the dataset's own files: its queries table, if any, with its clusters and slices.
-        recorded: the queries of an earlier evaluation, where it is evaluated again: those they must be, whatever has
-            become of the outputs.
-
-    Raises:
-        InputError: the table is missing or malformed or of other queries than those recorded, or a query has no
-            cluster.
+        outputs: Outputs of all models.
+        source: Queries table, if any, with its clusters and slices.
+        recorded: Queries of an earlier evaluation that is repeated: the dataset must have them.
     """
     if source.queries is None:
         read = list(outputs)
@@ -394,15 +343,15 @@ def external_dataset(
 
 
 def read_external_scores(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
-    """One model's scores.
+    """Read one model's scores.
 
     Args:
-        output: the model's file.
-        measures: the scores to take from it, by their names; others are passed over.
+        output: File of the model.
+        measures: Scores to read, by their names. Others are ignored.
 
     Raises:
-        InputError: the file is missing or malformed; a score is in no row, is no finite number, is outside its range,
-            or occurs twice for a query.
+        InputError: The file is missing or malformed. A score is missing, no finite number, outside its range, or
+            occurs twice for a query.
     """
     names = [str(measure) for measure in measures]
     read = [_read(file, output, names) for file in each_file(output)]
@@ -473,7 +422,7 @@ def _tool_warnings(read: Sequence[_ScoreFile], samples: Sequence[tuple[str, Samp
 
 
 def _without_summaries(path: str, query_ids: Sequence[str], values: Floats) -> tuple[Bools, list[str]]:
-    """Return (N,) which rows are of queries, and what to say of rows whose names are of summaries."""
+    """Return (N,) which rows are of queries, and remarks on rows whose names are of summaries."""
     if not query_ids:
         return np.full(values.shape[1], True), []
     plain = [re.sub(r"[\W_]", "", query_id).lower() for query_id in query_ids]
@@ -520,12 +469,12 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def score_names(source: Source) -> list[str]:
-    """The names of all scores in a model's file, in the order of their letters. Errors are those of the reader."""
+    """Return the names of all scores in a model's file, sorted."""
     return sorted({name for file in each_file(source) for name in _read(file, source, []).names})
 
 
 def read_samples(source: Source) -> list[Sample]:
-    """All samples of a tool's results, whose format the source names. Errors are those of the reader."""
+    """Return all samples of a tool's results, whose format the source names."""
     samples: list[Sample] = []
     for file in each_file(source):
         with refusing_unreadable(file.path), file.contents() as contents:

@@ -1,8 +1,7 @@
 """Features of documents: columns of a catalogue that hold categories or vectors.
 
-A feature that is a text holds categories with bars between them (`Action|Comedy`), a whole number is one category, a
-list of either holds several, and a list of decimal numbers is a vector. Where a field is empty or null, the document is
-without the feature.
+A text holds categories with bars between them (`Action|Comedy`), a whole number is one category, a list of either holds
+several, and a list of decimal numbers is a vector. An empty or null cell is no feature.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _KINDS = "categories as texts or whole numbers, one or a list of them, or a vect
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """One feature of a file's documents: how many categories or numbers each has, and all of them in one array."""
+    """One feature of a file's documents: the number of values of each, and all values in one array."""
 
     sizes: npt.NDArray[np.int64]
     values: pa.Array
 
 
 def read_features(part: FilePart, names: Sequence[str]) -> list[Feature]:
-    """These columns of one file of documents that was read before, so that its rows are known to be sound."""
+    """Return these columns of one file of documents that was read before."""
     if not names:
         return []
     if part.format.table is None:
@@ -62,7 +61,7 @@ def _of_recbole(path: str, name: str, feature: Feature) -> Feature:
 
 
 def joined_feature(path: str, name: str, columns: Sequence[Feature], n_documents: int) -> Sparse:
-    """The feature of all documents, from its columns in the files they stand in."""
+    """Return the feature of all documents from its columns in several files."""
     if len({column.values.type for column in columns if len(column.values)}) > 1:
         raise InputError(f"{path}: '{name}' holds categories in one file and vectors in another; write one kind")
     sizes = np.concatenate([column.sizes for column in columns])
@@ -77,7 +76,7 @@ def joined_feature(path: str, name: str, columns: Sequence[Feature], n_documents
 
 
 def _of_cells(path: str, name: str, cells: Sequence[Any]) -> Feature:
-    """Cell by cell: Arrow would take texts that look like dates for dates."""
+    """Return a feature from Python's values: Arrow would take texts that look like dates for dates."""
     lists = [cell if isinstance(cell, list) else [] if cell is None else [cell] for cell in cells]
     entries = [entry for values in lists for entry in values]
     sizes = np.array([len(values) for values in lists], dtype=np.int64)
@@ -109,7 +108,6 @@ def _of_array(path: str, name: str, column: pa.Array) -> Feature:
 
 
 def _split(sizes: npt.NDArray[np.int64], texts: pa.StringArray) -> Feature:
-    """The categories in these texts, some texts to a document: without blanks around them, none of them empty."""
     parts = pc.split_pattern(texts, "|")
     rows = np.repeat(np.repeat(np.arange(len(sizes)), sizes), numpy_of(pc.list_value_length(parts), np.int32))
     names = pc.utf8_trim_whitespace(pc.list_flatten(parts))
@@ -118,7 +116,7 @@ def _split(sizes: npt.NDArray[np.int64], texts: pa.StringArray) -> Feature:
 
 
 def _categories(sizes: npt.NDArray[np.int64], names: pa.StringArray) -> Sparse:
-    """A column for each category, in the order of their names; a document has each of its own once."""
+    """Return a column for each category, in the order of their names. A document has each of its own once."""
     coded = names.dictionary_encode()
     distinct = coded.dictionary.to_pylist()
     order = np.argsort(np.array(sorted(range(len(distinct)), key=distinct.__getitem__), dtype=np.int64))

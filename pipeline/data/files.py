@@ -1,7 +1,7 @@
-"""Input files: found by path, glob or URL, opened, hashed and awaited.
+"""Input files: found by path, glob or URL, opened and hashed.
 
-What is hashed is what is parsed: a file is read once, from the beginning, and refused if it changed meanwhile. It is
-not mapped: a mapped file that is cut short ends the process, and its pages count as memory.
+What is hashed is what is parsed: a file is read once, from the beginning, and rejected if it changed meanwhile. It is
+not mapped, because a mapped file that is cut short ends the process, and its pages count as memory.
 """
 
 from __future__ import annotations
@@ -54,23 +54,16 @@ _SPECIAL = {
 
 @dataclass(frozen=True)
 class StoredFile:
-    """One file and the filesystem it is on.
+    """One file and its filesystem."""
 
-    Attributes:
-        path: as people write it, a path or a URL.
-        filesystem: a pyarrow filesystem; None for standard input and for pipes, which can be read but once.
-        name: its path on that filesystem.
-        large: bytes that may come of it, whatever is stored.
-    """
-
-    path: str
-    filesystem: Any
-    name: str
-    large: float = 10**9
+    path: str  # as people write it, a path or a URL
+    filesystem: Any  # None for standard input and pipes, which can be read but once
+    name: str  # path on the filesystem
+    large: float = 10**9  # bytes that the file may expand to, whatever is stored
 
     @property
     def suffix(self) -> str:
-        """The ending that tells the format, in lower case: `.tsv` of `bm25.tsv.gz`, or of the file in `bm25.zip`."""
+        """Ending that tells the format, in lower case: `.tsv` of `bm25.tsv.gz`, or of the file in `bm25.zip`."""
         suffix, compression = suffixes(self.name)
         if compression == ".zip" and not suffix and self.filesystem is not None:
             with suppress(InputError, *_DAMAGED), self._opened() as (file, _), zipfile.ZipFile(file) as archive:
@@ -79,34 +72,22 @@ class StoredFile:
 
     @property
     def size(self) -> int:
-        """Bytes, as it is stored; the file is not read for it.
-
-        Raises:
-            InputError: it cannot be reached.
-        """
+        """Bytes as they are stored. The file is not read. An unreachable file is an InputError."""
         with refusing_unreadable(self.path):
             return self._state()[0]
 
     @contextmanager
     def contents(self) -> Iterator[Contents]:
-        """Open it, to be read from the beginning.
-
-        Raises:
-            InputError: it cannot be read, or changed while it was read, which also explains what else is refused.
-        """
+        """Open the file. Raise an InputError if it cannot be read or changes while it is read."""
         with self._opened() as (file, size), ThreadPoolExecutor(1) as beside:
             yield Contents(self, _Stored(self.path, file, size, beside), size)
 
     def limit(self, size: int) -> float:
-        """The most bytes that it may expand to, given its size."""
+        """Return the most bytes that a file of this size may expand to."""
         return max(self.large, float(_RATIO * size))
 
     def describe(self) -> InputFile:
-        """Its size and digest as it is stored; it is read in pieces and not kept, ranges of a large one at once.
-
-        Raises:
-            InputError: it cannot be read, or changed while it was read.
-        """
+        """Read the file for its size and digest. Ranges of a large file are read side by side."""
         with self._opened() as (file, size):
             if not has_ranges(size):
                 return InputFile(self.path, size, hashlib.file_digest(file, "sha256").hexdigest())
@@ -117,7 +98,7 @@ class StoredFile:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, int]]:
-        """The open file and its size; if it has changed when it is closed, it is refused."""
+        """Yield the open file and its size. Reject the file if it has changed when it is closed."""
         if self.filesystem is None:
             stored = _stream(self.name)
             yield pa.BufferReader(stored), stored.size
@@ -144,7 +125,7 @@ class StoredFile:
         return open(self.name, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | at_once))
 
     def _state(self) -> tuple[int, ...]:
-        """Its size, and what else changes if its bytes do."""
+        """Return the size, and what else changes if the bytes do."""
         if self._is_local:
             found = os.stat(self.name)  # noqa: PTH116
             _refuse_special(self.path, found.st_mode)
@@ -160,7 +141,7 @@ class StoredFile:
 
 
 def _fill(file: Any, view: memoryview) -> int:
-    """Fill the view from the file's current position; return how many bytes there were."""
+    """Fill the view from the file's current position. Return the number of bytes."""
     n_read = 0
     while n_read < len(view) and (n_more := file.readinto(view[n_read : n_read + _PIECE])):
         n_read += n_more
@@ -172,7 +153,7 @@ def _refuse_short(path: str, n_missing: int) -> NoReturn:
 
 
 class _Stored:
-    """A file's stored bytes, read in order; a second thread hashes what was read."""
+    """Stored bytes, read in order. A second thread hashes what was read."""
 
     closed = False  # as Arrow asks of files
 
@@ -186,7 +167,6 @@ class _Stored:
         self._hashing: Future[Any] = beside.submit(int)
 
     def readinto(self, view: memoryview) -> int:
-        """Fill as much of the view as there are bytes left."""
         view = view[: self.left]
         n_file = min(len(view), max(0, self.left - len(self._end)))
         n_read = _fill(self._file, view[:n_file])
@@ -202,7 +182,7 @@ class _Stored:
         return len(view)
 
     def end(self, size: int) -> memoryview:
-        """The last bytes, at most so many, before any other is read; in their turn they are taken from memory."""
+        """Return the last bytes, before any other is read. In their turn they are taken from memory."""
         end = memoryview(bytearray(min(size, self.left)))
         self._file.seek(self.left - len(end))
         n_read = _fill(self._file, end)
@@ -213,16 +193,15 @@ class _Stored:
         return end
 
     def read(self, size: int) -> memoryview:
-        """The next bytes, at most this many."""
         view = np.empty(min(size, self.left), np.uint8).data  # in huge pages: a third of the time of Arrow's own memory
         self.readinto(view)
         return view
 
     def close(self) -> None:
-        """Nothing, though Arrow asks for it: who opened the file closes it."""
+        """Do nothing, though Arrow asks for it: who opened the file closes it."""
 
     def describe(self) -> InputFile:
-        """The size and digest of all bytes; those that were not read yet are read."""
+        """Return the file with its digest, for which the remaining bytes are read."""
         while self.left:
             self.read(_PIECE)
         self._hashing.result()
@@ -231,7 +210,7 @@ class _Stored:
 
 @dataclass
 class _XzStream:
-    """The bytes that come of a .xz file, whose streams may follow each other."""
+    """Uncompressed bytes of a .xz file, whose streams may follow each other."""
 
     _stored: _Stored
     _decoder: lzma.LZMADecompressor
@@ -264,16 +243,9 @@ def _member(path: str, archive: zipfile.ZipFile) -> zipfile.ZipInfo:
 
 
 class Contents:
-    """A file's contents from the beginning, uncompressed where the name ends in .gz, .zst, .bz2, .xz or .zip.
-
-    Attributes:
-        limit: bytes that may come of the file.
-        size: bytes of the file, as it is stored.
-        is_packed: whether the file is compressed as a whole.
-    """
+    """Contents of a file from the beginning, uncompressed if the name ends in .gz, .zst, .bz2, .xz or .zip."""
 
     def __init__(self, file: StoredFile, stored: _Stored, size: int) -> None:
-        """Begin at the beginning."""
         self.limit = file.limit(size)
         self._path = file.path
         self._stored = stored
@@ -299,11 +271,7 @@ class Contents:
             raise InputError(f"{self._path}: not {self._compression} ({first_line(error)}); write it again") from None
 
     def readinto(self, view: memoryview) -> int:
-        """Fill as much of the view as there are bytes left; none of them is read again.
-
-        Raises:
-            InputError: the file is not compressed as its name says, or larger than it may be.
-        """
+        """Fill as much of the view as there are bytes left. Reject a damaged or too large file."""
         if not self._compression:
             return self._stored.readinto(view)
         n_read = 0
@@ -317,7 +285,7 @@ class Contents:
         return n_read
 
     def read(self) -> pa.Buffer:
-        """All that is left. Errors are those of `readinto`."""
+        """Return all remaining bytes."""
         if not self._compression:
             return pa.py_buffer(self._stored.read(self._stored.left))
         sink = pa.BufferOutputStream()
@@ -327,29 +295,22 @@ class Contents:
         return sink.getvalue()
 
     def end(self, n_bytes: int) -> memoryview:
-        """The last bytes of a file that is not compressed, at most so many, before any other is read.
-
-        They are read once, too: when they are read in their turn, these are given again.
-        """
+        """Return the last bytes of an uncompressed file, before any other is read."""
         return self._stored.end(n_bytes)
 
     def skip_to(self, place: int) -> None:
-        """Read a file that is not compressed up to a place, as its digest needs all bytes, and keep none."""
+        """Read an uncompressed file up to a place for its digest, and keep nothing."""
         while (n_bytes := place - (self.size - self._stored.left)) > 0:
             self._stored.read(min(n_bytes, _PIECE))
 
     def describe(self) -> InputFile:
-        """The size and digest of the file as it is stored, of the bytes that were read."""
+        """Return the size and digest of the stored bytes that were read."""
         return self._stored.describe()
 
 
 @contextmanager
 def refusing_unreadable(path: str) -> Iterator[None]:
-    """Turn errors of libraries and of the system into one line on the input.
-
-    Raises:
-        InputError: instead of what was raised; it names the input and the reason.
-    """
+    """Turn errors of libraries and of the system into an InputError with the path and the reason."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
@@ -357,17 +318,13 @@ def refusing_unreadable(path: str) -> Iterator[None]:
 
 
 def suffixes(name: str) -> tuple[str, str]:
-    """The endings for the format and the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
+    """Return the endings for the format and the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
     path = PurePosixPath(without_options(name).lower())
     return (PurePosixPath(path.stem).suffix, path.suffix) if path.suffix in _COMPRESSIONS else (path.suffix, "")
 
 
 def each_file(source: Source | str) -> Iterator[StoredFile]:
-    """The files that `find_files` finds, one after the other.
-
-    Raises:
-        InputError: nothing is there, or, after the last, others are there than in the beginning.
-    """
+    """Yield the files of an input. Raise an InputError if there are others after the last one."""
     path = _source(source).path
     files = find_files(source)
     yield from files
@@ -376,15 +333,7 @@ def each_file(source: Source | str) -> Iterator[StoredFile]:
 
 
 def find_files(source: Source | str) -> list[StoredFile]:
-    """The files of an input, in the order of their names.
-
-    Args:
-        source: the input or its path: a file, a glob, a folder of parts (names that begin with `.` or `_` are passed
-            over; see `input_files`), or a URL of one of these, such as `s3://bucket/outputs/*.parquet`.
-
-    Raises:
-        InputError: nothing is there, it cannot be reached, or it is neither a file nor a folder.
-    """
+    """Return the files of an input, in the order of their names, as `files_there`. No file is an InputError."""
     path = _source(source).path
     files = files_there(source)
     if not files and Path(path).is_dir():
@@ -395,10 +344,10 @@ def find_files(source: Source | str) -> list[StoredFile]:
 
 
 def files_there(source: Source | str) -> list[StoredFile]:
-    """The files of an input, in the order of their names; none if nothing is there.
+    """Return the files of an input, in the order of their names; none if nothing is there.
 
-    Raises:
-        InputError: it cannot be reached, or is neither a file nor a folder.
+    The input is a file, a glob, a folder of parts (names that begin with `.` or `_` are skipped) or a URL of one of
+    these. An unreachable input, or one that is neither file nor folder, is an InputError.
     """
     source = _source(source)
     path = source.path
@@ -433,7 +382,7 @@ def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
 
 
 def _is_file(name: str) -> bool:
-    """Whether it is a file and not a folder; anything else is refused, as is a broken link."""
+    """Return whether a path is a file and not a folder. Reject anything else, and broken links."""
     with refusing_unreadable(name):
         mode = os.stat(name).st_mode  # noqa: PTH116
     _refuse_special(name, mode)
@@ -441,17 +390,13 @@ def _is_file(name: str) -> bool:
 
 
 def _refuse_special(path: str, mode: int) -> None:
-    """Refuse what is neither file nor folder: it may have no end, or wait for somebody to write to it."""
+    """Reject what is neither file nor folder: it may have no end, or wait for a writer."""
     if special := _SPECIAL.get(stat.S_IFMT(mode)):
         raise InputError(f"{path}: {special}, not a file; write the data to a file and name that")
 
 
 def open_filesystem(path: str) -> tuple[str, Any, str]:
-    """The scheme with its `://` (empty for local paths), the filesystem, and the path on it.
-
-    Raises:
-        InputError: no filesystem is known by that URL.
-    """
+    """Return the scheme with its `://` (empty for local paths), the filesystem, and the path on it."""
     scheme, separator, _ = path.rpartition("://")
     if not separator:
         return "", pa.fs.LocalFileSystem(), path
@@ -465,7 +410,7 @@ def open_filesystem(path: str) -> tuple[str, Any, str]:
 
 
 def _configured(filesystem: Any) -> Any:
-    """The filesystem of a URL, with what its URL does not say: how long to ask, and the key of an Azure account."""
+    """Return the filesystem with what its URL does not say: retries, and the key of an Azure account."""
     if filesystem.type_name == "s3":  # by its URL, Arrow asks a server that does not answer thirty times, for 100 s
         return copy.copy(filesystem)  # three times
     if filesystem.type_name == "gcs":  # by its URL, Arrow asks for a quarter of an hour
@@ -478,7 +423,7 @@ def _configured(filesystem: Any) -> Any:
 
 
 def _files_below(filesystem: Any, folder: str) -> list[str]:
-    """The files in a folder and its subfolders; names that begin with `_` or `.` are left out, with all below them."""
+    """Return the files in a folder and its subfolders. Names that begin with `_` or `.` are skipped."""
     folders, files = [folder], list[str]()
     n_found = 0
     is_flat = filesystem.type_name == "gcs"  # where Arrow lists no subfolders, but all that is below a folder
@@ -510,7 +455,7 @@ def _matches(parts: list[str], patterns: list[str]) -> bool:
 
 
 def first_line(error: Exception) -> str:
-    """Why something failed: what the system calls it, or the first line of what a library says."""
+    """Return why something failed: the system's reason, or the first line of a library's message."""
     reason = error.strerror if isinstance(error, OSError) else None
     return shorten((reason or str(error) or type(error).__name__).partition("\n")[0])
 
@@ -525,19 +470,14 @@ _WILD = re.compile(r"[*?[]")
 
 @dataclass(frozen=True)
 class InputState:
-    """The files of an input at one moment.
+    """Files of an input at one moment."""
 
-    Attributes:
-        sizes: bytes of each file, by its path; none where nothing is there.
-        trouble: why that is unknown, in one line; empty if it is known.
-    """
-
-    sizes: tuple[tuple[str, int], ...] = ()
-    trouble: str = ""
+    sizes: tuple[tuple[str, int], ...] = ()  # bytes of each file, by its path
+    trouble: str = ""  # why the files are unknown; empty if they are known
 
 
 def input_state(path: str) -> InputState:
-    """Which files of an input exist now: of a file, a glob, a folder of parts, or a URL of one of these."""
+    """Return which files of an input exist now."""
     try:
         return InputState(tuple((file.path, file.size) for file in files_there(path)))
     except InputError as error:  # also of a server that is away now, or a file that was just replaced
@@ -545,12 +485,12 @@ def input_state(path: str) -> InputState:
 
 
 def marker_beside(path: str, sight: InputState, marker: str) -> str:
-    """The path of an input's marker: in the folder of parts, or in the one that holds the file or the glob's matches.
+    """Return the path of an input's marker: in the folder of parts, or in the folder of the file or the glob's matches.
 
     Args:
-        path: the input's; a URL keeps what follows its `?`.
-        sight: what is there of it, at least one file.
-        marker: the marker's name; it may begin with folders, and `..` is the one above.
+        path: Path or URL of the input.
+        sight: Files of the input, at least one.
+        marker: Name of the marker, which may begin with folders or `..`.
     """
     scheme, separator, name = path.rpartition("://")
     query = ""
@@ -566,5 +506,5 @@ def marker_beside(path: str, sight: InputState, marker: str) -> str:
 
 
 def without_options(path: str) -> str:
-    """A path, or a URL without the options of the filesystem that may stand at its end."""
+    """Return a path, or a URL without the options of the filesystem after its `?`."""
     return path.partition("?")[0] if "://" in path else path

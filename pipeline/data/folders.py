@@ -1,4 +1,4 @@
-"""Folders as tools lay them out: which of the files in a folder are the input that is named by it."""
+"""Folders as tools lay them out: the files of a folder that are the input of that name."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ _SPLITS = {"dev", "test", "train", "valid", "validation"}
 
 
 def input_files(folder: str, names: Sequence[str]) -> list[str]:
-    """The files of a folder that are one input: of BEIR's the judgments of the test split, of others all data.
+    """Return the files of a folder that are one input: for BEIR the judgments of the test split, otherwise all data.
 
-    Args:
-        folder: the folder.
-        names: the files in it and below it, by their paths.
-
-    Raises:
-        InputError: it holds several splits or datasets, of shards only some, or Arrow files.
+    Several splits or datasets, missing shards and Arrow files are InputErrors.
     """
     below = {name.removeprefix(folder.rstrip("/") + "/"): name for name in names}
     judged = sorted(name for name in below if name.startswith(_QRELS))
@@ -44,7 +39,7 @@ def input_files(folder: str, names: Sequence[str]) -> list[str]:
 
 
 def _refuse_splits(folder: str, names: Sequence[str]) -> None:
-    """Refuse several splits, which would be one input, and shards if some are missing."""
+    """Reject several splits, which would be one input, and missing shards."""
     shards: dict[tuple[str, str, str], set[int]] = {}
     for found in filter(None, map(_SHARD.fullmatch, names)):
         shards.setdefault((found[1], found[2], found[4]), set()).add(int(found[3]))

@@ -1,16 +1,10 @@
-"""Judgments and model outputs to blocks: the one big step, joined by id and never by position.
+"""Judgments and hits to blocks, and predictions and ratings to blocks, joined by id and never by position.
 
-What an output retrieved is found in its files, or was kept from an earlier evaluation: the blocks are the same to the
-last bit.
+Hits are found in the files, or were cached in an earlier evaluation. They suffice if every document judged now was
+judged then, or if all that its query retrieved was. The blocks are the same to the last bit.
 
-Rows are matched by hashes of (query, document), and every match is verified on the ids themselves. Of documents that
-nobody judged only the number is kept, once they are known not to stand twice.
-
-That is enough where nothing is asked that was not known: every document judged now was judged then, or everything that
-its query retrieved was judged then. Grades may differ, and judgments may be gone.
-
-Documents are numbered: those of the documents table as they stand there, then others that were consumed before, then,
-for each model, others that it recommends.
+Documents are numbered: those of the documents table, then others that were consumed before, then, for each model,
+others that it recommends.
 """
 
 from __future__ import annotations
@@ -50,35 +44,18 @@ _CELLS = 1 << 17  # of a block's matrix: 1 MB, so that a kernel's working set st
 
 @dataclass(frozen=True, eq=False)
 class Catalogue:
-    """What is known of a dataset's documents.
+    """What is known of a dataset's documents."""
 
-    Attributes:
-        ids: the documents that have a number, by number.
-        n_documents: those of the documents table, which come first; 0 without such a table.
-        features: of these, by name.
-        popularity: how many queries consumed each document before; None where that is not known.
-        n_consumers: queries that consumed anything.
-        history: the documents that each judged query consumed; None likewise.
-        judged: the documents that each judged query judges, with their grades; None where nobody asks.
-    """
-
-    ids: pa.StringArray
-    n_documents: int
+    ids: pa.StringArray  # documents by number
+    n_documents: int  # documents of the documents table, which come first; 0 without one
     features: Mapping[str, Sparse] = field(default_factory=dict)
-    popularity: Floats | None = None
-    n_consumers: int = 0
-    history: Sparse | None = None
-    judged: Sparse | None = None
+    popularity: Floats | None = None  # number of queries that consumed each document before; None if unknown
+    n_consumers: int = 0  # queries that consumed anything
+    history: Sparse | None = None  # documents that each judged query consumed; None if unknown
+    judged: Sparse | None = None  # documents that each judged query judges, with their grades; None if not needed
 
     def block(self, doc_ids: pa.StringArray, ranks: Ints, queries: Ints, n_queries: int) -> CatalogueBlock:
-        """The documents recommended; their grades are not set.
-
-        Args:
-            doc_ids: of n places in lists, the document.
-            ranks: the rank, from 1.
-            queries: the query's column.
-            n_queries: Q.
-        """
+        """Return the recommended documents, without grades, from documents, ranks (from 1) and query columns."""
         codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
         numbers, _ = _numbered(doc_ids, self.ids)
         codes[ranks - 1, queries] = numbers
@@ -87,7 +64,7 @@ class Catalogue:
         )
 
     def with_judged(self, judgments: Judgments) -> Catalogue:
-        """The catalogue with the judged documents; those that had no number get the next ones."""
+        """Return the catalogue with the judged documents. Those that had no number get the next ones."""
         rows, n_queries = judgments.kept, len(judgments.query_ids)
         numbers, others = _numbered(judgments.rows.take_doc_ids(rows), self.ids)
         hashes = judgments.hashes_of(rows)
@@ -96,20 +73,14 @@ class Catalogue:
 
 
 def _by_query(queries: Ints, numbers: Ints, values: npt.NDArray[np.floating], hashes: Hashes, n_queries: int) -> Sparse:
-    """Documents by query. Within a query they stand by hash, so that sums do not depend on the order of the files."""
+    """Return documents by query. Within a query they are ordered by hash, so that sums do not depend on the files."""
     order = np.lexsort((hashes, queries))
     starts = np.searchsorted(queries[order], np.arange(n_queries + 1))
     return Sparse(starts.astype(np.int64), numbers[order].astype(np.int32), values[order].astype(np.float64))
 
 
 def known_documents(documents: Ids | None, interactions: Rows | None, query_ids: Iterable[str]) -> Catalogue:
-    """What the files of a dataset say of its documents.
-
-    Args:
-        documents: the documents table.
-        interactions: what was consumed before; a query that consumed a document several times counts once.
-        query_ids: the judged queries, in their order.
-    """
+    """Return what the files of a dataset say of its documents. A repeated interaction counts once."""
     ids = strings([]) if documents is None else documents.ids
     features = {} if documents is None else documents.features
     if interactions is None:
@@ -129,7 +100,7 @@ def known_documents(documents: Ids | None, interactions: Rows | None, query_ids:
 
 
 def _numbered(doc_ids: pa.StringArray, known: pa.StringArray) -> tuple[Ints, pa.StringArray]:
-    """The number of each document, those not known from `len(known)` on; and the ids of these, in order."""
+    """Return the number of each document, unknown ones from `len(known)` on, and the ids of these."""
     found = pc.index_in(doc_ids, known)
     others = doc_ids.filter(pc.is_null(found)).dictionary_encode()
     numbers = np.empty(len(doc_ids), dtype=np.int64)
@@ -148,18 +119,7 @@ def assemble(
     path: str,
     _cells: int | None = None,
 ) -> Joined:
-    """The ranks and grades of the judged documents that a model retrieved, in blocks.
-
-    Args:
-        judgments: the dataset's judgments.
-        hits: those of the documents that the model retrieved.
-        conventions: say whether a query may lack output.
-        n_documents: documents in the catalogue, NaN if unknown.
-        path: the output as it was named.
-
-    Raises:
-        InputError: a judged query has no output where that is an error.
-    """
+    """Return the judged documents that a model retrieved, in blocks."""
     missing = hits.n_retrieved == 0
     if conventions.missing_queries == "error" and missing.any():
         without = judgments.query_ids[missing]
@@ -187,15 +147,7 @@ def judged_share(
 
 
 def judged_share_by_rank(hits: Sequence[Hits], grades: npt.NDArray[np.floating]) -> Iterator[tuple[int, float, int]]:
-    """At each of the ranks that are looked at, the share of the documents there that are judged.
-
-    Args:
-        hits: what a model retrieved, or each of its replicates.
-        grades: (N,) those of the judgments; a negative one is no judgment.
-
-    Yields:
-        The rank, the share, and how many lists have a document there: at least one.
-    """
+    """Yield some ranks, the share of the documents there that are judged, and the lists that reach them."""
     all_judged = not (grades < 0).any()
     judged = [own.ranks if all_judged else own.ranks[grades[own.judgment_rows] >= 0] for own in hits]
     for rank in _RANKS:
@@ -205,7 +157,7 @@ def judged_share_by_rank(hits: Sequence[Hits], grades: npt.NDArray[np.floating])
 
 
 def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float, cells: int | None) -> OnDemand[JudgedBlock]:
-    """The queries in their order, cut by cells; a block is several times as large as what it is made of."""
+    """Return the queries in their order, cut by cells. A block is several times as large as its hits."""
     n_hits, n_judgments = hits.n_hits, judgments.n_judged
     of_hits, of_judgments = ([*spans(n_judgments, sizes, cells)] for sizes in (n_hits, n_judgments))
 
@@ -252,7 +204,7 @@ def _subtopic_grades(
     n_judgments: Ints,
     span: slice,
 ) -> dict[str, Floats]:
-    """The block's grades by subtopic, (S, H, Q) and (S, J, Q), where there are such."""
+    """Return the block's grades by subtopic, (S, H, Q) and (S, J, Q), if there are any."""
     if subtopics is None:
         return {}
     grades = subtopics.grades[: subtopics.n_subtopics[span].max()]
@@ -263,13 +215,7 @@ def _subtopic_grades(
 
 
 def spans(heights: Ints, sizes: Ints, most: int | None) -> Iterator[tuple[slice, slice]]:
-    """The queries of each block, and their entries: as many queries as fit into the cells at the tallest's height.
-
-    Args:
-        heights: (Q,) the height that each query asks of a block.
-        sizes: (Q,) the entries of each query.
-        most: the cells of a block; `_CELLS` by default.
-    """
+    """Yield the queries of each block and their entries: as many as fit into the cells at the tallest's height."""
     most = most or _CELLS
     ends = np.concatenate([[0], np.cumsum(sizes)])
     begin = 0
@@ -282,7 +228,7 @@ def spans(heights: Ints, sizes: Ints, most: int | None) -> Iterator[tuple[slice,
 
 
 def _pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
-    """(H, Q): the entries of each query down its column; H is at least 1."""
+    """Return (H, Q): the entries of each query down its column; H is at least 1."""
     padded = np.full((int(sizes.max(initial=1)), len(sizes)), fill)
     columns = np.repeat(np.arange(len(sizes)), sizes)
     rows = np.arange(len(values)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -291,15 +237,7 @@ def _pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
 
 
 def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | None = None) -> Joined:
-    """The pairs that have both a rating and a prediction.
-
-    Args:
-        judgments: the dataset's ratings.
-        predictions: the model's predictions.
-
-    Raises:
-        InputError: a pair is predicted twice.
-    """
+    """Return the pairs that have both a rating and a prediction. A pair that is predicted twice is rejected."""
     places = judgments.find(predictions.query_ids)
     hashes = hash_pairs(predictions, places)
     repeats = find_repeats(predictions, hashes)
@@ -338,19 +276,18 @@ def rejoin(
     *,
     path: str,
 ) -> Joined:
-    """What a join of the output with these judgments would give, to the last bit.
+    """Return what a join of the output with other judgments would give, to the last bit.
 
     Args:
-        stored: the judgments that the output was joined with.
-        hits: what that join found.
-        judgments: other judgments of the same queries, or of some of them.
-        conventions: those of the join; they say whether a query may lack output.
-        n_documents: documents in the catalogue, NaN if unknown.
-        path: the output as it was named.
+        stored: Judgments that the output was joined with.
+        hits: Result of that join.
+        judgments: Other judgments of the same queries, or of some of them.
+        conventions: Conventions of the join.
+        n_documents: Documents in the catalogue, NaN if unknown.
+        path: Output as it was named.
 
     Raises:
-        InputError: a pair was not judged then, so that nobody knows its rank; or a judged query has no output where
-            that is an error.
+        InputError: A pair was not judged then, so that its rank is unknown.
     """
     places = judgments.find(stored.query_ids)
     then, now = match(judgments.pairs(places), stored, hash_pairs(stored, places))
@@ -374,13 +311,13 @@ def rejoin(
 
 
 def _of_queries(counts: Ints, stored: Rows, judgments: Judgments, *, other: int = 0) -> Ints:
-    """(Q,): of counts by the queries judged then, those of the queries judged now; `other` for further ones."""
+    """Return (Q,) counts of the queries judged now, from those of the queries judged then."""
     known = dict(zip(sorted(stored.query_ids), counts.tolist(), strict=True))  # in the order of a join's queries
     return np.array([known.get(query_id, other) for query_id in judgments.query_ids.tolist()], dtype=np.int64)
 
 
 def _refuse_unknown(stored: Rows, hits: Hits, judgments: Judgments, matched: Ints, path: str) -> None:
-    """Refuse judgments of pairs that were not judged then, unless all that their query retrieved was."""
+    """Reject judgments of pairs that were not judged then, unless all that their query retrieved was."""
     n_unjudged = hits.n_retrieved - hits.n_hits
     exhausted = _of_queries(n_unjudged, stored, judgments, other=1) == 0
     new = np.setdiff1d(judgments.kept, matched)

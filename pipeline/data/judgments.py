@@ -1,9 +1,7 @@
 """Judgments ready to be joined: rows numbered by query, found by hashes of (query, document), with their subtopics.
 
-Equal pairs have equal hashes. That two different ones do is so unlikely that a hash may stand for a pair in sorting and
-looking up, but every match is verified on the ids.
-
-Where a query judges a document for several subtopics, its grade for the query as a whole is the greatest of them.
+Equal pairs have equal hashes. Different ones hardly ever do, but every match is verified on the ids. If a query judges
+a document for several subtopics, its grade for the query is the greatest of them.
 """
 
 from __future__ import annotations
@@ -39,12 +37,7 @@ _LOW_BYTES = np.array([(1 << 8 * n) - 1 for n in range(_WORD + 1)], dtype=np.uin
 
 
 def hash_pairs(rows: Rows, queries: npt.NDArray[np.int64]) -> Hashes:
-    """(N,): the hash of each row's query and document.
-
-    Args:
-        rows: the rows.
-        queries: a number for each of `rows.query_ids`, the same wherever hashes are compared.
-    """
+    """Return (N,) hashes of each row's query and document. `queries` numbers `rows.query_ids`."""
     salts = queries.astype(np.uint64) * _OTHER_ODD
     hashes = np.empty(rows.ends[-1], dtype=np.uint64)
 
@@ -57,7 +50,7 @@ def hash_pairs(rows: Rows, queries: npt.NDArray[np.int64]) -> Hashes:
 
 
 def hash_ids(ids: pa.StringArray) -> Hashes:
-    """(n,): the hash of each id."""
+    """Return (n,) hashes of ids."""
     _, offsets, text = ids.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(ids) + 1, ids.offset * 4).astype(np.int64)
     starts, lengths = bounds[:-1] - bounds[0], np.diff(bounds)
@@ -74,14 +67,14 @@ def hash_ids(ids: pa.StringArray) -> Hashes:
 
 
 def id_shapes(ids: pa.StringArray) -> pa.StringArray:
-    """(n,): how each id looks, as `aA0-0` for `docID17-2`: the kinds of its characters."""
+    """Return (n,) shapes of ids, as `aA0-0` for `docID17-2`: the kinds of their characters."""
     for pattern, sign in (("^0+([0-9])", r"~\1"), ("[0-9]+", "0"), ("[a-z]+", "a"), ("[A-Z]+", "A")):
         ids = pc.replace_substring_regex(ids, pattern, sign)
     return ids
 
 
 def _overlapping_words(text: pa.Buffer | None, begin: int, end: int) -> Hashes:
-    """The eight bytes that begin at every byte of a part of the text, as one number each; zeros follow it."""
+    """Return the eight bytes that begin at every byte of a part of the text, as numbers. Zeros follow it."""
     size = end - begin
     padded = np.zeros(size + _WORD, dtype=np.uint8)
     if text is not None:
@@ -94,23 +87,18 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Subtopics:
-    """The grades of D judged documents for each of at most S subtopics of their queries.
+    """Grades of D judged documents for each of at most S subtopics of their queries."""
 
-    Attributes:
-        grades: (S, D), NaN where the document was not judged for the subtopic. The documents stand query by query, the
-            greatest id first; a query's subtopics by id, the shorter ids first, so that numbers stand in their order.
-        document: (N,) which of the documents each row of the judgments is of; -1 for rows that do not count.
-        n_subtopics: (Q,) how many subtopics each query has.
-    """
-
+    # (S, D), NaN if not judged for the subtopic. Documents are ordered by query, the greatest id first; a query's
+    # subtopics by id, the shorter ids first
     grades: Floats
-    document: Ints
-    n_subtopics: Ints
+    document: Ints  # (N,) document of each row of the judgments; -1 for rows that do not count
+    n_subtopics: Ints  # (Q,) number of subtopics of each query
 
 
 @dataclass(frozen=True, eq=False)
 class _SubtopicRows:
-    """The rows of judgments by subtopic, as numbers: 0 is the greatest document and the shortest, least subtopic."""
+    """Judgments by subtopic as numbers: 0 is the greatest document and the shortest, smallest subtopic."""
 
     values: npt.NDArray[np.floating]
     queries: npt.NDArray[np.int32]
@@ -119,7 +107,6 @@ class _SubtopicRows:
 
     @classmethod
     def of(cls, rows: Rows, subtopics: pa.StringArray, queries: npt.NDArray[np.int32]) -> _SubtopicRows:
-        """The rows, each of these subtopics and of these queries."""
         documents = rows.doc_ids.dictionary_encode()
         descending = numpy_of(pc.array_sort_indices(documents.dictionary, order="descending"), np.uint64)
         coded = subtopics.dictionary_encode()
@@ -128,7 +115,7 @@ class _SubtopicRows:
         return cls(rows.values, queries, _places(documents, descending), _places(coded, by_length))
 
     def repeats(self) -> Ints:
-        """(n, 2): rows that judge the same as an earlier row, that one first; by the later row."""
+        """Return (n, 2) rows that judge the same as an earlier row, that one first; by the later row."""
         order = np.lexsort((self.subtopics, self.documents, self.queries))
         same = np.ones(len(order) - 1, dtype=bool)
         for column in (self.queries, self.documents, self.subtopics):
@@ -137,7 +124,7 @@ class _SubtopicRows:
         return pairs[np.argsort(pairs[:, 1])]
 
     def gather(self, kept: Ints, n_queries: int) -> tuple[Ints, Subtopics]:
-        """Of the rows kept, those that stand for their documents, ascending; and the grades by subtopic."""
+        """Return the kept rows that stand for their documents, ascending, and the grades by subtopic."""
         order = kept[np.lexsort((-self.values[kept], self.documents[kept], self.queries[kept]))]
         begins = np.ones(len(order), dtype=bool)
         begins[1:] = (np.diff(self.queries[order]) != 0) | (np.diff(self.documents[order]) != 0)
@@ -165,24 +152,15 @@ SLICE = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class PairIndex:
-    """Pairs of query and document, ready to be looked up by their hashes.
-
-    Attributes:
-        rows: the pairs.
-        hashes: of the rows that count, at least one, ascending.
-        hashed_rows: the row that each hash is of.
-    """
+    """Pairs of query and document, ready to be looked up by their hashes."""
 
     rows: Rows
-    hashes: Hashes
-    hashed_rows: Ints
+    hashes: Hashes  # of the rows that count, at least one, ascending
+    hashed_rows: Ints  # row of each hash
 
     @cached_property
     def upper_bits(self) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
-        """How far a hash is shifted to the right, and of each shifted hash, whether a row that counts has it.
-
-        The latter are bits, the lowest of each byte first: 2 to 4 bytes for each of these rows.
-        """
+        """Shift of a hash to the right, and a bit for each shifted hash: whether a row that counts has it."""
         bits = max(16, len(self.hashes).bit_length() + 4)
         shift = np.uint64(64 - bits)
         present = np.zeros(1 << bits - 3, dtype=np.uint8)
@@ -196,60 +174,48 @@ class PairIndex:
 class Judgments:
     """Judgments (or ratings) by query and document, ready to be joined with any number of model outputs.
 
-    A row takes 8 bytes beside its document: a dataset may have many of them.
-
-    Attributes:
-        rows: as they were read, but for the order of their queries: a row's code is its query's place.
-        query_ids: (Q,) the judged queries, in the order of their ids as UTF-8 bytes.
-        grades: (N,) what stands there; of 32 bits if these hold all of them exactly, else of 64.
-        counted: (N,) whether the row counts; None if all do, else the first of each pair does.
-        queries: (N,) int32, each row's place in `query_ids`; None if the rows of each query stand together.
-        order: (N,) the rows by their queries and then in the order of the file; None likewise.
-        starts: (Q,) where the rows of each query begin in that order.
-        sizes: (Q,) how many it has, those that do not count included.
-        index: all pairs that count; None if they are so many that each part of an output is given its own.
-        subtopics: the grades by subtopic, where documents are judged for subtopics.
-        weights: (N,) what each rating weighs; None if all weigh 1.
+    A row takes 8 bytes beside its document, because a dataset may have many.
     """
 
-    rows: Rows
-    query_ids: npt.NDArray[np.object_]
-    grades: npt.NDArray[np.floating]
-    counted: Bools | None
+    rows: Rows  # as they were read, but a row's code is its query's place
+    query_ids: npt.NDArray[np.object_]  # (Q,) in the order of their ids as UTF-8 bytes
+    grades: npt.NDArray[np.floating]  # (N,) of 32 bits if these hold all of them exactly, else of 64
+    counted: Bools | None  # (N,) False for the later rows of a pair; None if all count
+    # (N,) place of each row in `query_ids`; None if the rows of each query are together
     queries: npt.NDArray[np.int32] | None
-    order: npt.NDArray[np.int32] | None
-    starts: Ints
-    sizes: Ints
-    index: PairIndex | None = None
+    order: npt.NDArray[np.int32] | None  # (N,) rows by query and then by row; None likewise
+    starts: Ints  # (Q,) first row of each query in that order
+    sizes: Ints  # (Q,) rows of each query, those that do not count included
+    index: PairIndex | None = None  # None if the pairs are so many that each part of an output gets its own
     subtopics: Subtopics | None = None
-    weights: npt.NDArray[np.floating] | None = None
+    weights: npt.NDArray[np.floating] | None = None  # (N,) weights of ratings; None if all weigh 1
 
     @property
     def kept(self) -> Ints:
-        """The rows that count, ascending."""
+        """Rows that count, ascending."""
         return np.arange(len(self.grades)) if self.counted is None else np.flatnonzero(self.counted)
 
     @property
     def kept_grades(self) -> npt.NDArray[np.floating]:
-        """The grades of the rows that count."""
+        """Grades of the rows that count."""
         return self.grades if self.counted is None else self.grades[self.counted]
 
     @property
     def max_grade(self) -> float:
-        """The greatest grade; 1 if all are at most 0, so that nothing is divided by 0."""
+        """Greatest grade, or 1 if all are at most 0, so that nothing is divided by 0."""
         greatest = float(self.kept_grades.max())
         return greatest if greatest > 0 else 1.0
 
     @cached_property
     def n_judged(self) -> Ints:
-        """(Q,): the rows of each query that count."""
+        """(Q,) rows of each query that count."""
         if self.counted is None:
             return self.sizes
         return np.bincount(self.queries_of(self.kept), minlength=len(self.query_ids))
 
     @cached_property
     def shapes(self) -> pa.StringArray:
-        """The distinct shapes of the documents, of many some."""
+        """Distinct shapes of the documents, of many some."""
         n_rows = len(self.grades)
         return id_shapes(self.rows.take_doc_ids(np.arange(0, n_rows, n_rows // _SHAPED + 1))).unique()
 
@@ -259,7 +225,7 @@ class Judgments:
         return queries, self.starts[queries]
 
     def queries_of(self, rows: npt.NDArray[np.integer]) -> Ints:
-        """The place in `query_ids` of the query of each of these rows."""
+        """Return the place in `query_ids` of the query of each of these rows."""
         if self.queries is not None:
             own: Ints = self.queries[rows].astype(np.int64)
             return own
@@ -268,14 +234,14 @@ class Judgments:
         return found
 
     def have_any(self, rows: Bools) -> Bools:
-        """(Q,): whether any row of the query is among these, (N,)."""
+        """Return (Q,) whether any row of the query is among these, (N,)."""
         queries, starts = self._by_start
         found = np.empty(len(queries), dtype=bool)
         found[queries] = np.logical_or.reduceat(rows if self.order is None else rows[self.order], starts)
         return found
 
     def find(self, query_ids: Sequence[str]) -> Ints:
-        """The place of each of these distinct queries among the judged ones; of others numbers beyond them, in order.
+        """Return the place of each of these distinct queries; of unjudged ones numbers beyond them, in order.
 
         They are looked up by halves: a table of millions of ids would take more memory than the ids.
         """
@@ -285,7 +251,7 @@ class Judgments:
         return np.where(self.query_ids[places] == wanted, places, len(self.query_ids) + np.arange(len(wanted)))
 
     def rows_of(self, places: Ints) -> Ints:
-        """The rows that count of the queries at these places, query by query and in the order of the file."""
+        """Return the rows that count of the queries at these places, by query and in the order of the file."""
         sizes = self.sizes[places]
         within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         at = np.repeat(self.starts[places], sizes) + within
@@ -293,16 +259,12 @@ class Judgments:
         return rows if self.counted is None else rows[self.counted[rows]]
 
     def grades_of(self, place: int) -> dict[str, float]:
-        """The grade of each document that the query at a place judges."""
+        """Return the grade of each document that the query at a place judges."""
         rows = self.rows_of(np.array([place]))
         return dict(zip(self.rows.take_doc_ids(rows).to_pylist(), self.grades[rows].tolist(), strict=True))
 
     def pairs(self, places: Ints) -> PairIndex | None:
-        """An index in which the pairs of these queries are found; None if none is judged.
-
-        Args:
-            places: distinct ones, as `find` gives them.
-        """
+        """Return an index of the pairs of these queries (places as `find` gives them), None if none is judged."""
         if self.index is not None:
             return self.index
         numbers = self.rows_of(places[places < len(self.query_ids)])
@@ -313,7 +275,7 @@ class Judgments:
         return PairIndex(self.rows, hashes[order], numbers[order])
 
     def hashes_of(self, rows: Ints) -> Hashes:
-        """What `hash_pairs` gives of these rows."""
+        """Return the hashes that `hash_pairs` gives of these rows."""
         salts = self.queries_of(rows).astype(np.uint64) * _OTHER_ODD
         return hash_ids(self.rows.take_doc_ids(rows)) ^ salts
 
@@ -325,16 +287,7 @@ def index_judgments(
     remedy: str = "keep one, or say duplicates: keep_first",
     _indexed_rows: int = MANY_ROWS,
 ) -> Judgments:
-    """Judgments ready to be joined.
-
-    Args:
-        rows: judgments or ratings.
-        keep_first: whether a pair that is judged twice keeps its first judgment instead of being refused.
-        remedy: what to do where it is refused.
-
-    Raises:
-        InputError: a query judges a document twice, for the same subtopic where there are such.
-    """
+    """Return judgments ready to be joined. Repeated pairs are rejected, or keep their first judgment."""
     query_ids = np.array(sorted(rows.query_ids), dtype=object)  # by code points: the order of their UTF-8 bytes
     rows, grades = _compact(rows, query_ids)
     queries, order, starts, sizes = _by_query(rows)
@@ -371,7 +324,7 @@ def _compact(rows: Rows, query_ids: npt.NDArray[np.object_]) -> tuple[Rows, npt.
 
 
 def _by_query(rows: Rows) -> tuple[npt.NDArray[np.int32] | None, npt.NDArray[np.int32] | None, Ints, Ints]:
-    """Each row's query, and the rows by query, both None if those of each stand together; its first row; how many."""
+    """Return each row's query, the rows by query (both None if those of each are together), starts and sizes."""
     n_queries, last, begin = len(rows.query_ids), -1, 0
     sizes = np.zeros(n_queries, dtype=np.int64)
     first, ahead = [], []
@@ -405,13 +358,13 @@ def _repeats_of(judgments: Judgments, hashes: Hashes | None, at_a_time: int) -> 
 
 
 def find_repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = (), numbers: Ints | None = None) -> Ints:
-    """(N, 2): rows that name the same query and document as an earlier row, that one first; by the later row.
+    """Return (N, 2) rows that repeat the query and document of an earlier row, that one first; by the later row.
 
     Args:
-        rows: the rows.
-        hashes: theirs.
-        cuts: where the rows may be cut, from 0 to their number, for no query stands on both sides.
-        numbers: (n,) which of the rows the hashes are of, ascending; None for all. What is found counts these.
+        rows: Rows.
+        hashes: Their hashes.
+        cuts: Places between which the queries are disjoint, from 0 to the number of rows.
+        numbers: (n,) rows that the hashes are of, ascending. None for all. The result counts these.
     """
     pieces = [hashes[begin:end] for begin, end in pairwise(cuts or (0, len(hashes)))]
     if not any(map_threads(_has_equal, pieces)):
@@ -425,7 +378,7 @@ def find_repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = (), numbers: 
 
 
 def _has_equal(hashes: Hashes) -> bool:
-    """Whether any two are equal: a table by upper bits has the last of each, and only those it lost are sorted."""
+    """Return whether any two are equal: a table by upper bits has the last of each, and the others are sorted."""
     if len(hashes) > _TABLED:
         return _has_equal_neighbours(np.sort(hashes))
     bits = len(hashes).bit_length() + _SPARE_BITS
@@ -445,7 +398,7 @@ def _has_equal_neighbours(hashes: Hashes) -> bool:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Two rows, `earlier` and `row`, that name the same query and document."""
+    """Two rows, `earlier` and `row`, of the same query and document."""
 
     earlier: int
     row: int
@@ -455,7 +408,7 @@ class Repeat:
 
 
 def repeat_of(rows: Rows, pair: Ints, numbers: Ints | None = None) -> Repeat:
-    """What `find_repeats` found: (2,) the earlier and the later row; with their numbers in the output, if given."""
+    """Return the repeat of (2,) rows that `find_repeats` found, with their numbers in the output, if given."""
     later = int(pair[1])
     subtopic = None if rows.subtopics is None else rows.subtopics[later].as_py()
     document = rows.take_doc_ids(np.array([later]))[0].as_py()
@@ -464,18 +417,7 @@ def repeat_of(rows: Rows, pair: Ints, numbers: Ints | None = None) -> Repeat:
 
 
 def refuse_repeat(path: str, repeat: Repeat, place: Callable[[int], str], verb: str, remedy: str) -> NoReturn:
-    """Refuse rows that name the same query and document.
-
-    Args:
-        path: the input as it was named.
-        repeat: the rows.
-        place: says where a row stands, such as `line 3`.
-        verb: what such a row does: it `judges`, `ranks` or `predicts`.
-        remedy: what to do about it.
-
-    Raises:
-        InputError: always.
-    """
+    """Reject rows of the same query and document. The verb is `judges`, `ranks` or `predicts`."""
     places = f"{place(repeat.earlier)} and {place(repeat.row)}"
     subtopic = "" if repeat.subtopic is None else f" for subtopic '{shorten(repeat.subtopic)}'"
     found = f"query '{shorten(repeat.query_id)}' {verb} document '{shorten(repeat.doc_id)}'{subtopic} twice"
@@ -483,16 +425,7 @@ def refuse_repeat(path: str, repeat: Repeat, place: Callable[[int], str], verb: 
 
 
 def match(known: PairIndex | None, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]:
-    """The rows whose pairs are known, such as those that are judged, and the known pair of each.
-
-    Args:
-        known: the judgments, or other pairs; None if there are none.
-        rows: at least one row.
-        hashes: theirs, of queries numbered by `Judgments.find`.
-
-    Returns:
-        (n,) rows, ascending, and (n,) rows of the pairs that count, such as judgments that were kept.
-    """
+    """Return the rows whose pairs are known, ascending, and the known row of each."""
     if known is None:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
     # Most documents are not known: a small table of the upper bits sorts them out before any search.
@@ -527,17 +460,7 @@ _LARGEST = 1e6  # of grades: counts of clicks stay below, times and most ids do 
 
 
 def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], relevant: float | None) -> str | None:
-    """What to know of judgments whose grades look like ratings, if nothing says which of them are relevant.
-
-    Args:
-        judgments: the judgments.
-        measures: those of the dataset.
-        relevant: the dataset's own choice.
-
-    Returns:
-        None if the dataset or every measure chooses, or the grades are whole numbers that are few or reach 0. A choice
-        of the dataset that no grade reaches is named, too, and measures whose gains it does not change.
-    """
+    """Return a warning on judgments whose grades look like ratings, if nothing says which are relevant."""
     unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
     grades = judgments.kept_grades
     if grades.max() > _LARGEST:
@@ -584,7 +507,7 @@ def _unmoved_gains(measures: Sequence[Measure], relevant: float) -> str | None:
 
 
 def n_without_relevant(judgments: Judgments, relevant: float | None) -> int:
-    """The queries without a document of at least this grade, or without a grade above 0."""
+    """Return the number of queries without a document of at least this grade, or with a grade above 0."""
     found = judgments.grades > 0 if relevant is None else judgments.grades >= relevant
     if judgments.counted is not None:
         found &= judgments.counted

@@ -1,8 +1,7 @@
-"""Logs: a row for each document that a query, session or user was shown, with what became of it, read to scores.
+"""Logs: a row for each document that a query, session or user was shown, read to scores.
 
-A model's output is a log: of the impressions that it made itself, or of those that another ranker made, with the weight
-of each row. A column that no measure needs is not read. The weight is a column, or else `probability` over
-`propensity`.
+A log is of the impressions of the model itself, or of another ranker with a weight for each row: a column, or else
+`probability` over `propensity`. A column that no measure needs is not read.
 """
 
 from __future__ import annotations
@@ -44,16 +43,7 @@ _RANGES = {  # of each number, the least and the greatest
 
 
 def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
-    """The scores of each query of one model's log.
-
-    Args:
-        output: the model's file.
-        measures: of logs.
-
-    Raises:
-        InputError: the file is missing or malformed, lacks a column that a measure needs, or a number is outside its
-            range.
-    """
+    """Read one model's log and compute the scores of each query."""
     if output.select:
         raise InputError(f"{output.path}: `select` has no effect on logs; remove it")
     wanted = dict.fromkeys(column for measure in measures for column in measure.metric.columns)
@@ -98,15 +88,9 @@ def read_log(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
 def odd_weights(
     means: Floats, n_rows: Floats, clusters: npt.NDArray[np.int64] | None, weighed_by: Sequence[str]
 ) -> str | None:
-    """What to know of weights whose mean is not 1; None if it may be, or if there are too few clusters to tell.
+    """Return a warning if the mean weight is not near 1. None if there are too few clusters to tell.
 
     Its interval of 99.9% is normal on the log scale, as weights are skewed.
-
-    Args:
-        means: (Q,) the mean weight of each query; NaN of one without rows.
-        n_rows: (Q,) its rows.
-        clusters: (Q,) the cluster of each query; None where each stands for itself.
-        weighed_by: the columns that say the weights.
     """
     shown = np.flatnonzero(n_rows > 0)
     own = np.unique(shown if clusters is None else clusters[shown], return_inverse=True)[1]
@@ -123,7 +107,6 @@ def odd_weights(
 
 
 def _has(output: Source, column: str) -> bool:
-    """Whether the first file has the column."""
     for file in each_file(output):
         with refusing_unreadable(file.path), file.contents() as contents:
             part = next(file_parts(file, contents, Kind(("query_id",), None), output, PART_ROWS))
@@ -132,7 +115,7 @@ def _has(output: Source, column: str) -> bool:
 
 
 def _numbers(output: Source, name: str, table: pa.Table, reading: Reading) -> Floats:
-    """(N,), each in its range."""
+    """Return (N,) numbers, each in its range."""
     values = numpy_of(table.column(name).combine_chunks(), np.float64)
     least, greatest = _RANGES[name]
     odd = np.flatnonzero(~((values >= least) & (values <= greatest)))
@@ -144,7 +127,7 @@ def _numbers(output: Source, name: str, table: pa.Table, reading: Reading) -> Fl
 
 
 def _coded(table: pa.Table, name: str) -> tuple[list[str], npt.NDArray[np.int64]]:
-    """The distinct ids of a column, and (N,) which of them each row has."""
+    """Return the distinct ids of a column, and (N,) the place of each row's id among them."""
     coded = table.column(name).combine_chunks()
     coded = coded if pa.types.is_dictionary(coded.type) else coded.dictionary_encode()
     return coded.dictionary.to_pylist(), numpy_of(coded.indices, np.int32).astype(np.int64)

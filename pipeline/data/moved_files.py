@@ -1,4 +1,4 @@
-"""Inputs that were moved: found again by their bytes or names, and read under the path that was recorded."""
+"""Inputs that were moved: found again by their bytes or names, and read under the recorded path."""
 
 from __future__ import annotations
 
@@ -19,30 +19,25 @@ PathLike = TypeVar("PathLike", str, Path)
 
 
 class MovedFiles:
-    """The files below a folder, at any depth and of any name. A file is read only where its size is asked for."""
+    """Files below a folder. A file is read only if its size is asked for."""
 
     def __init__(self, folder: Path) -> None:
-        """Know the folder.
-
-        Raises:
-            InputError: there is none.
-        """
         if not folder.is_dir():
             raise InputError(f"{folder}: folder not found; name the folder of the inputs with --inputs")
         self.folder = folder
         self._described: dict[Path, InputFile] = {}
 
     def find(self, file: InputFile) -> Path | None:
-        """A file of the same bytes; None if there is none. Of several the first by its path."""
+        """Return the first file of the same bytes, None if there is none."""
         same = (path for path in self._by_size.get(file.size, ()) if self.describe(path).digest == file.digest)
         return next(same, None)
 
     def namesake(self, file: InputFile) -> Path | None:
-        """The one file of the same name whose path ends most alike; None if there is none, or several."""
+        """Return the one file of the same name whose path ends most alike, None if there are none or several."""
         return most_alike((path for paths in self._by_size.values() for path in paths), file.path)
 
     def describe(self, path: Path) -> InputFile:
-        """The size and digest of a file, which is read once."""
+        """Return the size and digest of a file, which is read once."""
         if path not in self._described:
             self._described[path] = StoredFile(str(path), pa.fs.LocalFileSystem(), str(path)).describe()
         return self._described[path]
@@ -59,7 +54,7 @@ class MovedFiles:
 
 
 def most_alike(paths: Iterable[PathLike], other: str) -> PathLike | None:
-    """The one path of the same name whose end is most alike; None if there is none, or several."""
+    """Return the one path of the same name whose end is most alike, None if there are none or several."""
     end = PurePath(other).parts[::-1]
     alike = {path: len(os.path.commonprefix([PurePath(path).parts[::-1], end])) for path in paths}  # noqa: RUF071 (tuples)
     best = [path for path, n_common in alike.items() if n_common and n_common == max(alike.values())]
@@ -67,13 +62,9 @@ def most_alike(paths: Iterable[PathLike], other: str) -> PathLike | None:
 
 
 def link_files(files: Sequence[Path], recorded: Sequence[InputFile], folder: Path) -> Path:
-    """The path under which files are read in the place of those recorded: a link, or a folder of links.
+    """Link files in place of the recorded ones. Return the path of the link, or of the folder of links.
 
-    Args:
-        files: where they are now.
-        recorded: what they were, in the order in which they were read. The ending of a name, which tells the format,
-            stays; in a folder the names begin with numbers, which keep the order.
-        folder: where the links are made; it must not exist yet.
+    The ending of a name, which tells the format, stays. In a folder the names begin with numbers, which keep the order.
     """
     folder.mkdir(parents=True)
     links = [folder / f"{place:06}-{PurePath(without_options(file.path)).name}" for place, file in enumerate(recorded)]

@@ -1,8 +1,7 @@
-"""What an output and a dataset have in common, and why it may be too little.
+"""Overlap of an output with its dataset, and why it may be too small.
 
-An output and the judgments must speak of the same queries and documents. An id that was read as a number, or has a
-prefix on one side only, matches nothing and scores 0, which looks like a bad model. The likely causes are found by
-trying them: ids of both sides are written alike in one way after another.
+An id that was read as a number, or has a prefix on one side only, matches nothing and scores 0, like a bad model.
+Likely causes are found by trying them: the ids of both sides are written alike in one way after another.
 """
 
 from __future__ import annotations
@@ -63,8 +62,8 @@ def rename_by_content(contents: Mapping[str, str], known: Mapping[str, str]) -> 
         known: The same of the queries to match them with.
 
     Returns:
-        The new ids of queries whose content stands under another id, and the number of ids with two contents. No id
-        changes if no content stands under another id, as if a field differs from run to run.
+        New ids of queries whose content has another id there, and the number of ids with two contents. No id
+            changes if no content has another id, as if a field differs from run to run.
     """
     differing = [
         query
@@ -98,17 +97,7 @@ def _field(content: str) -> str:
 def refuse_other_queries(
     path: str, ours: Sequence[str], theirs: npt.NDArray[np.object_], *, what: str = "judged"
 ) -> None:
-    """Refuse an output that has no query of the dataset.
-
-    Args:
-        path: the output as it was named.
-        ours: its distinct queries, at least one.
-        theirs: those of the dataset, at least one, ascending.
-        what: where these stand: they are `judged`, `rated`, or in the `queries` table.
-
-    Raises:
-        InputError: none of its queries is among them.
-    """
+    """Reject an output that has no query of the dataset, whose ids (`theirs`) are ascending."""
     places = ((bisect_left(theirs, query_id), query_id) for query_id in ours)  # the first is found as a rule
     if any(place < len(theirs) and theirs[place] == query_id for place, query_id in places):
         return
@@ -118,11 +107,7 @@ def refuse_other_queries(
 
 
 def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
-    """Refuse predictions if none has a rating, though some of their queries have ratings.
-
-    Raises:
-        InputError: always.
-    """
+    """Reject predictions of which none has a rating, though some of their queries have ratings."""
     ours, theirs = _distinct(_documents(predictions, ratings)), _distinct(ratings.rows.doc_ids)
     found = f"{none_of(len(predictions.query_codes), 'predictions')} has a rating"
     if set(ours).isdisjoint(theirs):
@@ -132,7 +117,7 @@ def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
 
 
 def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.RankingRanges) -> Unmatched | None:
-    """What is wrong with a ranking that has no hit; None if the dataset knows some of its documents in another role."""
+    """Return what is wrong with a ranking without hits, None if the dataset knows some of its documents."""
     documents, judged = strings([]), judgments.rows.doc_ids
     for rows in ranges:
         documents = concatenate([documents, _documents(rows, judgments)]).unique()
@@ -144,15 +129,7 @@ def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.R
 
 
 def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, str] | None:
-    """The way of writing ids by which most of them would match, though none does as they are.
-
-    Args:
-        ours: the ids of an output.
-        theirs: those of the dataset.
-
-    Returns:
-        An id of each side that would match, and what to do; None if no way makes any match.
-    """
+    """Return an id of each side that would match if written alike, and what to do. None if no way matches any."""
     found = _likely_pairs([("", text) for text in ours], [("", text) for text in theirs])
     return found and (*found[0][0], found[1])
 
@@ -172,12 +149,10 @@ def _likely_pairs(ours: _Grouped, theirs: _Grouped) -> tuple[list[tuple[str, str
 
 
 def look_alikes(unmatched: Sequence[str], judgments: Judgments, hits: Hits) -> str:
-    """Return a warning on queries and documents that match nothing, but would if written otherwise; empty if none.
+    """Return a warning on queries and documents that match nothing, but would if written otherwise.
 
-    Args:
-        unmatched: queries of the output that are not judged, and documents of others, each behind its query and a NUL.
-        judgments: the dataset's.
-        hits: the judged documents that the output retrieved.
+    `unmatched` are unjudged queries, and documents of other queries, each behind its query and a NUL. Empty if all is
+    well.
     """
     pairs = [(query, document) for text in unmatched for query, mark, document in [text.partition("\0")] if mark]
     queries = [text for text in unmatched if "\0" not in text]
@@ -194,15 +169,7 @@ def look_alikes(unmatched: Sequence[str], judgments: Judgments, hits: Hits) -> s
 
 
 def similar_ids(ours: Sequence[str], theirs: Sequence[str], what: str, absent: str, n_matching: int) -> str:
-    """Return a warning on ids that match nothing, but would if written otherwise; empty if there are none.
-
-    Args:
-        ours: ids of the output that match nothing.
-        theirs: ids of the dataset that match nothing.
-        what: what the ids name.
-        absent: what is said of the dataset's.
-        n_matching: ids that match.
-    """
+    """Return a warning on ids of both sides that match nothing, but would if written otherwise; empty if none."""
     return _similar([("", text) for text in ours], [("", text) for text in theirs], what, absent, n_matching)
 
 
@@ -219,14 +186,7 @@ def _similar(ours: _Grouped, theirs: _Grouped, what: str, absent: str, n_matchin
 def small_overlap(
     n_queries: int, quality: Quality, others: Sequence[Quality], *, n_judged: int | None = None
 ) -> str | None:
-    """What to know of an output that has little in common with the dataset; None if it has enough.
-
-    Args:
-        n_queries: queries of the dataset.
-        quality: what the join found.
-        others: what it found of the other models' outputs on the dataset.
-        n_judged: judged documents among those retrieved; None for predictions.
-    """
+    """Return a warning on an output that has little in common with the dataset. None if it has enough."""
     found = []
     shared = n_queries - quality.n_missing_queries
     n_own = shared + quality.n_unjudged_queries
@@ -246,13 +206,13 @@ def small_overlap(
 def odd_rankings(
     n_queries: int, quality: Quality, judgments: Judgments, score: str = "", rank_order: int = 0
 ) -> Iterator[str]:
-    """Yield warnings on an output whose scores may be ranks or distances, or that finds the queries themselves.
+    """Yield warnings on scores that may be ranks or distances, and on queries that find themselves.
 
     Args:
-        n_queries: queries of the dataset.
-        quality: what the join found.
-        judgments: the dataset's.
-        score: the column that the config names as the score, if it does.
+        n_queries: Queries of the dataset.
+        quality: Counts of the join.
+        judgments: Judgments of the dataset.
+        score: Column that the config names as the score, if it does.
         rank_order: 1 if scores rise with the ranks beside them, -1 if they fall, 0 if neither is known.
     """
     n_own = n_queries - quality.n_missing_queries + quality.n_unjudged_queries
@@ -287,17 +247,17 @@ def short_lists(
     others: Mapping[str, npt.NDArray[np.int64]],
     n_documents: float,
 ) -> str | None:
-    """Return what to know of lists that end before a cutoff; None if hardly any do.
+    """Return a warning on lists that end before a cutoff, None if hardly any do.
 
     They are short if other models have enough documents. If none has, they were cut if most are as long as the longest
-    one, or were before documents were left out; a list that has all judged documents of its query lost nothing.
+    one, or were before documents were left out. A list with all judged documents of its query lost nothing.
 
     Args:
-        hits: what the output retrieved.
-        judgments: the dataset's.
-        cutoffs: a measure by its cutoff.
+        hits: Hits of the output.
+        judgments: Judgments of the dataset.
+        cutoffs: A measure by its cutoff.
         others: (Q,) documents of each list, by model: of the baseline, or of all other models.
-        n_documents: documents in the catalogue, NaN if unknown.
+        n_documents: Documents in the catalogue, NaN if unknown.
     """
     lengths, n_out = hits.n_retrieved, hits.quality.n_excluded_queries
     found: list[str] = []
@@ -368,7 +328,7 @@ def _judged_unequally(shares: Sequence[tuple[float, str]], depth: float) -> str:
 def mismatch(
     path: str, found: str, ours: Sequence[str], theirs: Sequence[str], others: str, instead: str = ALLOW_NO_OVERLAP
 ) -> str:
-    """One line on ids that match nothing: an id of each side, and what to do about them, or instead."""
+    """Return one line on ids that match nothing: an id of each side, and what to do about them, or instead."""
     one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
     one, other = _shown(one, other)
     return f"{path}: {found}, such as '{one}'; {others} '{other}': {remedy}, {instead}"
@@ -382,7 +342,7 @@ def _shown(one: str, other: str) -> tuple[str, str]:
 
 
 def none_of(n: int, things: str) -> str:
-    """The subject of a refusal, such as `none of its 20 queries`."""
+    """Return the subject of a refusal, such as `none of its 20 queries`."""
     return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
 
 
@@ -420,7 +380,7 @@ def _quoted(text: str) -> str:
 
 
 def _prefixes(longer: _Grouped, shorter: _Grouped) -> Iterator[str]:
-    """Yield the prefix without which most of some ids are among others, if any; no number is cut in two."""
+    """Yield the prefix without which most of some ids are among others, if any. No number is cut in two."""
     known = {*shorter}
     cuts = (
         text[:cut]
@@ -445,7 +405,7 @@ def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
 
 
 def any_in(documents: pa.StringArray, known: pa.StringArray) -> bool:
-    """Whether any of these documents is among the known ones."""
+    """Return whether any of these documents is known."""
     return bool(pc.any(pc.is_in(documents, known)).as_py())
 
 

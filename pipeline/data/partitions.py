@@ -1,7 +1,4 @@
-"""Scattered rows brought together: an output's rows in files on disk, those of a query all in one of them.
-
-A row goes to a file by a hash of its query. Within a file the rows are in the order of the output.
-"""
+"""Scattered rows brought together: an output's rows in files on disk, those of a query all in one of them."""
 
 from __future__ import annotations
 
@@ -27,15 +24,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def partitioned(ranges: Iterable[Rows], folder: Path | None) -> Iterator[tuple[Rows, Ints]]:
-    """The rows of some whole queries at a time, and which of the output's rows they are.
-
-    Args:
-        ranges: the output's rows, in order; all of them are gone through before the first rows are given.
-        folder: where a temporary folder is made, if that is possible; None for the system's.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Yield the rows of some whole queries at a time, in the order of the output, and their row numbers there."""
     with temporary_in(folder, lambda place: tempfile.TemporaryDirectory(prefix="scattered-", dir=place)) as temporary:
         for path in _write(ranges, Path(temporary)):
             yield _read(path)
@@ -43,7 +32,6 @@ def partitioned(ranges: Iterable[Rows], folder: Path | None) -> Iterator[tuple[R
 
 
 def _write(ranges: Iterable[Rows], folder: Path) -> list[Path]:
-    """The files that have any rows, in their order."""
     writers: dict[int, Any] = {}
     begin = 0
     with ExitStack() as stack:

@@ -1,11 +1,11 @@
 """Files in parts, which are parsed one after the other: text is cut at line ends, Parquet between row groups.
 
-Of Parquet only the columns that are wanted stay in memory, those of one part at a time, while all of the file is read
-in its order: a file's digest is that of all its bytes. Its end, which says where the columns are, is read before.
+Of Parquet only the wanted columns of one part stay in memory, while all of the file is read in order for its digest.
+Its end, which says where the columns are, is read before.
 
-Where a part ends follows from the file and from the rows that a part should have, never from who reads it: text is cut
-at the first line end at or behind each multiple of the bytes that so many rows take, by the file's first lines. What is
-compressed is cut as it is uncompressed. CSV, where a line end may stand within quotation marks, and JSON are one part.
+The cuts follow from the file and from the rows that a part should have: text is cut at the first line end at or behind
+each multiple of the bytes that so many rows take, by the file's first lines. Compressed files are cut as they are
+uncompressed. CSV, where a line end may be within quotation marks, and JSON are one part.
 """
 
 from __future__ import annotations
@@ -62,16 +62,9 @@ _Bytes = npt.NDArray[np.uint8]
 
 
 def peak_bytes(source: Source, *, in_ranges: bool) -> float:
-    """The memory that parsing and joining take at their peak, in bytes, estimated from measurements; 0 without files.
+    """Return the memory that parsing and joining take at their peak, estimated from measurements; 0 without files.
 
-    At a URL nothing is asked, as a store that is away takes seconds to say so: it counts as a range of full size.
-
-    Args:
-        source: the output.
-        in_ranges: whether it is read in ranges, or as a whole.
-
-    Raises:
-        InputError: it cannot be reached.
+    Nothing is asked at a URL, because a store that is away takes seconds to say so: it counts as a part of full size.
     """
     if source.held is not None:
         return 0.0  # it is there already, and what its join takes beside it is little
@@ -92,17 +85,9 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
 def file_parts(
     file: StoredFile, contents: Contents, kind: Kind, source: Source, n_rows: int | None = None
 ) -> Iterator[FilePart]:
-    """The parts of a file, at least one, in order, in the format that the source or the file's name gives.
+    """Yield the parts of a file, at least one, in order, in the format of the source or of the file's name.
 
-    Args:
-        file: where it is.
-        contents: what it holds, from the beginning.
-        kind: what to take from it.
-        source: the input.
-        n_rows: rows of a part, about; None if the file is to be one part.
-
-    Raises:
-        InputError: it cannot be read, is compressed otherwise than its name says, or larger than it may be.
+    `n_rows` is about the rows of a part; None if the file is to be one part.
     """
     part = _blank(file, contents.size, kind, source)
     layout = part.format
@@ -117,11 +102,7 @@ def file_parts(
 
 
 def first_part(file: StoredFile, kind: Kind, source: Source) -> FilePart:
-    """Return the first rows of a file, or all rows if its format cannot be cut.
-
-    Raises:
-        InputError: The file cannot be read, or its layout is not clear.
-    """
+    """Return the first rows of a file, or all rows if its format cannot be cut."""
     with file.contents() as contents:
         part = _blank(file, contents.size, kind, source)
         if part.format.name not in _TEXTS - {"json"}:
@@ -135,15 +116,15 @@ def first_part(file: StoredFile, kind: Kind, source: Source) -> FilePart:
 
 
 def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:
-    """The part with the layout that the names of its columns give, or its first lines if it has no header.
+    """Return the part with the layout that its column names give, or its first lines if it has no header.
 
     Args:
-        part: the beginning of the file, at least its first row.
-        sample: its first bytes, as many whatever the parts are.
-        ended: whether the file ends with them.
+        part: Beginning of the file, at least its first row.
+        sample: First bytes, as many whatever the parts are.
+        ended: True if the file ends with them.
 
     Raises:
-        InputError: its first lines may mean two things, or are no text.
+        InputError: The first lines may mean two things, or are no text.
     """
     begin = bytes(sample[:_SIGNED]) if part.format.name in _TEXTS else b""
     for sign, (what, remedy) in _SIGNATURES.items():
@@ -212,7 +193,7 @@ def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -
 
 
 def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
-    """The parts of Parquet; a file that is compressed as a whole, or whose columns are out of order, is one part."""
+    """Yield the parts of Parquet. A packed file, or one with its columns out of order, is one part."""
     layout = blank.format
     assert layout.cut, "what is cut between row groups"
     assert layout.end_size, "which its end tells"
@@ -239,10 +220,7 @@ def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[Fi
 
 
 def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
-    """The contents, cut at line ends, and whether they are known to end there; at least one cut, also of nothing.
-
-    The first cut has a row or a header.
-    """
+    """Yield the contents, cut at line ends, and whether they end there. The first cut has a row or a header."""
     size = _bytes_of(memoryview(lines.sample), n_rows)
     taken = lines.take(size)
     while not _holds_row(taken.data) and not lines.ended:
@@ -258,13 +236,7 @@ def _cut(lines: _Lines, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
 
 
 class _Lines:
-    """Contents that are read piece by piece, in whole lines.
-
-    Attributes:
-        ended: whether nothing is left to be read.
-        n_left: bytes that were read and not taken.
-        sample: the first bytes, as many whatever is taken.
-    """
+    """Contents that are read piece by piece, in whole lines."""
 
     def __init__(self, contents: Contents) -> None:
         self.ended = False
@@ -274,7 +246,7 @@ class _Lines:
         self.n_left = len(self._rest)
 
     def take(self, least: int) -> _Bytes:
-        """The next lines, of at least so many bytes together; fewer at the end."""
+        """Return the next lines, of at least so many bytes together; fewer at the end."""
         read = self._filled(self._rest, least + PAGE)
         while (end := least + read[least - 1 :].tobytes().find(_LINE_FEED)) < least and not self.ended:
             read = self._filled(read, 2 * len(read))
@@ -294,7 +266,7 @@ class _Lines:
 
 
 def _bytes_of(page: memoryview, n_rows: int) -> int:
-    """The bytes of so many lines, if all are as long as the first ones; no more than a part may have."""
+    """Return the bytes of so many lines, if all are as long as the first ones, but at most those of a part."""
     n_lines = max(1, bytes(page).count(_LINE_FEED))
     largest = _LARGEST if len(page) < n_lines * _LONG else _LARGEST_OF_LONG
     return max(1, min(len(page) * n_rows // n_lines, largest))

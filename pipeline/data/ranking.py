@@ -1,8 +1,8 @@
-"""The order of a ranking under the tie convention, found for the rows that are asked for and no others.
+"""Order of a ranking under the tie convention, found for the rows that are asked for and no others.
 
-Documents stand by score, descending, and those of equal score by the convention. A query and a score are packed into
-one integer, so that one comparison of neighbours tells whether a file is sorted already, as most are, and one search
-tells where equal scores begin and end.
+Documents are ordered by score, descending, and those of equal score by the convention. A query and a score are packed
+into one integer, so that one comparison of neighbors tells whether a file is sorted already, as most are, and one
+search tells where equal scores begin and end.
 """
 
 from __future__ import annotations
@@ -29,24 +29,16 @@ _SIGN = np.uint32(1 << 31)
 
 @dataclass(frozen=True, eq=False)
 class Ordering:
-    """A ranking's rows by query and score.
+    """Rows of a ranking by query and score."""
 
-    Attributes:
-        ranking: the rows, in the order of the file.
-        ties: the convention for equal scores.
-        keys: (N,) uint64, ascending: the query's code and the score, greater scores having smaller keys.
-        order: (N,) the row at each position of `keys`; None where the file is in that order.
-        starts: the position of each query's first row, by its code.
-    """
-
-    ranking: Rows
+    ranking: Rows  # rows in the order of the file
     ties: Ties
-    keys: npt.NDArray[np.uint64]
-    order: Ints | None
-    starts: Ints
+    keys: npt.NDArray[np.uint64]  # (N,) ascending: the query's code and the score, greater scores having smaller keys
+    order: Ints | None  # (N,) row at each position of `keys`; None if the file is in that order
+    starts: Ints  # position of each query's first row, by its code
 
     def cuts(self, n_rows: int) -> list[int]:
-        """Row numbers that cut the file into pieces of about `n_rows`, none of them within a query's rows."""
+        """Return row numbers that cut the file into pieces of about `n_rows`, none of them within a query's rows."""
         if self.order is not None:
             return [0, len(self.keys)]  # a query's rows may stand anywhere
         wanted = np.arange(0, len(self.keys), n_rows)
@@ -55,7 +47,7 @@ class Ordering:
 
     @property
     def n_tied(self) -> int:
-        """Rows whose score another row of the same query has too."""
+        """Number of rows whose score another row of the same query has too."""
         return int(np.count_nonzero(self._tied))
 
     @property
@@ -71,7 +63,7 @@ class Ordering:
 
     @property
     def n_self_first(self) -> int:
-        """Queries whose first document has the query's id; of equal scores the file's first counts."""
+        """Number of queries whose first document has the query's id; of equal scores the file's first counts."""
         here = np.flatnonzero(self.ranking.counts)
         first = self.starts[here]
         documents = self.ranking.take_doc_ids(first if self.order is None else self.order[first])
@@ -97,11 +89,7 @@ class Ordering:
         return int(rising.sum())
 
     def ranks(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
-        """The rank of each of these rows, and the first and the last rank of its group of equal scores.
-
-        Args:
-            rows: row numbers, each once.
-        """
+        """Return the ranks of distinct rows, and the first and last rank of their groups of equal scores."""
         positions = rows if self._positions is None else self._positions[rows]
         keys = self.keys[positions]
         first, after = positions.copy(), positions + 1
@@ -116,7 +104,7 @@ class Ordering:
 
     @cached_property
     def _tied(self) -> npt.NDArray[np.bool_]:
-        """(N,): whether the score at a position stands at another one of the query, too."""
+        """(N,) whether another position of the query has the same score."""
         same = self.keys[1:] == self.keys[:-1]
         tied = np.zeros(len(self.keys), dtype=bool)
         tied[1:] = same
@@ -132,7 +120,7 @@ class Ordering:
         return positions
 
     def _break_ties(self, positions: Ints, first: Ints, after: Ints) -> Ints:
-        """Where the rows at these positions stand once every group of equal scores that they touch is sorted by id."""
+        """Return the positions of the rows once every group of equal scores that they touch is sorted by id."""
         begins, index = np.unique(first, return_index=True)
         sizes = after[index] - begins
         offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -149,13 +137,10 @@ class Ordering:
 
 
 def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "float64"]) -> Ordering:
-    """The ranking's rows by query and score.
+    """Return the ranking's rows by query and score.
 
-    Args:
-        ranking: the rows.
-        ties: the order of equal scores; `doc_id_desc` stands for what no file can order, such as `optimistic`.
-        score_precision: what scores are rounded to before they are compared; `beyond_single` finds none if it is
-            float32.
+    `doc_id_desc` stands for conventions that no file can order, such as `optimistic`. `beyond_single` must find no
+    score if the precision is float32.
     """
     starts = np.cumsum(ranking.counts) - ranking.counts
     if score_precision == "float64":
@@ -174,7 +159,7 @@ def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "f
 
 
 def _rank_doubles(ranking: Rows, starts: Ints) -> tuple[npt.NDArray[np.uint64], Ints | None]:
-    """Keys that hold, for a score, the number of distinct greater ones of its query: doubles have no room in them."""
+    """Return keys with the number of distinct greater scores of the query: doubles have no room in them."""
     codes, scores = ranking.query_codes, ranking.values
     same_query = codes[1:] == codes[:-1]
     order = None
@@ -189,18 +174,17 @@ def _rank_doubles(ranking: Rows, starts: Ints) -> tuple[npt.NDArray[np.uint64], 
 
 @dataclass(frozen=True)
 class OddScore:
-    """A score that is beyond the range of float32, and its row."""
+    """Score beyond the range of float32, and its row."""
 
     row: int
     score: float
 
     def message(self, place: Callable[[int], str]) -> str:
-        """What is wrong; `place` says where a row stands, such as `line 3`."""
         return f"score {self.score} ({place(self.row)}) is beyond single precision; rescale the scores"
 
 
 def beyond_single(ranking: Rows) -> OddScore | None:
-    """The first score that is beyond the range of float32; None if there is none."""
+    """Return the first score beyond the range of float32, None if there is none."""
     with np.errstate(over="ignore"):
         for chunk, end in zip(ranking.chunks, ranking.ends, strict=True):
             ends = np.array([chunk.values.min(), chunk.values.max()]).astype(np.float32)
@@ -211,7 +195,7 @@ def beyond_single(ranking: Rows) -> OddScore | None:
 
 
 def _pack(chunk: Chunk) -> npt.NDArray[np.uint64]:
-    """The keys of a chunk's rows: as integers, a query's greatest score comes first."""
+    """Return the keys of a chunk's rows: as integers, a query's greatest score comes first."""
     scores = chunk.values.astype(np.float32)
     scores += np.float32(0)  # -0.0 + 0.0 is 0.0: one zero, one tie
     bits = scores.view(np.uint32)

@@ -1,11 +1,10 @@
-"""A model's rankings joined with judgments, range by range, so that memory does not grow with their rows.
+"""A model's rankings joined with judgments, part by part, so that memory does not grow with their rows.
 
-What a query needs of its rows, the ranks of its judged documents, is found once all of them are together. Most outputs
-have a query's rows side by side. So each range gives at once what is asked of the queries that lie within it; the rows
-of its first and its last query, which may go on in the ranges beside it, are put aside and joined in the end. Where a
-query that was joined returns in another range, the rows are scattered; they are then brought together on disk first.
+Most outputs have a query's rows side by side. So each part is joined at once, but the rows of its first and its last
+query, which may go on in the parts beside it, are put aside and joined in the end. If a query that was joined returns
+in another part, the rows are scattered, and are brought together on disk first.
 
-Whatever the ranges are, the result is the same: ranks are whole numbers, and what has an order goes by rank or row.
+The result does not depend on the parts: ranks are whole numbers, and what has an order is ordered by rank or row.
 """
 
 from __future__ import annotations
@@ -57,39 +56,24 @@ _UNMATCHED = 1_000  # queries, and documents, that are kept of a range
 
 @dataclass(frozen=True)
 class Depths:
-    """The ranks down to which documents are needed even if they are not judged.
+    """Ranks down to which documents are needed even if they are not judged."""
 
-    Attributes:
-        recommended: for measures of the documents that were recommended; 0 if there are none.
-        compared: for measures that compare the ranking with another model's; 0 likewise.
-    """
-
-    recommended: float = 0.0
-    compared: float = 0.0
+    recommended: float = 0.0  # for measures of recommended documents; 0 for none
+    compared: float = 0.0  # for measures that compare rankings with another model's; 0 for none
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedRows:
-    """The result of joining some rows of an output, which hold their queries completely.
+    """Result of joining rows that hold their queries completely."""
 
-    Attributes:
-        hits: (H,) each, of the judged documents the row of the judgments, the rank, and the first and the last rank of
-            the group of equal scores: of the judged queries in their order here, and by rank.
-        retrieved: (3, q) the places of the judged queries, how many documents each retrieved, and how many judged ones.
-        totals: how many rows there are of a kind, and queries.
-        recommended: what measures of recommended documents ask for: a table of the documents of judged queries down to
-            a rank, with each one's `number` among the rows of the output, the place of its `query` among the judged
-            ones, its `rank` from 1, the `hash` of query and document, its `score`, and its `doc_id`.
-        compared: what comparisons of rankings ask for, likewise, but for the ids.
-        unmatched: queries that are not judged, and unjudged documents that look unlike judged ones, some of each; a
-            document stands behind its query and a NUL.
-    """
-
-    hits: HitColumns
-    retrieved: Ints
+    hits: HitColumns  # of the judged queries in their order here, and by rank
+    retrieved: Ints  # (3, q) places of the judged queries, documents that each retrieved, and judged ones
     totals: Totals
+    # recommended documents of judged queries: `number` (row of the output), `query` (place), `rank`, `hash` of the
+    # pair, `score`, `doc_id`
     recommended: pa.Table | None = None
-    compared: pa.Table | None = None
+    compared: pa.Table | None = None  # the same without ids
+    # some unjudged queries, and odd unjudged documents, each behind its query and a NUL
     unmatched: pa.StringArray = field(default_factory=lambda: strings([]))
 
 
@@ -105,16 +89,7 @@ def join_rows(
     conventions: Conventions,
     depths: Depths,
 ) -> JoinedRows | Problem:
-    """Join rows that hold their queries completely.
-
-    Args:
-        judgments: the dataset's judgments.
-        excluded: pairs whose rows are left out before anything is ranked.
-        rows: the rows, at least one.
-        numbers: (N,) which of the output's rows they are.
-        conventions: say how scores are rounded and how ties are broken.
-        depths: say what is asked for beside the judged documents.
-    """
+    """Join rows that hold their queries completely. `numbers` are their rows in the output."""
     odd = beyond_single(rows) if conventions.score_precision == "float32" else None
     if odd is not None:
         return replace(odd, row=int(numbers[odd.row]))
@@ -158,7 +133,7 @@ def join_rows(
 
 
 def _unmatched(judgments: Judgments, places: Ints, rows: Rows, found: Ints) -> pa.StringArray:
-    """What may be written otherwise than in the judgments; of many rows, some at equal distances are looked at."""
+    """Return what may be written otherwise than in the judgments; of many rows, some at equal distances."""
     n_queries, n_rows = len(judgments.query_ids), rows.ends[-1]
     others = np.flatnonzero((places >= n_queries) & (rows.counts > 0))[:_UNMATCHED]
     sample = np.arange(0, n_rows, n_rows // _SAMPLED + 1)
@@ -199,7 +174,7 @@ def _table_of(
 
 
 def _joined_tops(found: Sequence[pa.Table | None]) -> tuple[pa.Table, Ints, Ints, Hashes]:
-    """All of them in the order of the output's rows; and the query, the rank and the hash of each row."""
+    """Return all tables in the order of the output's rows, and the query, the rank and the hash of each row."""
     top = pa.concat_tables([top for top in found if top is not None]).sort_by("number")
     queries, ranks, hashes = (numpy_of(top.column(n).combine_chunks(), np.int64) for n in ("query", "rank", "hash"))
     return top, queries, ranks, hashes.view(np.uint64)
@@ -207,24 +182,14 @@ def _joined_tops(found: Sequence[pa.Table | None]) -> tuple[pa.Table, Ints, Ints
 
 @dataclass(frozen=True, eq=False)
 class JoinedRange:
-    """The result of joining one range of an output, whose rows are numbered from its first.
+    """Result of joining one part of an output, whose rows are numbered from its first."""
 
-    Attributes:
-        within: what it finds in the queries that lie within the range; None if there are none.
-        aside: the rows of the first and the last query, which may go on in the ranges beside it; None if the range is
-            all of the output.
-        numbers: theirs.
-        queries: hashes of the queries that were joined.
-        queries_aside: hashes of those put aside.
-        knows_query: whether any query is judged.
-    """
-
-    within: JoinedRows | Problem | None
-    aside: Rows | None
-    numbers: Ints
-    queries: Hashes
-    queries_aside: Hashes
-    knows_query: bool
+    within: JoinedRows | Problem | None  # result for the queries that lie within the part; None if there are none
+    aside: Rows | None  # rows of the first and the last query; None if the part is all of the output
+    numbers: Ints  # row numbers of `aside`
+    queries: Hashes  # hashes of the joined queries
+    queries_aside: Hashes  # hashes of the queries of `aside`
+    knows_query: bool  # True if any query is judged
 
 
 def join_range(
@@ -235,16 +200,7 @@ def join_range(
     rows: Rows,
     is_whole: bool,
 ) -> JoinedRange:
-    """Join one range of an output.
-
-    Args:
-        judgments: the dataset's judgments.
-        excluded: pairs whose rows are left out before anything is ranked.
-        conventions: say how scores are rounded and how ties are broken.
-        depths: say what is asked for beside the judged documents.
-        rows: the range, at least one row.
-        is_whole: whether it is all of the output.
-    """
+    """Join one part of an output. `is_whole` says that it is all of the output."""
     ends = [] if is_whole else [*{int(rows.query_codes[0]), int(rows.query_codes[-1])}]
     within, beside = _split(rows, ends)
     hashes = hash_ids(strings(rows.query_ids))
@@ -261,24 +217,11 @@ def join_range(
 
 
 class RankingJoin:
-    """The join of one model's rankings with a dataset's judgments.
-
-    Attributes:
-        knows_query: whether any of its queries is judged.
-        remarks: what is worth saying of how it was read, a line each.
-    """
+    """Join of one model's rankings with a dataset's judgments."""
 
     def __init__(
         self, judgments: Judgments, conventions: Conventions, depths: Depths, excluded: PairIndex | None = None
     ) -> None:
-        """Join nothing yet.
-
-        Args:
-            judgments: the dataset's judgments.
-            conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
-            depths: say what is asked for beside the judged documents.
-            excluded: pairs whose rows are left out before anything is ranked; None if there are none.
-        """
         self.knows_query = False
         self.remarks: tuple[str, ...] = ()
         self._judgments = judgments
@@ -294,10 +237,7 @@ class RankingJoin:
         self._place: Callable[[int], str] = row_number
 
     def add(self, rows: Rows, numbers: Ints | None = None) -> None:
-        """Join rows that are all those of their queries; `numbers` are theirs in the output, None if it has no others.
-
-        If it has no others, `rows.place` says where they stand.
-        """
+        """Join rows that are all those of their queries. `numbers` are their rows in the output, None for all rows."""
         if numbers is None:
             self._place, numbers = rows.place, np.arange(rows.ends[-1])
         self.knows_query |= bool((self._judgments.find(rows.query_ids) < len(self._judgments.query_ids)).any())
@@ -310,16 +250,7 @@ class RankingJoin:
             self._problem = joined
 
     def add_ranges(self, ranges: RankingRanges, folder: Path | None = None, at_a_time: int = 1) -> None:
-        """Join all ranges of an output.
-
-        Args:
-            ranges: the ranges; they are read anew if a query is scattered over them.
-            folder: where scattered rows are brought together in a temporary folder; None for the system's.
-            at_a_time: ranges that are parsed and joined side by side.
-
-        Raises:
-            InputError: a file is missing, empty or malformed, or changed while it was read.
-        """
+        """Join all parts of an output. They are read anew if a query is scattered over them."""
         self._place = ranges.place
         if self._add_together(ranges, at_a_time):
             self.remarks = ranges.remarks
@@ -332,7 +263,7 @@ class RankingJoin:
         self.remarks = (*ranges.remarks, scattered)
 
     def _add_together(self, ranges: RankingRanges, at_a_time: int) -> bool:
-        """Join ranges in which the rows of each query stand together; whether they do."""
+        """Join parts in which the rows of each query are together. Return whether they are."""
         join = partial(join_range, self._judgments, self._excluded, self._conventions, self._depths)
         for begin, found in ranges.each_range(join, at_a_time):
             self.knows_query |= found.knows_query
@@ -367,16 +298,10 @@ class RankingJoin:
         *,
         _cells: int | None = None,
     ) -> Joined:
-        """The ranks and grades of the judged documents that the model retrieved.
+        """Return the ranks and grades of the judged documents that the model retrieved.
 
-        Args:
-            path: the output as it was named.
-            n_documents: documents in the catalogue, NaN if unknown.
-            catalogue: what is known of documents, where it is asked which of them were recommended.
-
-        Raises:
-            InputError: a query ranks a document twice, a score is beyond the range of float32, or a judged query has no
-                output where that is an error.
+        `catalogue` is needed if a measure asks for the recommended documents. A repeated document, a score beyond
+        float32, and a judged query without output where that is an error are InputErrors.
         """
         if self._problem:
             _refuse(path, self._problem, self._place)
@@ -447,25 +372,14 @@ def join_ranking(
     excluded: PairIndex | None = None,
     _cells: int | None = None,
 ) -> Joined:
-    """The ranks and grades of the judged documents that a model retrieved, of an output in memory.
-
-    Args:
-        judgments: the dataset's judgments.
-        ranking: the model's rankings.
-        conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
-        n_documents: documents in the catalogue, NaN if unknown.
-        excluded: pairs whose rows are left out before anything is ranked; None if there are none.
-
-    Raises:
-        InputError: as of `RankingJoin.joined`.
-    """
+    """Return the ranks and grades of the judged documents of an output in memory."""
     join = RankingJoin(judgments, conventions, Depths(), excluded)
     join.add(ranking)
     return join.joined(ranking.path, n_documents, _cells=_cells)
 
 
 def _moved(found: JoinedRows | Problem, begin: int) -> JoinedRows | Problem:
-    """The same, its rows numbered from the output's first, with so many rows before the range."""
+    """Return the same with rows numbered from the output's first, given the rows before the part."""
     if isinstance(found, JoinedRows):
         recommended, compared = (
             top and top.set_column(0, "number", pc.add(top.column("number"), begin))
@@ -485,13 +399,13 @@ def _split(rows: Rows, ends: Collection[int]) -> tuple[Ints, Ints]:
 
 
 def _some(rows: Rows, numbers: Ints) -> Rows:
-    """These rows, ascending; they are copied only if they do not stand side by side."""
+    """Return these rows, ascending. They are copied only if they are not side by side."""
     begin, end = int(numbers[0]), int(numbers[-1]) + 1
     return rows.between(begin, end) if end - begin == len(numbers) else rows.take(numbers)
 
 
 def _order(problem: Problem) -> tuple[bool, int]:
-    """The problem that comes first is named: of all scores that of the first row, then the first of the other rows."""
+    """Return the sort key by which the first problem is named: all scores before other rows."""
     return not isinstance(problem, OddScore), problem.row
 
 

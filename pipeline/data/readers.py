@@ -1,10 +1,8 @@
 """Files to rows, whatever their format.
 
-A text of a queries table keeps its spelling. In JSON lines and Parquet a number is read as Python writes it, but a
-whole one without decimals: 3.0 is "3", for a column of whole numbers becomes one of decimal numbers where a row has
-none. True and false are read as JSON writes them.
-
-Ids are strings and keep their spelling: "01" is not "1". A row that lacks something is refused with its file and line.
+Ids are strings and keep their spelling: "01" is not "1". A text of a queries table keeps its spelling, too. A whole
+number is written without decimals (3.0 is "3", because a column with an empty cell becomes one of decimal numbers),
+true and false as in JSON. A row that lacks something is rejected with its file and line.
 """
 
 from __future__ import annotations
@@ -80,31 +78,21 @@ def read_judgments(
     folder: Path | None = None,
     _many: int = MANY_ROWS,
 ) -> Rows:
-    """Relevance judgments: (query_id, doc_id, relevance); in TREC text query, iteration, document, relevance.
+    """Read relevance judgments: (query_id, doc_id, relevance); in TREC text query, iteration, document, relevance.
 
     Args:
-        source: the input, or its path.
-        subtopics: whether documents are judged for subtopics: there is a further column `subtopic`, which in TREC text
-            stands in the place of the iteration.
-        parts: whether subtopics have parts: in TREC text a field follows, and stands after a tab in the subtopic.
-        folder: where the documents of many rows are kept in a temporary file; None for the system's.
-
-    Raises:
-        InputError: the file is missing, empty or malformed, changed while it was read, is larger or has longer ids than
-            it may, or a relevance is not a finite number.
+        source: Input, or its path.
+        subtopics: True if there is a column `subtopic`, in TREC text in place of the iteration.
+        parts: True if subtopics have parts: a further field of TREC text, which follows a tab in the subtopic.
+        folder: Folder for the documents of many rows in a temporary file. None for the system's.
     """
     return _read_rows(source, _PARTS if parts else _SUBTOPICS if subtopics else _JUDGMENTS, folder, _many)
 
 
 def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score") -> Rows:
-    """A model's rankings: (query_id, doc_id, score); in TREC text query, Q0, document, rank, score, tag.
+    """Read rankings: (query_id, doc_id, score), in TREC text query, Q0, document, rank, score, tag.
 
-    Args:
-        source: the input, or its path.
-        by: what orders the documents: the score, or the rank, whose negative is then the score.
-
-    Raises:
-        InputError: as of `read_judgments`.
+    With `by="rank"` the score is the negative rank.
     """
     if by == "score":
         return _read_rows(source, _RANKING)
@@ -112,10 +100,7 @@ def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score"
 
 
 def find_rank_order(source: Source) -> int:
-    """Return 1 if scores rise with the ranks beside them, -1 if they fall, 0 if neither is clear.
-
-    The first rows are looked at, in whatever order they are.
-    """
+    """Return 1 if scores rise with the ranks beside them in the first rows, -1 if they fall, 0 if neither is clear."""
     kind = replace(_RANKING, further=(RANK,))
     rows: list[tuple[str, float, float]] = []
     with suppress(InputError, pa.ArrowException, KeyError):  # of a format that has no further columns
@@ -138,7 +123,7 @@ def find_rank_order(source: Source) -> int:
 def find_cut_number(source: Source) -> str | None:
     """Return a warning if the last line of text has no end, and its number has fewer decimals than all others.
 
-    A writer that drops zeros seldom makes such a number. Files of few lines and compressed files are not looked at.
+    A writer that drops zeros seldom makes such a number. Short files and compressed files are not looked at.
     """
     page = b""
     with suppress(InputError):
@@ -176,24 +161,12 @@ def _take(
 
 
 def read_pairs(source: Source | str, value: Literal["rating", "prediction", "weight"] | None = None) -> Rows:
-    """Pairs: (query_id, doc_id, value), the value 0 where none is asked for. Errors are those of `read_judgments`.
-
-    Args:
-        source: the input, or its path.
-        value: the number to read: a rating, what a model predicts, or what a rating weighs; None of what queries
-            consumed before, where pairs may be repeated.
-    """
+    """Read pairs (query_id, doc_id, value) with the named value, or with 0 if None. Without value pairs may repeat."""
     return _read_rows(source, Kind(("query_id", "doc_id"), value))
 
 
 def read_queries(source: Source | str, *, further: Sequence[str] = (), others: bool = False) -> Ids:
-    """The queries table's ids and the texts of these columns. As `read_judgments`; an id that occurs twice is refused.
-
-    Args:
-        source: the input, or its path.
-        further: columns of the file, by their names there or as its `columns` map them.
-        others: whether to read the other columns, too: those that every file has, with texts or numbers in all cells.
-    """
+    """Read a queries table's ids and the texts of the named columns, or with `others` of all columns."""
 
     def columns(part: FilePart) -> dict[str, list[str | None]]:
         named = {name: _texts(part, part.name(name)) for name in further}
@@ -205,12 +178,7 @@ def read_queries(source: Source | str, *, further: Sequence[str] = (), others: b
 
 
 def read_documents(source: Source | str, *, features: Sequence[str] = ()) -> Ids:
-    """The catalogue's ids and these features of its documents. As `read_judgments`; an id that occurs twice is refused.
-
-    Args:
-        source: the input, or its path.
-        features: columns of the file, by their names there.
-    """
+    """Read a catalogue's ids and these features of its documents. A repeated id is rejected."""
     documents, parts = _read_ids(
         source, Kind(("doc_id",), None), partial(read_features, names=features), alone=not features
     )
@@ -225,14 +193,7 @@ def read_documents(source: Source | str, *, features: Sequence[str] = ()) -> Ids
 def read_texts(
     source: Source, key: Literal["query_id", "doc_id"], ids: Collection[str], columns: Sequence[str]
 ) -> tuple[tuple[InputFile, ...], dict[str, str]]:
-    """The files that were read, and the texts of some queries or documents. Errors are those of `read_judgments`.
-
-    Args:
-        source: a queries table, or a catalogue.
-        key: the column of the ids.
-        ids: those that are asked for.
-        columns: where texts may stand; the first that a file has is read.
-    """
+    """Return the files, and the texts of some queries or documents, from the first of the columns that a file has."""
     wanted = strings(ids)
 
     def take(part: FilePart, table: pa.Table) -> dict[str, str]:
@@ -252,12 +213,12 @@ def read_texts(
 
 
 def _texts(part: FilePart, name: str) -> list[str | None]:
-    """The texts of a column of the file, None for a cell that is empty or holds blanks alone."""
+    """Return the texts of a column, None for a cell that is empty or holds blanks alone."""
     return [_text(part, name, row, cell) for row, cell in enumerate(part.format.cells(part, [name])[name])]
 
 
 def _other_texts(part: FilePart, known: Collection[str]) -> dict[str, list[str | None]]:
-    """The texts of all other columns; one of anything but texts and numbers, or that occurs twice, is skipped."""
+    """Return the texts of all other columns that hold only texts and numbers, and occur once."""
     columns = part.format.columns(part)
     texts = {}
     for name in columns:
@@ -297,7 +258,7 @@ def _read_rows(source: Source | str, kind: Kind, folder: Path | None = None, man
 
 
 def _rows(path: str, kind: Kind, part: FilePart, table: pa.Table) -> Rows:
-    """The rows of a part, numbered from its first; a value that cannot stand in its row is refused."""
+    """Return the rows of a part, numbered from its first. Reject a value that cannot be in its row."""
     batches = [batch for batch in table.unify_dictionaries().to_batches(max_chunksize=_CHUNK) if batch.num_rows]
     chunks = tuple(
         Chunk(
@@ -323,7 +284,7 @@ def _rows(path: str, kind: Kind, part: FilePart, table: pa.Table) -> Rows:
 def _read_ids(
     source: Source | str, kind: Kind, further: Callable[[FilePart], T], *, alone: bool
 ) -> tuple[Ids, list[T]]:
-    """The ids, and what `further` takes from each file; if the ids are alone, a file is read in ranges."""
+    """Return the ids, and what `further` takes from each file. If the ids are alone, a file is read in parts."""
     reading = Reading(source, kind, PART_ROWS if alone else None)
     tables, taken = zip(*reading.each(lambda part, table: (table, further(part))), strict=True)
     path = reading.source.path
@@ -338,7 +299,7 @@ def _read_ids(
 
 
 def _parsed(part: FilePart, kind: Kind) -> pa.Table:
-    """The rows of a part; ranks instead of scores are turned into scores, and pairs without grades have grade 1."""
+    """Return the rows of a part. Ranks in place of scores become scores, and pairs without grades have grade 1."""
     if part.kind.value is None and part.format is FORMATS["jsonl"]:
         columns = part.format.columns(part)  # the layout was recognised by the first object
         part = part if not recognise(kind.columns, part.names, columns).graded else replace(part, kind=kind)
@@ -349,7 +310,7 @@ def _parsed(part: FilePart, kind: Kind) -> pa.Table:
 
 
 def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
-    """The ranks of a file without scores as scores: their negatives. What is no rank may be a score of that name."""
+    """Return the negative ranks of a file without scores. What is no rank may be a score of that name."""
     ranks = table.column(RANK).to_numpy()
     odd = np.flatnonzero(~((ranks >= 0) & (ranks == np.rint(ranks))))
     if odd.size:
@@ -362,7 +323,7 @@ def _scores_of_ranks(part: FilePart, table: pa.Table) -> pa.Table:
 
 
 def _cut_off(part: FilePart, message: str) -> str:
-    """The end of a message that names the last line of a file, if that has no end; empty of any other."""
+    """Return the end of a message that names the last line of a file, if that has no end; empty otherwise."""
     data = part.data
     if part.spans is not None or not len(data) or bytes(data[-1:]) == b"\n":
         return ""
@@ -372,22 +333,10 @@ def _cut_off(part: FilePart, message: str) -> str:
 
 
 class Reading:
-    """An input that is parsed from beginning to end, each time that you iterate over it.
-
-    Attributes:
-        source: the input.
-        kind: what to take from it.
-        files: the files that were read to their ends.
-    """
+    """Input that is parsed from beginning to end, each time that you iterate over it."""
 
     def __init__(self, source: Source | str, kind: Kind, n_rows: int | None = None) -> None:
-        """Read nothing yet.
-
-        Args:
-            source: the input, or its path.
-            kind: what to take from it.
-            n_rows: rows of a part, about; None if each file is one part.
-        """
+        """Prepare to read. `n_rows` is about the rows of a part; None if each file is one part."""
         self.source = Source(source) if isinstance(source, str) else source
         self.kind = kind
         self.files: list[InputFile] = []
@@ -399,18 +348,15 @@ class Reading:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """The layouts that were recognised in the files, a line each."""
+        """Layouts that were recognised in the files, a line each."""
         return tuple(f"{remark} (such as {path})" for remark, path in self._paths.items() if remark)
 
     def each(self, take: Callable[[FilePart, pa.Table], T], at_a_time: int = 1) -> Iterator[T]:
-        """What `take` returns for each part that has rows, in the order of the files.
+        """Yield what `take` returns for each part with rows, in the order of the files.
 
         Args:
-            take: what to take from a part, given its rows, too.
-            at_a_time: parts of a file that are parsed and taken from side by side.
-
-        Raises:
-            InputError: a file is missing, empty or malformed, or changed while it was read.
+            take: Function of a part and its rows.
+            at_a_time: Parts of a file that are parsed and taken from side by side.
         """
         self.files, self._opened, self._sizes, self._lists = [], [], [], ListedQueries()
         if self.source.held is not None:
@@ -469,7 +415,7 @@ class Reading:
         return recognised(part, memoryview(b""), ended=True)
 
     def place(self, row: int) -> str:
-        """Where a row stands, such as `line 3`; with its file, if there are several."""
+        """Return where a row is, such as `line 3`; with its file, if there are several."""
         if self.source.held is not None:
             return self.held_part(self.source.held).position(row)
         number = 0
@@ -495,45 +441,27 @@ class Reading:
 
 
 class RankingRanges(Reading):
-    """A model's rankings as `read_ranking` reads them, range by range.
-
-    Attributes:
-        path: the input as it was named.
-        last_fields: of TREC text, the fields of the last line that holds a row, once all ranges were taken.
-    """
+    """A model's rankings as `read_ranking` reads them, part by part."""
 
     def __init__(
         self, source: Source | str, *, by: Literal["rank", "score"] = "score", n_rows: int = PART_ROWS
     ) -> None:
-        """Read nothing yet.
-
-        Args:
-            source: the input, or its path.
-            by: as of `read_ranking`.
-            n_rows: rows of a range, about.
-        """
+        """Prepare to read parts of about `n_rows` rows."""
         super().__init__(source, _RANKING if by == "score" else _RANKS, n_rows)
         self.last_fields: list[bytes] = []
         self.path = self.source.path
 
     def __iter__(self) -> Iterator[Rows]:
-        """The rows of each range, at least one; each time the input is read anew.
-
-        Raises:
-            InputError: as of `read_ranking`.
-        """
+        """Yield the rows of each part, at least one. Each time the input is read anew."""
         for begin, rows in self.each_range(lambda rows, _: rows):
             yield replace(rows, place=partial(_placed, self.place, begin))
 
     def each_range(self, function: Callable[[Rows, bool], T], at_a_time: int = 1) -> Iterator[tuple[int, T]]:
-        """The rows before each range, and what the function makes of its own, in order; the input is read anew.
+        """Yield the rows before each part, and what the function makes of its rows, in order.
 
         Args:
-            function: takes the rows of a range, at least one, numbered from its first, and whether they are all rows.
-            at_a_time: ranges that are parsed and given to the function side by side.
-
-        Raises:
-            InputError: as of `read_ranking`.
+            function: Function of a part's rows, numbered from its first, and whether they are all rows.
+            at_a_time: Parts that are parsed and passed to the function side by side.
         """
         begin = 0
         for n_rows, made, last in self.each(partial(_take, self.path, self.kind, function), at_a_time):

@@ -1,7 +1,7 @@
-"""What the files of a folder are: each is given to the readers of an evaluation, and the one that takes it says so.
+"""Roles of the files of a folder: each is given to the readers of an evaluation, and the one that takes it says so.
 
-There is no second guesser: what no reader takes has no role, and the reader's own line says what is wrong. Where
-several readers take a file, its numbers decide.
+What no reader takes has no role, and the reader's message says what is wrong. If several readers take a file, its
+numbers decide.
 """
 
 from __future__ import annotations
@@ -54,53 +54,30 @@ _MODELS = ("model", "provider", "prompt", PLACE)  # labels that tell models apar
 
 @dataclass(frozen=True, eq=False)
 class Recognised:
-    """A file, or those samples of a tool's results that are of one model, and what they were taken for.
-
-    Attributes:
-        path: the file's.
-        role: what it is; None if no reader takes it.
-        reason: what was found; without a role, why the reader that comes nearest refuses it, empty for what is no data.
-        rows: of judgments, ratings, predictions and interactions all rows, of rankings the first ones.
-        ids: of tables of queries or documents their ids.
-        scores: the names of the scores, if there are any.
-        tool: of a tool's results, its name as a format.
-        select: likewise, what to select where the file holds several outputs.
-        replicates: likewise, the replicates of the model; none if it has one output.
-        model: likewise, what the file calls the model; empty if it does not.
-        dataset: likewise, the task and the like that the scores are of.
-        may_predict: of rankings, whether their scores may be predicted ratings.
-    """
+    """A file, or the samples of one model in a tool's results, and its role."""
 
     path: str
-    role: Role | None
-    reason: str = ""
-    rows: Rows | None = None
-    ids: Ids | None = None
-    scores: tuple[str, ...] = ()
-    tool: str = ""
-    select: Mapping[str, str] = field(default_factory=dict)
-    replicates: tuple[str, ...] = ()
-    model: str = ""
-    dataset: str = ""
-    may_predict: bool = False
+    role: Role | None  # None if no reader takes the file
+    reason: str = ""  # what was found, or why the reader that comes nearest rejects the file; empty for no data
+    rows: Rows | None = None  # all rows; of rankings the first ones
+    ids: Ids | None = None  # of tables of queries or documents
+    scores: tuple[str, ...] = ()  # names of the scores
+    tool: str = ""  # format of a tool's results
+    select: Mapping[str, str] = field(default_factory=dict)  # what to select if the file holds several outputs
+    replicates: tuple[str, ...] = ()  # empty if the model has one output
+    model: str = ""  # name of the model in the file
+    dataset: str = ""  # task and the like
+    may_predict: bool = False  # True if the scores of rankings may be predicted ratings
 
     @property
     def name(self) -> str:
-        """The path, and what is selected."""
+        """Path, and what is selected."""
         chosen = ", ".join(f"{label} {text}" for label, text in self.select.items() if text != REPLICATE)
         return f"{self.path} ({chosen})" if chosen else self.path
 
 
 def recognise(folder: Path, skip: Callable[[Path], bool]) -> list[Recognised]:
-    """Every file below a folder and what it is, in the order of their paths.
-
-    Args:
-        folder: the folder; files and folders whose names begin with `.` or `_` are passed over.
-        skip: which files are not looked at.
-
-    Raises:
-        InputError: the folder cannot be read, or holds more than 10,000 files.
-    """
+    """Return every file below a folder and its role, in the order of their paths."""
     files = [file for file in files_there(str(folder)) if not skip(Path(file.path))]
     return [found for file in files for found in _of_file(file)]
 
@@ -118,7 +95,7 @@ def _of_file(file: StoredFile) -> list[Recognised]:
 
 
 def _first_bytes(file: StoredFile) -> bytes:
-    """The beginning of a file, uncompressed; nothing of one that cannot be read, which is left to the readers."""
+    """Return the beginning of a file, uncompressed; nothing of one that cannot be read."""
     beginning = bytearray(_TEXT)
     with suppress(InputError), file.contents() as contents:
         n_read = contents.readinto(memoryview(beginning))
@@ -127,11 +104,7 @@ def _first_bytes(file: StoredFile) -> bytes:
 
 
 def _outputs(path: str, tool: Format) -> Iterator[Recognised]:
-    """The outputs in a tool's results: one for each model, prompt, task and the like; repeated answers are replicates.
-
-    Raises:
-        InputError: the results are not complete, or an output is refused.
-    """
+    """Yield the outputs in a tool's results: one for each model, prompt, task and the like."""
     samples = read_samples(Source(path, tool.name))
     if not samples:
         raise InputError(f"{path}: no samples")
@@ -283,7 +256,7 @@ def _scores_or_queries(source: Source, is_table: bool) -> Recognised:
 
 
 def shared_pairs(candidates: Sequence[Rows], outputs: Sequence[Rows]) -> Iterator[int]:
-    """Of each candidate, how many pairs of query and document the outputs have, too: what the models were to find."""
+    """Yield the number of pairs of each candidate that the outputs have, too."""
     codes: dict[str, int] = {}
 
     def hashed(rows: Rows) -> npt.NDArray[np.uint64]:

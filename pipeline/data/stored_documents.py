@@ -19,30 +19,14 @@ T = TypeVar("T")
 
 
 class DocumentFile:
-    """A temporary file, which goes with the last chunk that reads from it."""
+    """Temporary file, which goes with the last chunk that reads from it."""
 
     def __init__(self, folder: Path | None) -> None:
-        """An empty file.
-
-        Args:
-            folder: where it is made, if that is possible; None for the system's folder of temporary files.
-
-        Raises:
-            OSError: it cannot be made.
-        """
         self._file = temporary_in(folder, lambda place: tempfile.TemporaryFile(dir=place))  # noqa: SIM115 - chunks read it
         self._lock = Lock()
 
     def keep(self, chunk: Chunk, n_queries: int) -> StoredChunk:
-        """The chunk, with its queries and documents in the file.
-
-        Args:
-            chunk: some rows.
-            n_queries: distinct queries that its codes stand for.
-
-        Raises:
-            OSError: they cannot be written.
-        """
+        """Write the queries and documents of a chunk. Return a chunk that reads them."""
         ids = chunk.doc_ids
         _, offsets, text = ids.buffers()
         bounds = np.frombuffer(offsets, np.int32, len(ids) + 1, ids.offset * 4)
@@ -71,15 +55,7 @@ class DocumentFile:
 
 
 def temporary_in(folder: Path | None, make: Callable[[Path | None], T]) -> T:
-    """What a function makes in a folder, if that is possible; else in the system's folder of temporary files.
-
-    Args:
-        folder: the folder, which need not exist; None for the system's.
-        make: takes the folder, or None for the system's.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Return what a function makes in a folder, or in the system's (None) if the folder cannot be used."""
     if folder is not None:
         with suppress(OSError):  # what may only be read
             folder.mkdir(parents=True, exist_ok=True)

@@ -23,24 +23,16 @@ _NAME = 5  # the place of an output's name in a line of TREC text
 
 
 class JudgedPreferences(NamedTuple):
-    """The rankings of each judge of a query: (N,) levels of the documents that anyone judged, the retrieved first."""
+    """Rankings of each judge of a query: (N,) levels of the judged documents, the retrieved first."""
 
     judges: Sequence[Sequence[Floats]]
     n_retrieved: int
 
 
 def join_qrels(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> tuple[Joined, str]:
-    """Judgments and a ranking, joined, and the tag of the output, from the ranking's last line.
+    """Join judgments and a ranking, and return the tag of the output, from the ranking's last line.
 
-    Args:
-        qrels: the path of the judgments; either may be `-`, standard input, or a pipe.
-        ranking: the path of the ranking.
-        conventions: say how scores are rounded and ties are broken.
-        n_documents: documents in the catalogue.
-
-    Raises:
-        InputError: a file is missing or malformed, a relevance is not a whole number, which trec_eval would cut down to
-            one, or the ranking's last line names no output.
+    A relevance that is not a whole number is rejected, because trec_eval would truncate it.
     """
     judged = _read(qrels)
     _refuse_fractions(judged)
@@ -52,10 +44,7 @@ def join_qrels(qrels: str, ranking: str, conventions: Conventions, *, n_document
 
 
 def join_groups(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> tuple[list[Joined], str]:
-    """The joins with the first, second, … group of judgments of each query (`-R qrels_jg`), and the tag.
-
-    Arguments and errors are those of `join_qrels`; the groups of a query are in the order of their names.
-    """
+    """Join the first, second, … group of judgments of each query (`-R qrels_jg`), in the order of their names."""
     judged = _read(qrels, groups=True)
     _refuse_fractions(judged)
     groups = _group_numbers(judged)
@@ -68,16 +57,9 @@ def join_groups(qrels: str, ranking: str, conventions: Conventions, *, n_documen
 def join_preferences(
     path: str, ranking: str, conventions: Conventions, *, subgroups: bool
 ) -> tuple[Joined, list[JudgedPreferences], str]:
-    """Which queries there are, the preferences of each, and the tag of the output.
+    """Join preferences: lines of query, judge, the judge's ranking (if `subgroups`), document and level.
 
-    Args:
-        path: lines of query, judge, the judge's ranking (if `subgroups`), document and level.
-        ranking: the path of the ranking.
-        conventions: as of `join_qrels`; ties are broken by ascending id, as trec_eval does here.
-        subgroups: whether a judge may have several rankings.
-
-    Raises:
-        InputError: as of `join_qrels`, or a ranking judges a document twice.
+    Ties are broken by ascending id, as trec_eval does here.
     """
     judged = _read(path, groups=True, subgroups=subgroups)
     ranked, tag = _read_ranking(ranking)
@@ -95,11 +77,7 @@ def join_preferences(
 
 
 def read_z_scores(path: str) -> dict[tuple[str, str], tuple[float, float]]:
-    """By query and name of a measure, the mean and the standard deviation: lines of these four fields.
-
-    Raises:
-        InputError: the file is missing or malformed.
-    """
+    """Return the mean and the standard deviation by query and measure, from lines of these four fields."""
     rows = _read(path, groups=True)  # the measure stands where a group does, and its mean where a document does
     assert rows.subtopics is not None, "what was asked for"
     names, means = rows.subtopics.to_pylist(), rows.doc_ids.to_pylist()
@@ -155,7 +133,7 @@ def _tag(ranges: readers.RankingRanges) -> str:
 
 
 def _group_numbers(judged: Rows) -> npt.NDArray[np.int64]:
-    """(N,): the place of each row's group among those of its query."""
+    """Return (N,) the place of each row's group among those of its query."""
     assert judged.subtopics is not None, "what was asked for"
     names, codes = np.unique(np.array(judged.subtopics.to_pylist(), dtype=object), return_inverse=True)
     groups, rows = np.unique(judged.query_codes.astype(np.int64) * len(names) + codes, return_inverse=True)

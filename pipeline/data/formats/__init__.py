@@ -1,7 +1,7 @@
-"""How each format lays out rows: the bytes of one file to a table of (query_id, doc_id, value).
+"""File formats: the bytes of a file to a table of (query_id, doc_id, value).
 
-Text is read by Arrow, which is fast but knows one layout of a line; where Arrow refuses, Python reads line by line,
-which is tolerant and can name the line that is wrong.
+Arrow reads text fast but knows one layout of a line. What Arrow rejects, Python reads line by line, and names the line
+that is wrong.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ _BY_SUFFIX = {suffix: name for name, known in FORMATS.items() for suffix in know
 
 
 def format_of(suffix: str) -> str:
-    """The format of files whose names end so, built in or of an installed package, which is not imported.
-
-    An unknown ending means TREC text.
-    """
+    """Return the format of a file name's ending, built-in or installed. An unknown ending means TREC text."""
     if suffix in _BY_SUFFIX:
         return _BY_SUFFIX[suffix]
     name = suffix.removeprefix(".")
@@ -45,15 +42,7 @@ def format_of(suffix: str) -> str:
 
 
 def find_format(name: str, path: str) -> Format:
-    """The format of that name.
-
-    Args:
-        name: a built-in one, or one of an installed package, which is imported.
-        path: the file that has it.
-
-    Raises:
-        InputError: there is none, or its package is broken.
-    """
+    """Return the format of that name. An installed one is imported. An unknown or broken one is an InputError."""
     if name in FORMATS:
         return FORMATS[name]
     if name not in installed_formats():
@@ -66,11 +55,7 @@ def find_format(name: str, path: str) -> Format:
 
 
 def format_key(name: str) -> str:
-    """What decides which rows a format reads: its name, and of an installed one its package's version.
-
-    Raises:
-        InputError: it is installed and cannot be used.
-    """
+    """Return what decides which rows a format reads: its name, and the version of an installed package."""
     if name in FORMATS or name not in installed_formats():
         return name
     try:
@@ -80,16 +65,12 @@ def format_key(name: str) -> str:
 
 
 def tool_of(begin: bytes) -> Format | None:
-    """The tool whose results begin so, if any."""
+    """Return the tool whose results begin so, None if there is none."""
     return next((tool for tool in FORMATS.values() if tool.is_recognised and tool.is_recognised(begin)), None)
 
 
 def parse(part: FilePart) -> pa.Table:
-    """The columns of `part.kind`: query_id dictionary-coded, doc_id as strings, the value as float64; no nulls.
-
-    Raises:
-        InputError: a line or row is malformed; it is named.
-    """
+    """Parse the columns of `part.kind`: query_id dictionary-coded, other ids as strings, numbers as float64."""
     table = part.format.parse(part) if part.lists is None else rows_of_lists(part)
     if "query_id" in table.column_names and not pa.types.is_dictionary(table.schema.field("query_id").type):
         table = table.set_column(0, "query_id", table.column("query_id").dictionary_encode())

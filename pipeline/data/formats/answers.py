@@ -1,7 +1,6 @@
-"""What was judged of generated answers, as tables: their nuggets and their citations, from which scores are computed.
+"""Judgments of generated answers, as tables of nuggets or citations, from which scores are computed.
 
-A row is of one nugget, or of one citation; the table is TSV, CSV, JSON lines or Parquet, as its name tells. A line of
-AutoNuggetizer's assignments holds all nuggets of its query.
+A row is one nugget or one citation. A line of AutoNuggetizer's assignments holds all nuggets of its query.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _FAILED = "failed"  # AutoNuggetizer's word for a nugget whose judge gave no ans
 
 
 class _Row(NamedTuple):
-    """What one row says: its place in the table, the query, the nugget or sentence, and the words of the judge."""
+    """One row: its place in the table, the query, the nugget or sentence, and the judge's words."""
 
     place: int
     query: object

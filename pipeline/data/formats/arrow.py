@@ -1,4 +1,4 @@
-"""Tables of Arrow as rows, wherever they come from: ids may be texts or whole numbers, the value any number."""
+"""Arrow tables as rows, whatever file they come from."""
 
 from __future__ import annotations
 
@@ -16,11 +16,7 @@ _CODE = 4  # bytes of the code of an id
 
 
 def wanted_names(part: FilePart, schema: pa.Schema) -> list[str]:
-    """The wanted columns as the table calls them; they are there, of types that can be read.
-
-    Raises:
-        InputError: one is missing, occurs twice, or is of another type.
-    """
+    """Return the wanted columns as the table calls them. A missing column or one of another type is an InputError."""
     names = [part.name(column) for column in part.kind.columns]
     part.check_columns(names, schema.names)
     for column, name in zip(part.kind.columns, names, strict=True):
@@ -29,11 +25,7 @@ def wanted_names(part: FilePart, schema: pa.Schema) -> list[str]:
 
 
 def rows_of(part: FilePart, table: pa.Table) -> pa.Table:
-    """The rows of a table that has the wanted columns and no others, under our names.
-
-    Raises:
-        InputError: a cell is null.
-    """
+    """Return the rows of a table that has only the wanted columns, under our names. A null is an InputError."""
     table = plain_table(table)
     for name in table.column_names:
         if table.column(name).null_count:
@@ -51,11 +43,7 @@ def rows_of(part: FilePart, table: pa.Table) -> pa.Table:
 
 
 def values_of(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object]:
-    """The cells of a column as Python has them.
-
-    Raises:
-        InputError: it holds what Python has not.
-    """
+    """Return the cells of a column as Python values."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
     except (ValueError, OverflowError, KeyError) as error:  # of times and zones that Python does not know
@@ -84,7 +72,7 @@ def _plain(found: pa.DataType) -> pa.DataType:
 
 
 def chains_of(schema: pa.Schema) -> dict[str, KeyChain]:
-    """What leads to each value of a row, by names such as `items` and `items.item_id`."""
+    """Return the keys that lead to each value of a row, by names such as `items` and `items.item_id`."""
     chains = [chain for column in schema for chain in _chains(_plain(column.type), (column.name,))]
     return {".".join(key for key in chain if key != EACH): chain for chain in reversed(chains)}
 
@@ -104,7 +92,7 @@ def _is_list(found: pa.DataType) -> bool:
 
 
 def lists_of(part: FilePart, table: pa.Table) -> pa.Table:
-    """What the layout of a part says of a table that has its columns: the query, and lists of documents and values."""
+    """Return the query, and the lists of documents and values, of a table that holds lists."""
     assert part.lists is not None, "which its layout has"
     chains = part.lists.chains
     batches = [
@@ -115,7 +103,7 @@ def lists_of(part: FilePart, table: pa.Table) -> pa.Table:
 
 
 def _led_to(column: pa.Array, chain: KeyChain) -> pa.Array:
-    """What a chain of keys leads to; lists as large lists, empty where they are null."""
+    """Return the values at the end of a chain of keys; lists as large lists, empty where they are null."""
     if not chain:
         return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     if chain[0] != EACH:
@@ -126,7 +114,7 @@ def _led_to(column: pa.Array, chain: KeyChain) -> pa.Array:
 
 
 def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Ids as codes of the distinct ones, which stand in the order in which they first appear; no text is made twice."""
+    """Return ids as codes of the distinct ones, in the order in which they first appear."""
     plain = not pa.types.is_dictionary(column.type)
     coded = (column.dictionary_encode() if plain else column).unify_dictionaries()
     if not len(coded):
@@ -158,11 +146,11 @@ def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
 
 
 def is_id(found: pa.DataType) -> bool:
-    """Whether ids may be of that type."""
+    """Return whether ids may have that type."""
     text = pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_string_view(found)
     return bool(text or pa.types.is_integer(found))
 
 
 def is_number(found: pa.DataType) -> bool:
-    """Whether values may be of that type."""
+    """Return whether values may have that type."""
     return bool(pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found))

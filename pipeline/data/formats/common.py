@@ -1,4 +1,4 @@
-"""What all formats share: what a format is, what is wanted of a file, and how its texts become rows of a table."""
+"""Types and functions of all formats: a format, the columns wanted of a file, and texts as rows of a table."""
 
 from __future__ import annotations
 
@@ -39,159 +39,111 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Lists:
-    """A layout with one row for each query, which has its documents as a list.
-
-    Attributes:
-        query_id: leads to the query.
-        doc_id: leads to its documents.
-        value: leads to their values; None if the order of the documents is their rank, or all are relevant.
-        falling: whether the values must not rise within a list.
-    """
+    """Layout with one row per query, which has its documents as a list."""
 
     query_id: KeyChain
     doc_id: KeyChain
-    value: KeyChain | None = None
-    falling: bool = False
+    value: KeyChain | None = None  # None if the order of the documents is their rank, or all are relevant
+    falling: bool = False  # True if the values must not rise within a list
 
     @property
     def chains(self) -> Mapping[str, KeyChain]:
-        """What leads to the query, the documents and the values, if there are any."""
+        """Keys that lead to the query, the documents and the values, if there are any."""
         found = {"query_id": self.query_id, "doc_id": self.doc_id, "value": self.value}
         return {name: chain for name, chain in found.items() if chain is not None}
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that hold them, each once."""
+        """Columns that hold them, each once."""
         return tuple(dict.fromkeys(chain[0] for chain in self.chains.values()))
 
 
 class ListReader(NamedTuple):
-    """How a format holds lists.
+    """Functions of a format that holds lists."""
 
-    Attributes:
-        find: gives what leads to each value of a row, by name, from the beginning of a file and its first bytes.
-        read: gives a part's rows: the query, `doc_id` as lists, and `value` likewise if there are values.
-    """
-
+    # the keys that lead to each value, by name, from the beginning of a file and its first bytes
     find: Callable[[FilePart, bytes], Mapping[str, KeyChain]]
+    # a part's rows: the query, and `doc_id` and `value` (if there are values) as lists
     read: Callable[[FilePart], pa.Table]
 
 
 @dataclass(frozen=True, eq=False)
 class Format:
-    """A file format: all that is known of it.
-
-    Attributes:
-        name: as a config writes it.
-        suffixes: the endings of file names that mean it.
-        parse: gives the columns of `part.kind` under our names, without nulls.
-        position: says where a row, counted from 0, stands in the file, such as `line 3`.
-        columns: gives the names of a file's columns.
-        cells: gives the cells of these columns by name; a column that is missing or doubled is refused.
-        table: gives the same columns as an Arrow table, faster; None if there is no such way.
-        header: gives the names of the columns by the beginning of a file; None where they have no names.
-        typed: whether a cell is a text, a number or a list; if not, all cells are texts.
-        count_lines: counts the lines of bytes that end with a line; None if a file cannot be cut at line ends.
-        end_size: how many bytes at a file's end say where its rows are, by some of the last; None if none do.
-        cut: cuts a whole file, whose end must be there, into parts of about so many rows; None likewise.
-        lists: how it holds lists of documents; None if it has none.
-        unfold: gives a part whose content is loaded, or a row a line if the file holds a table; None if not needed.
-        samples: gives the results of another tool; None for tables.
-        is_recognised: whether a file that begins with these bytes is of that tool.
-        repeats: the label that numbers the answers of one model to the same sample.
-        groups: True if several tasks may be one dataset.
-    """
+    """File format: all that is known of it."""
 
     name: str
-    suffixes: tuple[str, ...]
-    parse: Callable[[FilePart], pa.Table]
-    position: Callable[[FilePart, int], str]
-    columns: Callable[[FilePart], list[str]]
+    suffixes: tuple[str, ...]  # endings of file names
+    parse: Callable[[FilePart], pa.Table]  # the columns of `part.kind` under our names, without nulls
+    position: Callable[[FilePart, int], str]  # where a row, counted from 0, is in the file, such as `line 3`
+    columns: Callable[[FilePart], list[str]]  # names of a file's columns
+    # the cells of these columns by name; a missing or doubled column is rejected
     cells: Callable[[FilePart, Sequence[str]], Mapping[str, Sequence[Any]]]
-    table: Callable[[FilePart, Sequence[str]], pa.Table] | None = None
+    table: Callable[[FilePart, Sequence[str]], pa.Table] | None = None  # the same as an Arrow table, faster
+    # names of the columns by the beginning of a file; None if columns have no names
     header: Callable[[FilePart], list[str]] | None = None
-    typed: bool = False
+    typed: bool = False  # True if a cell is a text, a number or a list; otherwise all cells are texts
+    # lines of bytes that end with a line; None if a file cannot be cut at line ends
     count_lines: Callable[[bytes], int] | None = None
+    # bytes at a file's end that say where its rows are, by some of the last
     end_size: Callable[[memoryview], int] | None = None
+    # parts of about so many rows of a file whose end is there
     cut: Callable[[FilePart, int], Sequence[Cut]] | None = None
     lists: ListReader | None = None
+    # a part with loaded content, or a row a line if the file holds a table
     unfold: Callable[[FilePart], FilePart] | None = None
-    samples: Callable[[FilePart], list[Sample]] | None = None
-    is_recognised: Callable[[bytes], bool] | None = None
-    repeats: str = ""
-    groups: bool = False
+    samples: Callable[[FilePart], list[Sample]] | None = None  # results of another tool; None for tables
+    is_recognised: Callable[[bytes], bool] | None = None  # whether a file that begins with these bytes is of that tool
+    repeats: str = ""  # label that numbers the answers of one model to the same sample
+    groups: bool = False  # True if several tasks may be one dataset
 
 
 class Sample(NamedTuple):
-    """What another tool measured of one sample.
+    """One sample that another tool measured."""
 
-    Attributes:
-        ids: what may name the query; `query_id` if nothing else is asked for.
-        labels: what is measured: the task, the model and the like.
-        scores: by name, as they stand in the file, but words that mean a number as that number.
-        failed: whether there is no answer to score.
-        content: The field that tells what was asked, and its value. Empty if the file does not tell.
-        is_cached: True if the answer came from the tool's cache.
-    """
-
-    ids: Mapping[str, object]
-    labels: Mapping[str, object]
-    scores: Mapping[str, object]
-    failed: bool = False
-    content: tuple[str, object] = ("", None)
-    is_cached: bool = False
+    ids: Mapping[str, object]  # candidates for the query's id; `query_id` by default
+    labels: Mapping[str, object]  # the task, the model and the like
+    scores: Mapping[str, object]  # as they are in the file, but words that mean a number as that number
+    failed: bool = False  # True if there is no answer to score
+    content: tuple[str, object] = ("", None)  # field that tells what was asked, and its value
+    is_cached: bool = False  # True if the answer came from the tool's cache
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a file holds.
-
-    Attributes:
-        ids: the columns that are ids.
-        value: the column that is a number, if any.
-        trec: the fields of a line of TREC text, if it can be TREC text; those after the last one wanted may be missing,
-            and there may be more.
-        totals: what stands for the query in lines of TREC text that are of all queries, which are passed over.
-        further: more columns that are numbers.
-    """
+    """Columns to read from a file."""
 
     ids: tuple[str, ...]
-    value: str | None
+    value: str | None  # column that is a number, if any
+    # fields of a line of TREC text; those after the last one wanted may be missing, and there may be more
     trec: tuple[str, ...] = ()
-    totals: str = ""
-    further: tuple[str, ...] = ()
+    totals: str = ""  # query of TREC lines that are of all queries, which are skipped
+    further: tuple[str, ...] = ()  # more columns that are numbers
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that are read, in order."""
+        """Columns that are read, in order."""
         return (*self.ids, self.value, *self.further) if self.value else self.ids
 
     @property
     def trec_places(self) -> tuple[int, ...]:
-        """Where the columns stand among the fields of TREC text."""
+        """Places of the columns among the fields of TREC text."""
         return tuple(self.trec.index(column) for column in self.columns)
 
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Some bytes of a file at their places, and its size; the others cannot be read.
-
-    Attributes:
-        size: bytes of the file.
-        views: the bytes, each piece with the place of its first.
-        asked: (place, bytes) of what was read and was not there.
-    """
+    """Some bytes of a file at their places, and its size. The others cannot be read."""
 
     size: int
-    views: Sequence[tuple[int, memoryview]]
-    asked: list[tuple[int, int]] = field(default_factory=list)
+    views: Sequence[tuple[int, memoryview]]  # pieces, each with the place of its first byte
+    asked: list[tuple[int, int]] = field(default_factory=list)  # (place, bytes) that were read but are not there
 
     def file(self) -> Any:
-        """An Arrow file of them, which ends early where they are not."""
+        """Return an Arrow file of the bytes, which ends early where they are missing."""
         return pa.PythonFile(_SpansFile(self), mode="r")
 
     def read(self, begin: int, n_bytes: int) -> memoryview:
-        """These bytes, not copied; none if some of them are not there."""
+        """Return these bytes without a copy; none if some of them are missing."""
         for place, view in self.views:
             if place <= begin and begin + n_bytes <= place + len(view):
                 return view[begin - place : begin - place + n_bytes]
@@ -200,7 +152,7 @@ class Spans:
 
 
 class _SpansFile:
-    """The same as Python has files; one thread at a time reads it, as Arrow sees to."""
+    """Python file of spans. Arrow reads it by one thread at a time."""
 
     closed = False
 
@@ -221,102 +173,76 @@ class _SpansFile:
         return found
 
     def close(self) -> None:
-        """Nothing, though Arrow asks for it."""
+        """Do nothing, though Arrow asks for it."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a file is cut.
+    """Part of a file that is cut."""
 
-    Attributes:
-        groups: the row groups of a part; None for all.
-        n_before: rows before it.
-        spans: (begin, end) of each piece of the file that reading its columns takes; empty if all of it is there.
-    """
-
-    groups: Sequence[int] | None
-    n_before: int
-    spans: Sequence[tuple[int, int]]
+    groups: Sequence[int] | None  # row groups; None for all
+    n_before: int  # rows before it
+    spans: Sequence[tuple[int, int]]  # (begin, end) of the bytes of its columns; empty if all of the file is there
 
 
 @dataclass(frozen=True, eq=False)
 class FilePart:
-    """One file of an input, or a part of it that is read on its own.
-
-    Attributes:
-        path: as people write it.
-        format: its format.
-        stored: its bytes, uncompressed; of a part of Parquet those of the whole file, or none if there are spans.
-        kind: what to take from it.
-        names: our column names to the file's, where they differ.
-        limit: bytes that its rows may take.
-        head: the file's beginning down to its first line that is not blank; None if the part begins the file.
-        before: gives the number of lines, or of rows of Parquet, that stand before the part; messages alone ask.
-        groups: the row groups that are the part; None for all.
-        whole: whether it is all of the file.
-        spans: of a part of Parquet, the bytes of the file that are there.
-        held: the input itself, if it was given in memory; there are no bytes then.
-        content: of JSON, the object that the file holds.
-        remark: what the file's layout was taken for, if it had to be recognised.
-        separator: what stands between two fields of the file, if it is no single character.
-        lists: where the lists are, if a row holds all documents of its query.
-    """
+    """One file of an input, or a part of it that is read on its own."""
 
     path: str
     format: Format
-    stored: pa.Buffer
+    stored: pa.Buffer  # uncompressed bytes; for Parquet those of the whole file, or none if there are spans
     kind: Kind
-    names: Mapping[str, str]
-    limit: float
+    names: Mapping[str, str]  # our column names to the file's, where they differ
+    limit: float  # bytes that the rows may take
+    # first lines of the file, down to one that is not blank; None if the part begins the file
     head: bytes | None = None
-    before: Callable[[], int] = int
-    groups: Sequence[int] | None = None
-    whole: bool = True
-    spans: Spans | None = None
-    held: InMemory | None = None
-    content: Any = None
-    remark: str = ""
-    separator: str = ""
-    lists: Lists | None = None
+    before: Callable[[], int] = int  # number of lines, or rows of Parquet, before the part; only messages ask
+    groups: Sequence[int] | None = None  # row groups of the part; None for all
+    whole: bool = True  # True if the part is all of the file
+    spans: Spans | None = None  # bytes of a Parquet file that are there
+    held: InMemory | None = None  # input in memory; there are no bytes then
+    content: Any = None  # object that a JSON file holds
+    remark: str = ""  # layout that was recognised
+    separator: str = ""  # separator of fields, if it is no single character
+    lists: Lists | None = None  # layout, if a row holds all documents of its query
 
     @property
     def size(self) -> int:
-        """Bytes of the part; of Parquet those of the whole file."""
+        """Bytes of the part; for Parquet those of the whole file."""
         return len(self.data) if self.spans is None else self.spans.size
 
     @property
     def data(self) -> memoryview:
-        """The bytes without the file's byte-order mark."""
+        """Bytes without the file's byte-order mark."""
         view = memoryview(self.stored).cast("B")
         return view if self.head is not None else without_bom(view)
 
     @property
     def beginning(self) -> FilePart:
-        """The part that begins the file; of it, for any other, there is only the head."""
+        """Part that begins the file; for any other part only the head."""
         return self if self.head is None else replace(self, stored=pa.py_buffer(self.head), head=None, before=int)
 
     def lines(self) -> io.BytesIO:
-        """The bytes as a file that is read line by line."""
         return io.BytesIO(self.data)
 
     def position(self, row: int) -> str:
-        """Where a row, counted from 0, stands, such as `line 3`; of lists, each document is a row."""
+        """Return where a row, counted from 0, is, such as `line 3`. Of lists, each document is a row."""
         if self.lists is not None and self.format.lists is not None:
             sizes = pc.list_value_length(self.format.lists.read(self).column("doc_id")).combine_chunks()
             row = int(np.searchsorted(np.cumsum(numpy_of(sizes, np.int64)), row, side="right"))
         return self.format.position(self, row)
 
     def at(self, number: int) -> str:
-        """A line of the part as a message names it, such as `qrels.txt:3`."""
+        """Return a line of the part as a message names it, such as `qrels.txt:3`."""
         is_json = self.format.name == "json"  # whose rows are numbered, not its lines
         return f"{self.path}: row {number}" if is_json else f"{self.path}:{self.before() + number}"
 
     def name(self, column: str) -> str:
-        """Our column as the file calls it."""
         return self.names.get(column, column)
 
     def missing(self, columns: Sequence[str], found: Collection[str]) -> str:
-        """What to do if some columns of ours are not among those of the file."""
+        """Return what to do if some of our columns are not in the file."""
         names = [*found]
         fields = dict(zip(self.kind.trec, names[0].split() if len(names) == 1 else (), strict=False))
         if self.held is not None and all(map(layouts.is_number, found)):
@@ -337,13 +263,7 @@ class FilePart:
         return f"map it with {layouts.columns_line(meant)}{direction}"
 
     def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
-        """Refuse columns that are not in the file, or occur twice.
-
-        Args:
-            names: columns, as the file calls them.
-            found: those of the file.
-            line: where these stand, such as `:1`.
-        """
+        """Reject names that are not in the file, or occur twice. `line` is the header's, such as `:1`."""
         ours = {self.name(column): column for column in self.kind.columns if self.name(column) in names}
         for name in names:
             if name not in found:
@@ -355,17 +275,17 @@ class FilePart:
 
 
 def line_position(rows: Callable[[FilePart], Iterator[tuple[int, Any]]]) -> Callable[[FilePart, int], str]:
-    """The `position` of a format whose rows come with the numbers of their lines."""
+    """Return the `position` of a format whose rows come with the numbers of their lines."""
     return lambda part, row: f"line {part.before() + next(islice(rows(part), row, None))[0]}"
 
 
 def count_lines(data: bytes) -> int:
-    """The lines of bytes that end with one, where a carriage return ends a line, too."""
+    """Count the lines of bytes that end with one. A carriage return ends a line, too."""
     return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
 def without_bom(data: memoryview) -> memoryview:
-    """The bytes without a byte-order mark at their beginning."""
+    """Return the bytes without a byte-order mark."""
     return data[len(_BOM) :] if data[: len(_BOM)] == _BOM else data
 
 
@@ -379,19 +299,19 @@ def parse_csv(
     header: bool = False,
     quotes: bool = False,
 ) -> pa.Table:
-    """The wanted columns by Arrow, piece by piece: Arrow's own threads would keep twice the memory of the file.
+    """Parse the wanted columns by Arrow, piece by piece: its own threads would keep twice the file's memory.
 
     Args:
-        part: the file.
-        data: its lines.
-        delimiter: what stands between two fields.
-        wanted: the columns to read, by the file's names.
-        names: all columns of the file.
-        header: whether the first line holds the names.
-        quotes: whether quotation marks may enclose a field.
+        part: File.
+        data: Lines.
+        delimiter: Separator of fields.
+        wanted: Columns to read, by the file's names.
+        names: All columns of the file.
+        header: True if the first line holds the names.
+        quotes: True if quotation marks may enclose a field.
 
     Raises:
-        pa.ArrowInvalid: a line has another number of fields, a number is none, or the text is not UTF-8.
+        pa.ArrowInvalid: A line has another number of fields, a number is none, or the text is not UTF-8.
     """
     quoted = quotes and any(b'"' in bytes(data[begin : begin + PAGE]) for begin in range(0, len(data), PAGE))
     pieces = [data] if quoted else list(_pieces(data))  # a quoted field may hold line ends, and none can be cut at
@@ -412,7 +332,7 @@ def parse_csv(
 
 
 def _pieces(data: memoryview) -> Iterator[memoryview]:
-    """The data cut after line ends into pieces of about `BLOCK_SIZE` bytes; pieces of blank lines are left out."""
+    """Yield pieces of about `BLOCK_SIZE` bytes, cut after line ends, without those of blank lines."""
     begin = 0
     while begin < len(data):
         end = begin + BLOCK_SIZE
@@ -429,13 +349,13 @@ def _pieces(data: memoryview) -> Iterator[memoryview]:
 
 
 def schema_of(kind: Kind, names: list[str]) -> pa.Schema:
-    """Ids as strings and numbers as float64, under the file's names."""
+    """Return the schema of a kind: ids as strings and numbers as float64, under the file's names."""
     types = [pa.string() if column in kind.ids else pa.float64() for column in kind.columns]
     return pa.schema(list(zip(names, types, strict=True)))
 
 
 def odd_id(table: pa.Table, column: str) -> int | None:
-    """The first row whose id is empty or longer than `LONGEST_ID` bytes, if any."""
+    """Return the first row whose id is empty or longer than `LONGEST_ID` bytes, None if there is none."""
     ids = table.column(column)
     is_coded = pa.types.is_dictionary(ids.type)
     texts = pa.chunked_array([own.dictionary for own in ids.chunks], ids.type.value_type) if is_coded else ids
@@ -448,7 +368,7 @@ def odd_id(table: pa.Table, column: str) -> int | None:
 
 
 def refuse_id(part: FilePart, column: str, text: str, row: int) -> NoReturn:
-    """Refuse an id that is empty or longer than `LONGEST_ID` bytes."""
+    """Reject an id that is empty or longer than `LONGEST_ID` bytes."""
     if not text:
         raise InputError(f"{part.path}: empty {column} ({part.position(row)}); fill it")
     found = f"{column} of {len(text.encode()):,} bytes ({part.position(row)})"
@@ -456,7 +376,7 @@ def refuse_id(part: FilePart, column: str, text: str, row: int) -> NoReturn:
 
 
 def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
-    """The texts of the row on that line, its values as numbers."""
+    """Return the texts of a row with its values as numbers."""
     refuse_surrogates(part, number, texts)
     n_ids = len(part.kind.ids)
     values = zip(part.kind.columns[n_ids:], texts[n_ids:], strict=True)
@@ -464,11 +384,7 @@ def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
 
 
 def number_in(text: str) -> float:
-    """The number that a text writes.
-
-    Raises:
-        ValueError: it writes none.
-    """
+    """Return the number that a text writes. Raise a ValueError if it writes none."""
     if "_" in text or not text.isascii():
         raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
     return float(text)
@@ -480,12 +396,9 @@ _WORDS = {"true": 1.0, "yes": 1.0, "false": 0.0, "no": 0.0} | dict.fromkeys(
 
 
 def score_in(value: object) -> float:
-    """Return the score that a value stands for, whatever format it is in. NaN if there is none.
+    """Return the score that a value means in any tool, NaN if there is none.
 
-    Evaluation tools count true and yes as 1, false and no as 0. Some write numbers as strings.
-
-    Raises:
-        ValueError: No tool counts the value.
+    Tools count true and yes as 1, false and no as 0, and some write numbers as strings. Anything else is a ValueError.
     """
     if value is None:
         return math.nan
@@ -509,7 +422,7 @@ def _number(part: FilePart, number: int, column: str, text: str) -> float:
 
 
 def refuse_surrogates(part: FilePart, number: int, texts: Iterable[str]) -> None:
-    """Refuse texts that no UTF-8 has: bytes that could not be decoded stand in them as lone surrogates."""
+    """Reject texts with lone surrogates, which are bytes that could not be decoded."""
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
@@ -517,7 +430,7 @@ def refuse_surrogates(part: FilePart, number: int, texts: Iterable[str]) -> None
 
 
 def table_of(part: FilePart, rows: Iterable[Row]) -> pa.Table:
-    """The rows under our column names."""
+    """Return the rows as a table under our column names."""
     columns = list(zip(*rows, strict=True)) or [()] * len(part.kind.columns)
     schema = schema_of(part.kind, list(part.kind.columns))
     return pa.table([pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)], schema)

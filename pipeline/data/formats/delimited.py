@@ -47,14 +47,7 @@ _LITERAL = re.compile(rf"\[\s*(?:{_ANY}(?:\s*,\s*{_ANY})*)?\s*\]")
 
 
 def delimited(name: str, delimiter: str, *, quotes: bool = False, suffixes: Sequence[str] = ()) -> Format:
-    """The format of lines whose fields stand between delimiters, the first line holding the names of the columns.
-
-    Args:
-        name: the format's name, which is also the ending of its files.
-        delimiter: what stands between two fields.
-        quotes: whether quotation marks may enclose a field; otherwise they are characters like any other.
-        suffixes: further endings of its files.
-    """
+    """Return a format of delimited lines with a header. Its name is also the ending of its files."""
     layout = _Layout(delimiter, quotes)
     position = line_position(layout.lines)
     lines = None if quotes else count_lines  # a quoted field may hold line ends
@@ -111,7 +104,7 @@ def _literal(part: FilePart, cell: str) -> list[str | None]:
 
 
 def _is_numbered(part: FilePart, first: Sequence[str]) -> bool:
-    """Return whether the config names fields by their numbers, from 1, because the first line is no header."""
+    """Return whether the config names fields by their numbers, because the first line is no header."""
     names = {*part.names.values()}
     is_header = names <= {*first} and not all(map(is_number, first))
     counts = [*first] == [*map(str, range(len(first)))]  # as pandas names columns
@@ -127,14 +120,11 @@ def are_quoted(data: memoryview) -> bool:
 
 
 class _Layout:
-    """How lines are cut into fields."""
-
     def __init__(self, delimiter: str, quotes: bool) -> None:
         self._delimiter = delimiter
         self._quotes = quotes
 
     def parse(self, part: FilePart) -> pa.Table:
-        """The wanted columns, by their names in the header."""
         header = self.header(part)
         if not header:
             return table_of(part, ())
@@ -165,11 +155,10 @@ class _Layout:
         return next(self._records(beginning), (0, []))[1]
 
     def lines(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
-        """The lines that hold a row, numbered from 1: all but the header."""
+        """Return the lines that hold a row, numbered from 1: all but the header."""
         return islice(self._records(part), int(self._begins(part)), None)
 
     def cells(self, part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
-        """The texts of these columns."""
         header = self.header(part)
         if not header:
             return {name: [] for name in names}
@@ -183,7 +172,6 @@ class _Layout:
         return {name: [row[place] for row in rows] for name, place in places}
 
     def table(self, part: FilePart, names: Sequence[str]) -> pa.Table:
-        """These columns as texts."""
         header = self.header(part)
         columns = [typed_name(name, header) for name in names]
         part.check_columns(columns, header, ":1")
@@ -195,7 +183,7 @@ class _Layout:
             raise InputError(f"{part.path}: {first_line(error)}; write it again") from None
 
     def chains(self, part: FilePart, sample: bytes) -> dict[str, KeyChain]:
-        """What leads to each field: to lists where some of the first cells hold several ids.
+        """Return what leads to each field: to lists where some of the first cells hold several ids.
 
         If the config names the documents and no query returns in the first lines, each may be a list of one, too.
         """
@@ -212,7 +200,6 @@ class _Layout:
         return found
 
     def lists(self, part: FilePart) -> pa.Table:
-        """The query and the lists of each row."""
         assert part.lists is not None, "which its layout has"
         columns = tuple(part.lists.chains)
         names = {column: chain[0] for column, chain in part.lists.chains.items()}
@@ -227,7 +214,7 @@ class _Layout:
         return self._quotes or (self._delimiter == "\t" and are_quoted(data))
 
     def _first_rows(self, part: FilePart, sample: bytes, n_fields: int) -> Iterator[list[str]]:
-        """The rows of the first bytes; of the beginning of the file, if it has a longer line."""
+        """Yield the rows of the first bytes, or of the beginning of the file if it has a longer line."""
         stored = pa.py_buffer(sample) if b"\n" in sample else part.stored
         with suppress(InputError):
             for _, row in self.lines(replace(part, stored=stored)):
@@ -242,7 +229,7 @@ class _Layout:
             yield number, row
 
     def _records(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
-        """The lines that hold fields, numbered from 1 (a record of several lines by its last); the header is first."""
+        """Yield the lines that hold fields, numbered from 1 (a record of several lines by its last)."""
         text = io.TextIOWrapper(part.lines(), encoding="utf-8", errors="surrogateescape", newline="")
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self._are_quoted(part.data) else csv.QUOTE_NONE
         reader = csv.reader(text, delimiter=self._delimiter, quoting=quoting)

@@ -1,7 +1,6 @@
-"""File formats of installed packages: a `Format` as ours are, whose errors name the package.
+"""File formats of installed packages, named by entry points, whose errors name the package.
 
-A format is named by an entry point, whose name is also the ending of its files. To know the names, no package is
-imported; one is imported when a file of its format is read.
+A package is imported when a file of its format is read, not to know the names.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP
 
 
 def installed_formats() -> tuple[str, ...]:
-    """The names of the formats of installed packages, also of those that cannot be used."""
+    """Return the names of the formats of installed packages, also of those that cannot be used."""
     return _names(tuple(sys.path))
 
 
@@ -31,10 +30,9 @@ def _names(_path: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def installed_format(name: str) -> tuple[Format, str]:
-    """The format of an installed package, and what it is known by: the package and its version, or the source's hash.
+    """Return the format of an installed package, and its package and version.
 
-    Raises:
-        ValueError: it cannot be used: one line, which names the package.
+    A format that cannot be used is a ValueError of one line, which names the package.
     """
     return _loaded(name, tuple(sys.path))
 

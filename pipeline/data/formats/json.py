@@ -1,6 +1,6 @@
 """JSON: lines of one object each (JSON lines), or one object of objects, `{query: {document: value}}` as in ranx.
 
-A key that is read may stand once in an object; of keys that are passed over nothing is asked.
+A key that is read may occur once in an object. Other keys are not looked at.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _AS_JSON = "Set `format: json`, or use a name that ends in .json"
 
 
 def double(number: float) -> float:
-    """The number as a double; a whole one beyond all doubles is infinite."""
+    """Return the number as a double. A whole one beyond all doubles is infinite."""
     try:
         return float(number)
     except OverflowError:
@@ -50,24 +50,14 @@ def double(number: float) -> float:
 
 
 def written(value: object) -> str:
-    """A value as JSON writes it, cut short."""
+    """Return a value as JSON writes it, shortened."""
     return shorten(json.dumps(value, ensure_ascii=False))
 
 
 def load_json(
     where: str, text: bytes | memoryview, remedy: str, hook: Callable[[list[tuple[str, Any]]], Any] | None = None
 ) -> Any:
-    """What a text of JSON holds.
-
-    Args:
-        where: the file, or its line, as messages name it.
-        text: the text.
-        remedy: what to do if it is no JSON.
-        hook: makes an object of its keys and values; None for a dict.
-
-    Raises:
-        InputError: it is not UTF-8, or no JSON.
-    """
+    """Return the value of a JSON text. `where` is the file or line, `remedy` what to do if it is no JSON."""
     try:
         return json.loads(bytes(text).decode(), object_pairs_hook=hook)
     except UnicodeDecodeError:
@@ -79,7 +69,7 @@ def load_json(
 
 
 def decoded(value: object) -> object:
-    """Return what a string of a JSON object holds, and any other value unchanged."""
+    """Return the value of a string that holds a JSON object, and any other value unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] == "{":
         with suppress(ValueError, RecursionError):
             return json.loads(value)
@@ -87,7 +77,7 @@ def decoded(value: object) -> object:
 
 
 class JsonObject(dict[str, Any]):
-    """An object, which has the last value of a key that stands in it twice, and those keys."""
+    """Object with the last value of each key, and the keys that occur twice."""
 
     doubled: Sequence[str] = ()
 
@@ -105,7 +95,7 @@ def _parse_lines(part: FilePart) -> pa.Table:
 
 
 def _by_arrow(part: FilePart, names: list[str], n_objects: int) -> pa.Table | None:
-    """The wanted keys of that many lines, an object each; None if there is a line that Arrow cannot read so."""
+    """Return the wanted keys of lines of one object each, None if there is a line that Arrow cannot read so."""
     for id_type in (pa.string(), pa.int64()) if n_objects else ():
         types = [id_type if column in part.kind.ids else pa.float64() for column in part.kind.columns]
         table = _read_by_arrow(part, pa.schema(zip(names, types, strict=True)))
@@ -185,7 +175,7 @@ def _nested(chains: Sequence[tuple[KeyChain, pa.DataType]]) -> pa.DataType:
 
 
 def _at(part: FilePart, number: int, column: str, found: Any, chain: KeyChain) -> Any:
-    """What a chain of keys leads to in an object: ids as texts, values as numbers; an empty list where it has none."""
+    """Return the value at the end of a chain of keys: ids as texts, numbers as floats, [] for a missing list."""
     if not chain:
         text = _cell(part, number, column, found)
         refuse_surrogates(part, number, [text])
@@ -212,9 +202,9 @@ def _cell(part: FilePart, number: int, column: str, value: Any) -> str:
 
 
 def _count_objects(data: memoryview) -> int:
-    """The number of lines if each begins and ends with a brace, else 0.
+    """Return the number of lines if each begins and ends with a brace, else 0.
 
-    So many objects on them are one each. A line of `null` may end the process in Arrow's reader: it must not see one.
+    A line of `null` may end the process in Arrow's reader, which must not see one.
     """
     signs = np.frombuffer(data, np.uint8)
     if bytes(data[:1]) != b"{":
@@ -273,7 +263,7 @@ def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, d
 
 
 def json_object(pairs: list[tuple[str, Any]]) -> JsonObject:
-    """The object of these keys and values, as `json.loads` asks for it."""
+    """Return the object of these keys and values, as `json.loads` calls it."""
     found = JsonObject(pairs)
     if len(found) < len(pairs):
         found.doubled = [key for key, count in Counter(key for key, _ in pairs).most_common() if count > 1]
@@ -300,7 +290,6 @@ def _line_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _parse_object(part: FilePart) -> pa.Table:
-    """The numbers of all queries and documents; a query without documents has no row."""
     value = part.kind.value
     if part.kind.ids != _IDS or value is None or value == "rank":
         wanted = ", ".join(part.kind.columns)
@@ -359,7 +348,6 @@ def _queries(part: FilePart) -> dict[str, JsonObject]:
 
 
 def _number(part: FilePart, query: str, document: str, number: Any) -> float:
-    """The number; what is not finite is refused by the reader, which does so for every format."""
     if type(number) not in (int, float):
         cells = [*part.content.values()]
         for names, rows in ((cells[0], part.content), (part.content, cells[0])):
@@ -383,7 +371,7 @@ def _refuse_shape(part: FilePart, problem: str, remedy: str = "") -> NoReturn:
 
 
 def _deep_keys(found: object, keys: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Return the keys that lead to each number below more than two objects."""
+    """Yield the keys that lead to each number below more than two objects."""
     if isinstance(found, dict):
         for key, inner in found.items():
             yield from _deep_keys(inner, (*keys, key))
@@ -396,7 +384,6 @@ def _object_columns(part: FilePart) -> list[str]:
 
 
 def _object_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
-    """The queries and the values of these keys, row by row a query; None if its object lacks one."""
     rows = [{part.name("query_id"): query, **values} for query, values in _queries(part).items()]
     return {name: [row.get(name) for row in rows] for name in names}
 

@@ -1,7 +1,7 @@
-"""Layouts that tools write: which columns of a file are meant where neither the config nor their names say so.
+"""Layouts that tools write: the columns that are meant where neither the config nor their names say so.
 
-Names are known by tool, as a pair of ids that stand together: `score` is a relevance beside the ids of BEIR or ranx,
-and nowhere else. Where several tools' ids are in a file, none is chosen.
+Names are known by tool, as a pair of ids: `score` is a relevance beside the ids of BEIR or ranx, and nowhere else.
+Where several tools' ids are in a file, none is chosen.
 """
 
 from __future__ import annotations
@@ -33,18 +33,12 @@ _SEPARATORS = {
 
 @dataclass(frozen=True)
 class _Tool:
-    """The names of one tool's columns.
-
-    Attributes:
-        name: the tool, as a remark says it.
-        query_id: its name for queries or users.
-        doc_id: its name for documents or items.
-        values: its names for our other columns; of several the first that is there.
-    """
+    """Column names of one tool."""
 
     name: str
     query_id: str
     doc_id: str
+    # names for our other columns; the first that is there counts
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -104,29 +98,16 @@ MISTAKABLE = {"d", "id", "q", "qrel", "score", "rating", "stars", "time", "title
 
 
 class Recognised(NamedTuple):
-    """What was recognised in a file's columns.
+    """Columns that were recognised in a file."""
 
-    Attributes:
-        names: our names to the file's, those that the config maps included.
-        by_rank: whether it has ranks in place of scores.
-        graded: whether it has grades, if it is to have them; judgments of pairs alone have none.
-        remark: what it was taken for; empty if nothing had to be recognised.
-    """
-
-    names: Mapping[str, str]
-    by_rank: bool = False
-    remark: str = ""
-    graded: bool = True
+    names: Mapping[str, str]  # our names to the file's, those of the config included
+    by_rank: bool = False  # True if the file has ranks in place of scores
+    remark: str = ""  # layout that was recognised, if any had to be
+    graded: bool = True  # False for judgments of pairs alone
 
 
 def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> Recognised:
-    """The file's names of the columns that are wanted, as far as a tool is known that writes them so.
-
-    Args:
-        columns: ours that are wanted.
-        names: our names to the file's, as the config maps them; they come first.
-        found: the file's columns; ours come next.
-    """
+    """Return the file's names of the wanted columns, as far as a tool is known that writes them so."""
     absent = [column for column in columns if column not in names and column not in found]
     is_pair = set(_IDS) <= set(columns)
     if "relevance" in absent and len(columns) == len(_IDS) + 1:
@@ -152,7 +133,7 @@ def recognise(columns: Sequence[str], names: Mapping[str, str], found: Collectio
 
 
 def _of_pair(absent: Sequence[str], found: Collection[str]) -> tuple[str, dict[str, str]]:
-    """The one tool whose ids are both there, and its names of what is absent; nothing if there are several."""
+    """Return the one tool whose ids are both there, and its names of what is absent; nothing if there are several."""
     tools = [tool for tool in _TOOLS if {tool.query_id, tool.doc_id} <= set(found)] if absent else []
     if len(tools) != 1:
         return "", {}
@@ -178,16 +159,7 @@ def _of_single(columns: Sequence[str], absent: Sequence[str], found: Collection[
 
 
 def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[str]) -> dict[str, str]:
-    """Return the file's names of the columns that it lacks, as far as the names have one meaning.
-
-    Args:
-        columns: ours that are wanted.
-        names: our names to the file's, as far as they are known.
-        found: the file's columns.
-
-    Returns:
-        The file's names by ours, `…` if none or several may be meant. A rank may stand for a score.
-    """
+    """Return the file's names of the columns that it lacks, `…` if none or several may be meant."""
     absent = [column for column in columns if names.get(column, column) not in found]
     free = [name for name in found if name not in {names.get(column, column) for column in columns}]
     meant = {}
@@ -201,12 +173,7 @@ def suggest(columns: Sequence[str], names: Mapping[str, str], found: Collection[
 
 
 def explain_header(wanted: Collection[str], found: Collection[str]) -> str:
-    """Return what to do about names that were cut at the wrong places; empty if they were not.
-
-    Args:
-        wanted: names that the file should have.
-        found: the names that it has.
-    """
+    """Return what to do about names that were cut at the wrong places; empty if they were not."""
     first = next(iter(found), "")
     if first.startswith("sep="):
         return f"remove its first line, {json.dumps(first)}"
@@ -231,17 +198,17 @@ def typed_name(name: str, found: Collection[str]) -> str:
 
 
 def means(name: str, column: str) -> bool:
-    """Whether a name is one that people give to our column."""
+    """Return whether a name is one that people give to our column."""
     return plain_name(name) in _MEANINGS.get(column, ())
 
 
 def plain_name(name: str) -> str:
-    """A name in lower case, without signs and what follows a colon."""
+    """Return a name in lower case, without signs and what follows a colon."""
     return re.sub(r":.*|[\W_]", "", name).lower()
 
 
 def columns_line(names: Mapping[str, str]) -> str:
-    """Names as a config has them, such as `columns: {query_id: user_id}`."""
+    """Return names as a config has them, such as `columns: {query_id: user_id}`."""
     return f"columns: {{{', '.join(f'{ours}: {_quoted(name)}' for ours, name in names.items())}}}"
 
 
@@ -252,35 +219,28 @@ def _quoted(name: str) -> str:
 
 
 class Fields(NamedTuple):
-    """What was recognised in lines without a header.
+    """Fields that were recognised in lines without a header."""
 
-    Attributes:
-        fields: what stands in a line, in order; empty for those of TREC text.
-        value: the column that is a number; `rank` in place of a score.
-        separator: what stands between two fields, if it is no blank.
-        remark: what it was taken for; empty if the config says so.
-    """
-
-    fields: tuple[str, ...]
-    value: str
-    separator: str
-    remark: str
+    fields: tuple[str, ...]  # in order; empty for TREC text
+    value: str  # column that is a number; `rank` in place of a score
+    separator: str  # separator, if it is no blank
+    remark: str  # layout that was recognised; empty if the config says it
 
 
 def recognise_fields(
     path: str, columns: Sequence[str], names: Mapping[str, str], lines: Sequence[bytes], *, tsv: bool
 ) -> Fields | None:
-    """What stands in the fields of a file without a header; None if it is TREC text, or nothing that is known.
+    """Return the fields of a file without a header, None if it is TREC text, or nothing that is known.
 
     Args:
-        path: the file.
-        columns: ours that are wanted; if there are three, the last is a number.
-        names: our names to the numbers of the fields, where the config says, as text.
-        lines: the first ones of the file.
-        tsv: whether its name says that it has a header.
+        path: File.
+        columns: Wanted columns. If there are three, the last is a number.
+        names: Our names to the numbers of the fields, where the config says, as text.
+        lines: First lines.
+        tsv: True if the name of the file says that it has a header.
 
     Raises:
-        InputError: three fields may end in a rank or in something else.
+        InputError: The third field may be a rank or something else.
     """
     if tuple(columns[: len(_IDS)]) != _IDS or "subtopic" in columns or (tsv and names):
         return None
@@ -317,7 +277,7 @@ def _is_judgment(row: Sequence[str]) -> bool:
 
 
 def _numbered(value: str, names: Mapping[str, str], separator: str) -> Fields | None:
-    """The fields by the numbers that the config gives them; a rank stands in for a score."""
+    """Return the fields by the numbers that the config gives them. A rank stands in for a score."""
     value = RANK if value == "score" and value not in names and RANK in names else value
     wanted = [*_IDS, value] if value else [*_IDS]
     numbers = {names[name]: name for name in wanted if re.fullmatch("[1-9][0-9]?", names.get(name, ""))}
@@ -340,13 +300,13 @@ def _of_four(path: str, value: str, rows: Sequence[Sequence[str]], separator: st
 
 
 def _is_timed(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether all rows end in a rating and in seconds since 1970: relevance has no such values."""
+    """Return whether all rows end in a rating and in seconds since 1970."""
     rated = all(is_number(row[2]) and float(row[2]) <= _GREATEST for row in rows)
     return rated and all(is_number(row[3]) and float(row[3]) > _EARLIEST for row in rows)
 
 
 def _is_ranked(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether all rows are query, document, rank and score: ranks count, scores fall, and no document returns."""
+    """Return whether rows are query, document, rank, score: ranks count, scores fall, no document returns."""
     if not all(is_number(row[2]) and is_number(row[3]) for row in rows):
         return False
     lists: dict[str, list[Sequence[str]]] = {}
@@ -362,7 +322,7 @@ def _is_ranked(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _refuse_item_lists(path: str, value: str, rows: Sequence[Sequence[str]]) -> None:
-    """Refuse lines of a user and items, all whole numbers, which would be read as TREC text."""
+    """Reject lines of a user and items, all whole numbers, which would be read as TREC text."""
     place = {"relevance": 3, "score": 4, RANK: 4}.get(value, 0)
     long = [row for row in rows if len(row) > place] if place else []
     digits = all(field.isdigit() for row in rows for field in row)
@@ -375,7 +335,7 @@ def _refuse_item_lists(path: str, value: str, rows: Sequence[Sequence[str]]) -> 
 
 
 def _third(path: str, value: str, rows: Sequence[Sequence[str]], *, tsv: bool) -> str:
-    """What the third of three fields is: as wanted, or a rank in place of a score; refused if either could be.
+    """Return what the third of three fields is: as wanted, or a rank in place of a score.
 
     Ranks are 1 to n in order, in every query. Scores have fractions, or fall and never rise.
     """
@@ -405,5 +365,5 @@ def _of_fields(fields: tuple[str, ...], value: str, separator: str, noted: str, 
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a finite number as tools write them."""
+    """Return whether a text is a finite number as tools write them."""
     return bool(re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII))

@@ -1,8 +1,8 @@
-"""Layouts of one row per query, which has its documents as a list: which columns are meant, and their rows.
+"""Layouts of one row per query, which has its documents as a list.
 
-The order of a list is the rank of its documents, unless they have scores; a document that a list of judgments names is
-relevant with grade 1, unless it has a grade. Lists are known by the names that tools give them, and a column that the
-config names as `doc_id` is one if it holds lists. What may mean two things is refused.
+The order of a list is the rank of its documents, unless they have scores. A document of a list of judgments has grade
+1, unless it has a grade. Lists are known by the names that tools give them, and by a column that the config names
+`doc_id`.
 """
 
 from __future__ import annotations
@@ -67,11 +67,6 @@ def find_columns(found: Any, columns: Sequence[str], names: Mapping[str, str]) -
     """Return the columns of a table that is written as one object, None if the object is no table.
 
     Tables are rows, columns of lists, the forms of pandas (`orient`), and lists or objects below each query.
-
-    Args:
-        found: lists and mappings, as JSON has them.
-        columns: the wanted columns, by our names.
-        names: our names to the names in the object, where they differ.
     """
     if isinstance(found, Mapping) and isinstance(found.get("data"), list):
         found = found["data"] if "schema" in found else _rows_of_split(found) or found
@@ -153,15 +148,9 @@ def _names_columns(keys: Collection[Any], columns: Sequence[str], names: Mapping
 
 
 def recognise_lists(part: FilePart, pairs: Recognised, sample: bytes) -> FilePart | None:
-    """The part with the layout of its lists; None if its rows have a document each.
+    """Return the part with the layout of its lists, None if its rows have a document each.
 
-    Args:
-        part: the beginning of a file.
-        pairs: what was recognised of its columns, were a row a document.
-        sample: its first bytes.
-
-    Raises:
-        InputError: it has lists, and which are meant is not clear.
+    `pairs` is what was recognised of the columns if a row were a document. Lists of unclear meaning are an InputError.
     """
     if part.format.lists is None or part.kind.ids != _IDS:
         return None
@@ -309,12 +298,7 @@ def _is_value(key: str) -> bool:
 
 
 def rows_of_lists(part: FilePart) -> pa.Table:
-    """The rows of a part with lists, a document each, under our names.
-
-    Raises:
-        InputError: an id or a value is missing or of another type, a list of values is not as long as that of
-            documents, values rise where they must not, or a query has two rows.
-    """
+    """Return the rows of a part with lists, a document each, under our names."""
     assert part.format.lists is not None, "whose lists were found"
     table = part.format.lists.read(part)
     _refuse_types(part, table)
@@ -413,18 +397,13 @@ def _repeated(part: FilePart, query_id: str, where: str = "") -> str:
 
 
 class ListedQueries:
-    """The queries that were read so far; each has one list."""
+    """Queries that were read so far. Each may have one list."""
 
     def __init__(self) -> None:
-        """Know none yet."""
         self._hashes = np.empty(0, np.uint64)
 
     def add(self, part: FilePart, query_ids: Sequence[str]) -> None:
-        """Take in the queries of the next part; of one without lists nothing is asked.
-
-        Raises:
-            InputError: one of them was in an earlier part.
-        """
+        """Add the queries of the next part. A query of an earlier part is an InputError."""
         if part.lists is None or not query_ids:
             return
         hashes = hash_ids(strings(query_ids))

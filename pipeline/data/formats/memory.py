@@ -1,7 +1,4 @@
-"""Inputs that were given in memory: data frames and Arrow tables, mappings of mappings, tuples.
-
-Rows are numbered from 1, as those of Parquet are, whatever index a data frame has.
-"""
+"""Inputs in memory: data frames, Arrow tables, mappings of mappings, tuples. Rows are numbered from 1."""
 
 from __future__ import annotations
 
@@ -36,16 +33,13 @@ _CONVERSIONS = ("reset_index", "to_arrow", "to_pandas", "toPandas", "to_df", "co
 
 
 def hold(name: str, data: Any, columns: Sequence[str], *, recorded: bool = False) -> InMemory:
-    """An input that was given in memory, once it is known to be of a type that can be read.
+    """Return an input in memory, once it is known to be of a type that can be read.
 
     Args:
-        name: the argument, as messages name it.
-        data: what was given; what can be gone through once is gone through now.
-        columns: the columns that are wanted, for messages; those of pairs begin with the query and the document.
-        recorded: whether a record will need the digest of its rows.
-
-    Raises:
-        InputError: it is of another type.
+        name: Argument, as messages name it.
+        data: Data. An iterator is read now.
+        columns: Wanted columns, for messages. Those of pairs begin with the query and the document.
+        recorded: True if a record will need the digest of the rows.
     """
     if _is_frame(data):
         levels = [level for level in data.index.names if level is not None and level not in data.columns]
@@ -107,14 +101,10 @@ def _tuple(value: str | None) -> str:
 
 
 def describe_rows(part: FilePart, table: pa.Table) -> InputFile:
-    """The digest and size of an input's rows in a form that does not depend on what they were given as.
+    """Return the size and digest of an input's rows in a form that does not depend on the type of the data.
 
-    Of each column the lengths of its texts and the texts, or the numbers as doubles; a query's id once, and its place
-    among them for each row. Of a table with columns of its own, all of them follow as JSON, by name.
-
-    Args:
-        part: the input.
-        table: what was parsed of it.
+    For each column the lengths of its texts and the texts, or the numbers as doubles; a query's id once, and its number
+    for each row. For a table with further columns, all of them follow as JSON, by name.
     """
     digest, size = hashlib.sha256(), 0
     for piece in chain(*(_canonical(name, table.column(name)) for name in table.column_names), _others(part)):
@@ -124,7 +114,7 @@ def describe_rows(part: FilePart, table: pa.Table) -> InputFile:
 
 
 def _canonical(name: str, column: pa.ChunkedArray) -> Iterator[memoryview]:
-    """The bytes of a column: its name, the numbers of its rows, and then the texts or further numbers."""
+    """Yield the bytes of a column: its name, the numbers of its rows, and then the texts or further numbers."""
     yield memoryview(name.encode())
     chunks = [chunk for chunk in column.chunks if len(chunk)]
     if pa.types.is_dictionary(column.type):
@@ -156,7 +146,7 @@ def _others(part: FilePart) -> Iterator[memoryview]:
 
 
 def _is_frame(data: object) -> bool:
-    """Whether it is a data frame of pandas, which need not be imported for it: somebody else has."""
+    """Return whether it is a data frame of pandas, which is not imported for it."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and isinstance(data, pandas.DataFrame)
 
@@ -213,7 +203,7 @@ def _checked_table(part: FilePart, names: Sequence[str]) -> pa.Table:
 
 
 def _runs_of(cells: npt.NDArray[np.object_]) -> pa.DictionaryArray | None:
-    """Python's texts as codes: most queries stand together, and each is made into Arrow's once; None of other cells."""
+    """Return Python's texts as codes, each run made into Arrow's text once. None for other cells."""
     if not (len(cells) and isinstance(cells[0], str)):
         return None
     begins = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
@@ -289,7 +279,7 @@ def _of_mapping(part: FilePart, data: Mapping[Any, Any]) -> list[pa.Array]:
 
 
 def _of_tuples(part: FilePart, rows: Sequence[Any]) -> list[pa.Array]:
-    """The columns of tuples; of named ones, such as those of ir_measures, further fields are passed over."""
+    """Return the columns of tuples. Further fields of named tuples, such as those of ir_measures, are skipped."""
     wanted = len(part.kind.columns)
     for row, found in enumerate(rows):
         n_fields = wanted if hasattr(found, "_fields") else None
@@ -314,7 +304,6 @@ def _ids(part: FilePart, column: str, ids: Sequence[Any]) -> pa.Array:
 
 
 def _numbers(part: FilePart, values: Sequence[Any]) -> pa.Array:
-    """The values as doubles; what is not finite is refused by the reader, which does so for every format."""
     kinds = {*map(type, values)}
     if not kinds <= {int, float} and any(kind is bool or not issubclass(kind, Real) for kind in kinds):
         row = next(row for row, found in enumerate(values) if isinstance(found, bool) or not isinstance(found, Real))

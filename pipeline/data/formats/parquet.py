@@ -22,7 +22,7 @@ _REPEATS = 2  # bytes stored of a value, below which texts are read as dictionar
 
 
 def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
-    """The file as Arrow opens it: its schema is read, its columns are not; these will be read as dictionaries."""
+    """Open the file, with its schema but not its columns. Columns named in `coded` will be dictionaries."""
     from pyarrow import parquet
 
     try:
@@ -33,14 +33,7 @@ def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
 
 
 def _read(part: FilePart, file: Any, names: Sequence[str], coded: Sequence[str] = ()) -> pa.Table:
-    """These columns, sound to the last value; if all of them would take more bytes than the file may, it is refused.
-
-    Args:
-        part: the file, or a part of it.
-        file: the same, opened.
-        names: the columns.
-        coded: those whose texts are read as dictionaries, however many there are.
-    """
+    """Read these columns and validate them. Reject what would take more bytes than the file may."""
     # Of single columns nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     n_rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
@@ -68,7 +61,7 @@ def _refuse_large(part: FilePart, n_rows: int, n_bytes: int) -> None:
 
 
 def _written_out(column: pa.ChunkedArray) -> int:
-    """Bytes that texts take once they are no dictionary any more; 0 of other columns."""
+    """Return the bytes of a dictionary's texts once they are written out; 0 for other columns."""
     if not (pa.types.is_dictionary(column.type) and column.type.value_type in (pa.string(), pa.binary())):
         return 0
     lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
@@ -104,12 +97,12 @@ def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
 
 
 def _end_size(end: memoryview) -> int:
-    """Bytes of the footer, with its size and the mark behind it, which are the last eight; 0 without the mark."""
+    """Return the bytes of the footer, its size and the mark behind it, which are the last eight; 0 without the mark."""
     return int.from_bytes(end[-8:-4], "little") + 8 if bytes(end[-4:]) == b"PAR1" else 0
 
 
 def _cut(part: FilePart, n_rows: int) -> list[Cut]:
-    """Parts of as many row groups as have at most so many rows together; a larger row group is one."""
+    """Return parts of as many row groups as have at most so many rows together."""
     file = _open(part)
     names = wanted_names(part, file.schema_arrow) if part.lists is None else part.lists.columns
     most = n_rows if part.lists is None else n_rows // _LISTED
@@ -129,10 +122,10 @@ def _cut(part: FilePart, n_rows: int) -> list[Cut]:
 
 
 def _spans_of(part: FilePart, groups: Sequence[int], names: Sequence[str]) -> list[tuple[int, int]]:
-    """Where these columns of these row groups are, in the order of the file.
+    """Return where these columns of these row groups are, in the order of the file.
 
-    Arrow reads a file and then finds nothing of it, and what it asks for is noted. It knows where writers miscount.
-    Of a column's place nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
+    Arrow reads a file and finds nothing of it, and what it asks for is noted. The footer is not asked for a column's
+    place: where it contradicts itself, Arrow's answer ends the process.
     """
     assert part.spans is not None, "of what is there as a whole nobody asks"
     views = [*part.spans.views]

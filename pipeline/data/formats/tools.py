@@ -1,6 +1,6 @@
-"""Results of other tools, sample by sample: what is measured of each, and which task, model or prompt it is of.
+"""Results of other tools, sample by sample, which are recognised by how a file begins.
 
-They are recognised by how a file begins. A sample that failed has no scores; it is a query without output.
+A sample that failed has no scores. It is a query without output.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def samples_format(
     repeats: str = "",
     groups: bool = False,
 ) -> Format:
-    """The format of files with the results of samples alone, which is recognised by how a file begins, if at all."""
+    """Return a format of results of samples alone, which is recognised by how a file begins, if at all."""
 
     def refuse(part: FilePart, *_: object) -> NoReturn:
         raise InputError(f"{part.path}: format {name} has results of samples alone; name a table, or another format")
@@ -102,7 +102,7 @@ def _object(part: FilePart, holder: Mapping[str, Any], key: str) -> dict[str, An
 
 
 def _inspect(part: FilePart) -> Iterator[Sample]:
-    """The samples of a log, a file of JSON or a zip of such files; each has a score by scorer, or several."""
+    """Yield the samples of a log, a file of JSON or a zip of such files."""
     if bytes(part.data[:4]) == _ZIP:
         try:
             with zipfile.ZipFile(io.BytesIO(part.data)) as archive:
@@ -188,7 +188,7 @@ _LM_EVAL_KEYS = {  # of a line beside its metrics, which lm_eval names since 0.4
 
 
 def _lm_eval(part: FilePart) -> Iterator[Sample]:
-    """The lines of `--log_samples`: a task a file, whose name says which; a line per document and filter."""
+    """Yield the lines of `--log_samples`: a task a file, whose name says which."""
     name = _LM_EVAL_NAME.fullmatch(part.path.rpartition("/")[2])
     task = {"task": name[1]} if name else {}
     for line in _objects(part):
@@ -210,7 +210,7 @@ LM_EVAL = samples_format(
 
 
 def _mlflow(part: FilePart) -> Iterator[Sample]:
-    """The rows of a results table; a score is a column such as `toxicity/v1/score` or `right/value`."""
+    """Yield the rows of a results table. A score is a column such as `toxicity/v1/score` or `right/value`."""
     table = load_json(part.path, part.data, "write it again")
     if isinstance(table, list):  # by `to_json(orient="records")`
         rows = [*_objects(part)]
@@ -255,7 +255,7 @@ _LABEL = 80  # characters of a prompt's label; a longer one is the prompt itself
 
 
 def _promptfoo(part: FilePart) -> Iterator[Sample]:
-    """The results of `promptfoo eval -o`: one for each test, prompt, provider and repeat.
+    """Yield the results of `promptfoo eval -o`: one for each test, prompt, provider and repeat.
 
     Repeats are not numbered in the file: the results of one test come as often as it was repeated, in their order.
     """
@@ -301,7 +301,7 @@ def _models(part: FilePart, result: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _promptfoo_results(part: FilePart) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the results in the order of tests and prompts, from JSON or JSON lines, and the config that made them."""
+    """Return the results in the order of tests and prompts, and the config that made them."""
     config: dict[str, Any] = {}
     if re.match(rb"\s*\[", part.data) or _PROMPTFOO_LINE.match(part.data):
         results: list[Any] = [*_objects(part)]
@@ -317,7 +317,7 @@ def _promptfoo_results(part: FilePart) -> tuple[list[dict[str, Any]], dict[str, 
 
 
 def _added_variables(part: FilePart, results: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> set[str]:
-    """Return the variables that the run added to tests: they tell no test from another.
+    """Return the variables that the run added to tests, which tell no test from another.
 
     They differ among the results of one test, are no variables of the row, or the config does not name them.
     """
@@ -352,10 +352,7 @@ PROMPTFOO = samples_format(
 
 
 def _every_eval_ever(part: FilePart) -> Iterator[Sample]:
-    """The lines of instances, by version 0.3.0 of the schema; one for each sample and figure that it is part of.
-
-    A sample with an error has a score, for the schema wants one, and converters write 0.
-    """
+    """Yield the lines of instances, by version 0.3.0 of the schema: one for each sample and figure."""
     for line in _objects(part):
         scored = _get(part, line, "evaluation", dict)
         metadata = _object(part, line, "metadata")

@@ -1,4 +1,4 @@
-"""TREC text: blank-separated fields without a header; lines that begin with # are comments."""
+"""TREC text: blank-separated fields without a header. Lines that begin with # are comments."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _parse(part: FilePart) -> pa.Table:
 
 
 def _refuse_cut_off(part: FilePart) -> None:
-    """Refuse a last line without an end that alone has fewer fields than the first, so that its score may be cut."""
+    """Reject a last line without an end that alone has fewer fields than the first: it may be cut off."""
     if bytes(part.data[-1:]) != b"\n":
         sizes = [len(fields) for _, fields in _rows(part)]
         if sizes and sizes[-1] < sizes[0] and all(size >= sizes[0] for size in sizes[:-1]):
@@ -69,11 +69,7 @@ def _refuse_cut_off(part: FilePart) -> None:
 
 
 def _refuse_other(part: FilePart, fields: list[bytes]) -> None:
-    """Refuse by its first line what is a ranking and no judgments, or the reverse.
-
-    Judgments would be read, with ranks for grades, and give figures; of a ranking, or one that lacks Q0, the line that
-    fails would not say why.
-    """
+    """Reject by its first line a ranking in place of judgments, or the reverse."""
     expected = f"by its first line, where {', '.join(part.kind.trec)} are expected"
     if part.kind.value == "relevance" and fields[1:2] == [b"Q0"] and len(fields) >= _RANKING:
         raise InputError(f"{part.path}: looks like a ranking {expected}; name the judgments")
@@ -115,7 +111,7 @@ def _may_hold_blanks(kind: Kind, fields: list[bytes]) -> bool:
 
 
 def _single_blanks(part: FilePart) -> memoryview:
-    """The lines without comments and with one separator between two fields; the data if they are so already."""
+    """Return the lines without comments and with one separator between two fields."""
     if _is_plain(part.data):
         return part.data
     text = _unix_lines(part.data)
@@ -131,7 +127,7 @@ def _single_blanks(part: FilePart) -> memoryview:
 
 
 def _is_plain(data: memoryview) -> bool:
-    """Whether one separator stands between two fields, the same everywhere, and there are no comments; in one pass."""
+    """Return whether there are no comments, and one separator between two fields, the same everywhere."""
     separators: set[bytes] = set()
     for begin in range(0, len(data), PAGE):
         page = bytes(data[begin : begin + PAGE + 1])
@@ -144,7 +140,7 @@ def _is_plain(data: memoryview) -> bool:
 
 
 def _holds_pair(page: bytes, sign: bytes) -> bool:
-    """Whether two of the sign stand side by side; `in` would take ten times as long where the sign is frequent."""
+    """Return whether two of the sign are side by side. `in` takes ten times as long if the sign is frequent."""
     found = np.frombuffer(page, np.uint8) == ord(sign)
     return bool((found[1:] & found[:-1]).any())
 
@@ -188,7 +184,7 @@ def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def last_fields(data: memoryview, kind: Kind) -> list[bytes]:
-    """The fields of the last line that holds a row; none if there is no such line."""
+    """Return the fields of the last line that holds a row; none if there is no such line."""
     size = 0
     while size < len(data):
         size = min(max(PAGE, 2 * size), len(data))
@@ -206,10 +202,8 @@ TREC = Format("trec", (), _parse, line_position(_rows), _columns, _cells, count_
 def order_fields(part: FilePart, wanted: Sequence[str]) -> FilePart:
     """Return scores in lines without a header with the order of their fields.
 
-    Args:
-        part: scores of any format. Its names may number the fields. Otherwise trec_eval's order is changed for
-            that of ir_measures if the second field has more names of measures.
-        wanted: names of scores.
+    The config may number the fields. Otherwise the order of ir_measures is taken if the second field has more names of
+    measures than the first.
     """
     numbers = {part.names.get(column, ""): column for column in _BY_QUERY}
     rows = [line.decode("utf-8", "replace").split() for line in bytes(part.data[:PAGE]).splitlines()[:_FIRST]]
