@@ -174,9 +174,6 @@ def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Term
     Returns:
         (Q,), in [0, 1]; NaN where no document is judged with a grade above 0.
 
-    Raises:
-        ValueError: `p` is outside (0, 1).
-
     Reference:
         Clarke, Vtyurina & Smucker 2021, doi:10.1145/3451161; ir_measures `Compat`. The authors' program compares down
         to depth 1000, as compat@1000 does.
@@ -224,9 +221,6 @@ def rbo(
     Returns:
         (Q,), in [0, 1], 1 for equal lists; 0 where one of the two retrieved nothing (the residual is then 1 at most),
         NaN where neither retrieved anything or the other model's output is missing.
-
-    Raises:
-        ValueError: `p` is outside (0, 1).
 
     Reference:
         Webber, Moffat & Zobel 2010, doi:10.1145/1852102.1852106, equation 32; `minimum` is equation 11 and `residual`

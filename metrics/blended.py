@@ -87,9 +87,6 @@ def q_measure(
     Returns:
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
 
-    Raises:
-        ValueError: `beta` is outside [0, 1e9], or a grade is too great to be added up or for 2**grade.
-
     Reference:
         Sakai 2005, doi:10.1007/978-3-540-31871-2_22; NTCIREVAL, which divides by min(R, k).
     """
@@ -111,9 +108,6 @@ def o_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
 
     Returns:
         (Q,), in [0, 1]; 0 where none was retrieved; NaN where the query has no judged document with positive gain.
-
-    Raises:
-        ValueError: as `q_measure`.
 
     Reference:
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
@@ -137,9 +131,6 @@ def p_measure(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain
     Returns:
         (Q,), in [0, 1]; 0 where none was retrieved; NaN where the query has no judged document with positive gain.
 
-    Raises:
-        ValueError: as `q_measure`.
-
     Reference:
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
         pyNTCIREVAL 0.0.3 `PMeasure`.
@@ -161,9 +152,6 @@ def p_plus(block: JudgedBlock, *, k: int | None = None, beta: float = 1, gain: G
 
     Returns:
         (Q,), in [0, 1]; 0 where none was retrieved; NaN where the query has no judged document with positive gain.
-
-    Raises:
-        ValueError: as `q_measure`.
 
     Reference:
         Sakai 2007, On the properties of evaluation metrics for finding one highly relevant document, IPSJ TOD 48;
@@ -199,9 +187,6 @@ def ncu(
 
     Returns:
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
-
-    Raises:
-        ValueError: `gamma` is outside (0, 1], or as `q_measure`.
 
     Reference:
         Sakai & Robertson 2008, Modelling a user population for designing information retrieval metrics, EVIA;

@@ -2,7 +2,7 @@
 
 Where grades become probabilities, `max_grade` is the grade of a perfect document. The evaluation passes the greatest
 grade of the dataset's judgments (1 where none is above 0, for then nothing is gained) unless the measure names one, so
-that it never depends on a block.
+that it never depends on a block. A grade above it raises ValueError.
 """
 
 from __future__ import annotations
@@ -42,9 +42,6 @@ def rbp(
     Returns:
         (Q,), in [0, 1]; never NaN.
 
-    Raises:
-        ValueError: `p` is outside (0, 1), or `max_grade` is missing, not above 0 or below a grade.
-
     Reference:
         Moffat & Zobel 2008, doi:10.1145/1416950.1416952; the graded form as in the TREC-COVID tables.
     """
@@ -79,9 +76,6 @@ def rbp_resid(
 
     Returns:
         (Q,), in [0, 1]; never NaN; by definition 1 where nothing was retrieved.
-
-    Raises:
-        ValueError: `p` is outside (0, 1).
 
     Reference:
         Moffat & Zobel 2008, doi:10.1145/1416950.1416952, section 5.
@@ -120,10 +114,6 @@ def err(
 
     Returns:
         (Q,), in [0, 1]; never NaN.
-
-    Raises:
-        ValueError: a grade is above `max_grade` (above 1 for `probability`); `max_grade` is missing, not above 0 or too
-            great for 2**max_grade; or `continuation` is outside (0, 1].
 
     Reference:
         Chapelle et al. 2009, doi:10.1145/1645953.1646033; gdeval takes max_grade 4.
@@ -167,9 +157,6 @@ def nerr(
     Returns:
         (Q,), in [0, 1]; NaN where the query has no judged document with a grade above 0.
 
-    Raises:
-        ValueError: as `err`.
-
     Reference:
         Sakai & Song 2011, doi:10.1145/2009916.2010055, nERR of NTCIREVAL. The measures that ir_measures calls NERR8 to
         NERR11 are others.
@@ -192,9 +179,6 @@ def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = Non
 
     Returns:
         (Q,), in [0, 1]; NaN where the query has no relevant document.
-
-    Raises:
-        ValueError: `half_life` is not above 0.
 
     Reference:
         Breese, Heckerman & Kadie 1998, arXiv:1301.7363, with (rank - 1) / half_life in the exponent where the paper has

@@ -40,9 +40,6 @@ def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, 
         (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds, by gaining less at first and
         more later; NaN where no document is relevant to any subtopic.
 
-    Raises:
-        ValueError: `alpha` is outside [0, 1].
-
     Reference:
         Clarke et al. 2008, doi:10.1145/1390334.1390446; ndeval `alpha-nDCG@k`.
     """
@@ -92,9 +89,6 @@ def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: 
     Returns:
         (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
 
-    Raises:
-        ValueError: `alpha` is outside [0, 1], or `beta` outside (0, 1).
-
     Reference:
         Clarke, Kolla & Vechtomova 2009, doi:10.1007/978-3-642-04417-5_17; ndeval `NRBP`.
     """
@@ -142,9 +136,6 @@ def nnrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta:
     Returns:
         (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds; NaN where no document is
         relevant to any subtopic.
-
-    Raises:
-        ValueError: `alpha` is outside [0, 1], or `beta` outside (0, 1).
 
     Reference:
         Clarke, Kolla & Vechtomova 2009, doi:10.1007/978-3-642-04417-5_17; ndeval `nNRBP`.

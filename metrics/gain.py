@@ -1,7 +1,7 @@
 """Gain-based metrics: what the retrieved documents are worth, discounted by rank.
 
 A document's gain comes from its grade alone; unjudged documents and negative grades gain nothing. `rel` touches the
-binary gain and no other.
+binary gain and no other. A grade too great to be added up, or for 2**grade, raises ValueError.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear", rel: 
     Returns:
         (Q,), 0 or more; never NaN.
 
-    Raises:
-        ValueError: a grade is too great to be added up or for 2**grade.
-
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
     """
@@ -65,9 +62,6 @@ def dcg(
 
     Returns:
         (Q,), 0 or more; never NaN.
-
-    Raises:
-        ValueError: `base` is not above 1, or a grade is too great to be added up or for 2**grade.
 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, and 2000; Burges et al. 2005 for the exponential gain
@@ -104,9 +98,6 @@ def ndcg(
     Returns:
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
 
-    Raises:
-        ValueError: `base` is not above 1, or a grade is too great to be added up or for 2**grade.
-
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, with the log2(rank + 1) discount of trec_eval
         `ndcg_cut` and, without k, `ndcg`.
@@ -131,9 +122,6 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
 
     Returns:
         (Q,), in [0, 1]; NaN where the query has no relevant document.
-
-    Raises:
-        ValueError: a grade is too great to be added up or for 2**grade.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `Rndcg`, an experimental measure; the gain of
@@ -170,9 +158,6 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     Returns:
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
 
-    Raises:
-        ValueError: a grade is too great to be added up or for 2**grade.
-
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `ndcg_rel`, an experimental measure; the gain
         of Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
@@ -203,9 +188,6 @@ def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
 
     Returns:
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
-
-    Raises:
-        ValueError: a grade is too great to be added up or for 2**grade.
 
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `G`, an experimental measure of 2008.

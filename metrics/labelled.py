@@ -98,9 +98,6 @@ def log_loss(block: RatingsBlock, *, rel: float = 1) -> Floats:
     Returns:
         (Q,), in nats, 0 or more, lower is better; NaN where a query has no pair.
 
-    Raises:
-        ValueError: a prediction is not in [0, 1].
-
     Reference:
         Good 1952, doi:10.1111/j.2517-6161.1952.tb00104.x.
     """
@@ -118,9 +115,6 @@ def brier(block: RatingsBlock, *, rel: float = 1) -> Floats:
     Returns:
         (Q,), in [0, 1], lower is better; NaN where a query has no pair.
 
-    Raises:
-        ValueError: a prediction is not in [0, 1].
-
     Reference:
         Brier 1950, doi:10.1175/1520-0493(1950)078<0001:VOFEIT>2.0.CO;2.
     """
@@ -137,16 +131,13 @@ def calibration_error(block: RatingsBlock, *, bins: float = 15, binning: Binning
     with few bins for few pairs; a query's own error is mostly that bias. `brier` and `log_loss` have none.
 
     Args:
-        bins: into how many bins predictions are sorted.
+        bins: into how many bins predictions are sorted, at least 1.
         binning: `width`, bins of equal width from 0 to 1, each with its upper end; or `mass`, of as many pairs each,
             where equal predictions stay together. Pooled, they are bins of all pairs.
         rel: the least label that is positive.
 
     Returns:
         (Q,), in [0, 1], lower is better; NaN where a query has no pair.
-
-    Raises:
-        ValueError: a prediction is not in [0, 1], or `bins` is not a whole number from 1.
 
     Reference:
         Guo et al. 2017, arXiv:1706.04599, equation 3; equal mass and the bias: Roelofs et al. 2022, arXiv:2012.08668.

@@ -157,14 +157,12 @@ def ips(block: LogBlock, *, clip: float | None = None) -> Floats:
     Formula: Σ min(weight, clip) clicked / rows.
 
     Args:
-        clip: the greatest weight that counts in full; None for any. Clipped, the estimate is too low, and varies less.
+        clip: the greatest weight that counts in full, above 0; None for any. Clipped, the estimate is too low, and
+            varies less.
 
     Returns:
         (Q,), 0 or more, above 1 where weights are large; NaN where a query has no row. Without `clip` it is unbiased
         if every document that the ranker may show had a chance to be shown.
-
-    Raises:
-        ValueError: `clip` is not above 0.
 
     Reference:
         Horvitz & Thompson 1952, doi:10.1080/01621459.1952.10483446; clipped as by Ionides 2008,
@@ -180,14 +178,11 @@ def snips(block: LogBlock, *, clip: float | None = None) -> Floats:
     Formula: Σ w clicked / Σ w, w = min(weight, clip).
 
     Args:
-        clip: the greatest weight that counts in full; None for any.
+        clip: the greatest weight that counts in full, above 0; None for any.
 
     Returns:
         (Q,), in [0, 1]; NaN where no row of a query has a weight. Consistent, though not unbiased; it usually varies
         less than `ips`, and does not move if all weights are twice as large.
-
-    Raises:
-        ValueError: `clip` is not above 0.
 
     Reference:
         Swaminathan & Joachims 2015, The self-normalized estimator for counterfactual learning, NIPS.
@@ -206,14 +201,11 @@ def dr(block: LogBlock, *, clip: float | None = None) -> Floats:
     the evaluated ranker may show, by their probabilities.
 
     Args:
-        clip: the greatest weight that counts in full; None for any.
+        clip: the greatest weight that counts in full, above 0; None for any.
 
     Returns:
         (Q,), near [0, 1] but not bound to it; NaN where a query has no row. Unbiased if the propensities are right or
         the reward model is.
-
-    Raises:
-        ValueError: `clip` is not above 0.
 
     Reference:
         Dudík, Langford & Li 2011, arXiv:1103.4601.
@@ -229,14 +221,11 @@ def ess(block: LogBlock, *, clip: float | None = None) -> Floats:
     Formula: (Σ w)² / (rows Σ w²), w = min(weight, clip).
 
     Args:
-        clip: the greatest weight that counts in full; None for any.
+        clip: the greatest weight that counts in full, above 0; None for any.
 
     Returns:
         (Q,), in [0, 1]: 1 if all weights are equal; NaN where no row of a query has a weight. Times the rows it is
         the size itself.
-
-    Raises:
-        ValueError: `clip` is not above 0.
 
     Reference:
         Kish 1965, Survey Sampling, section 11.7; Owen 2013, Monte Carlo theory, methods and examples, chapter 9.
@@ -262,9 +251,6 @@ def interleaving(block: LogBlock, *, ties: Literal["count", "skip"] = "count") -
     Returns:
         (Q,), in [-0.5, 0.5], above 0 if the ranker is preferred to the other; NaN where a query has no list that
         counts.
-
-    Raises:
-        ValueError: `clicked` is neither 0 nor 1.
 
     Reference:
         Radlinski, Kurup & Joachims 2008, doi:10.1145/1458082.1458092, team draft; Hofmann, Whiteson & de Rijke 2011,
@@ -341,9 +327,6 @@ def snips_rbp(block: JudgedBlock, *, p: float = 0.8, k: int | None = None) -> Te
 
     Returns:
         (Q,), in [0, 1]; NaN where a query has no click.
-
-    Raises:
-        ValueError: `p` is outside (0, 1).
 
     Reference:
         Yang et al. 2018, doi:10.1145/3240323.3240355, with the weights of Moffat & Zobel 2008,

@@ -120,9 +120,6 @@ def pop_reo(
     Returns:
         one figure in [0, 1], lower is better; NaN where one of the two has no relevant document, or nothing is found.
 
-    Raises:
-        ValueError: `tail` is outside (0, 1).
-
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177, with the groups of Elliot.
     """
@@ -141,9 +138,6 @@ def pop_rsp(block: Lists, *, k: int | None = None, tail: float = 0.2, of: Tail =
 
     Returns:
         one figure in [0, 1], lower is better; NaN where all documents are of one group, or nothing is recommended.
-
-    Raises:
-        ValueError: `tail` is outside (0, 1).
 
     Reference:
         Zhu, Wang & Caverlee 2020, doi:10.1145/3397271.3401177, with the groups of Elliot.

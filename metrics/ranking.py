@@ -174,9 +174,6 @@ def rprec_mult(block: JudgedBlock, *, factor: float, rel: float = 1) -> Terms:
     Returns:
         (Q,), in [0, 1]; 0 where that rank is 0, NaN where the query has no relevant document.
 
-    Raises:
-        ValueError: `factor` is not above 0.
-
     Reference:
         trec_eval 9.0.4, National Institute of Standards and Technology; `Rprec_mult`.
     """
@@ -226,9 +223,6 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
     Returns:
         (Q,), in [0, 1]; NaN where the query has no relevant document.
 
-    Raises:
-        ValueError: no cutoffs.
-
     Reference:
         VideoLectures.NET challenge, ECML/PKDD 2011, evaluation metrics; AvgRp there, its mean over queries MARp.
     """
@@ -254,9 +248,6 @@ def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: R
 
     Returns:
         (Q,), in [0, 1]; 0 where that recall is never reached, NaN where the query has no relevant document.
-
-    Raises:
-        ValueError: `recall` is outside [0, 1].
 
     Reference:
         Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, section 8.4; trec_eval

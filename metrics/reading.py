@@ -2,7 +2,8 @@
 
 A reader who has read rank i goes on to the next with a chance C(i); the weight of a rank is the chance that it is read,
 over the ranks that are read on average. A document gains grade / max_grade, and an unjudged one nothing. The evaluation
-passes the greatest grade of the dataset's judgments as `max_grade` unless the measure names one.
+passes the greatest grade of the dataset's judgments as `max_grade` unless the measure names one. A grade above it
+raises ValueError.
 
 Reference:
     Moffat, Bailey, Scholer & Thomas 2017, doi:10.1145/3052768, the framework C/W/L; cwl_eval 1.0.12, which reads 1,000
@@ -37,9 +38,6 @@ def sdcg(block: JudgedBlock, *, k: int, max_grade: float | None = None) -> Terms
     Returns:
         (Q,), in [0, 1]; never NaN.
 
-    Raises:
-        ValueError: `max_grade` is missing, not above 0 or below a grade.
-
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, as a model of a reader; cwl_eval 1.0.12
         `NDCGCWLMetric`, SDCG of ir_measures.
@@ -63,9 +61,6 @@ def insq(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade:
 
     Returns:
         (Q,), in [0, 1]; never NaN.
-
-    Raises:
-        ValueError: `t` is not above 0.5, or `max_grade` is missing, not above 0 or below a grade.
 
     Reference:
         Moffat, Scholer & Thomas 2012, doi:10.1145/2407085.2407092; cwl_eval 1.0.12 `INSQCWLMetric`.
@@ -93,9 +88,6 @@ def inst(block: JudgedBlock, *, t: float = 1.0, k: int | None = None, max_grade:
 
     Returns:
         (Q,), in [0, 1]; never NaN.
-
-    Raises:
-        ValueError: as `insq`.
 
     Reference:
         Moffat, Bailey, Scholer & Thomas 2015, doi:10.1145/2838931.2838938; cwl_eval 1.0.12 `INSTCWLMetric`.
@@ -139,9 +131,6 @@ def bpm(block: JudgedBlock, *, k: int, t: float = 1.0, max_grade: float | None =
     Returns:
         (Q,), in [0, 1]; never NaN.
 
-    Raises:
-        ValueError: `t` is not above 0, or `max_grade` is missing, not above 0 or below a grade.
-
     Reference:
         Zhang et al. 2017, doi:10.1145/3077136.3080841, the static model; cwl_eval 1.0.12 `BPMCWLMetric`.
     """
@@ -178,9 +167,6 @@ def nearly_err(
 
     Returns:
         (Q,), in [0, 1]; never NaN.
-
-    Raises:
-        ValueError: `p` is outside (0, 1), or as `insq`.
 
     Reference:
         Azzopardi, Mackenzie & Moffat 2021, doi:10.1145/3471158.3472239, equations 8 to 11; cwl_eval 1.0.12

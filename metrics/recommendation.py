@@ -70,9 +70,6 @@ def efd(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Float
     Returns:
         (Q,), bits, 0 or more; NaN where nothing was recommended, and everywhere if nobody consumed anything.
 
-    Raises:
-        ValueError: `rel` is not above 0.
-
     Reference:
         Vargas & Castells 2011, doi:10.1145/2043932.2043955; Elliot 0.3.1 `EFD`.
     """
@@ -91,9 +88,6 @@ def epc(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Float
 
     Returns:
         (Q,), in [0, 1]; NaN where nothing was recommended, and everywhere if nobody consumed anything.
-
-    Raises:
-        ValueError: `rel` is not above 0.
 
     Reference:
         Vargas & Castells 2011, doi:10.1145/2043932.2043955; Elliot 0.3.1 `EPC`.
@@ -151,9 +145,6 @@ def tail_share(
     Returns:
         (Q,), in [0, 1]; NaN where nothing was recommended.
 
-    Raises:
-        ValueError: `tail` is outside (0, 1).
-
     Reference:
         Abdollahpouri, Burke & Mobasher 2017, doi:10.1145/3109859.3109912, average percentage of long tail items (APLT).
     """
@@ -176,9 +167,6 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
 
     Returns:
         (Q,), in [0, 1]; 0 where nothing was recommended, NaN where the catalogue is empty.
-
-    Raises:
-        ValueError: `rel` is not above 0.
 
     Reference:
         Murakami, Mori & Orihara 2008, doi:10.1007/978-3-540-78197-4_5, with the probabilities by rank of RecTools.
@@ -253,9 +241,6 @@ def calibration(
     Returns:
         (Q,), nats, 0 or more, lower is better: at most ln(1 / alpha) for `kl` and ln 2 for `js`; NaN where no document
         consumed or none recommended has a category.
-
-    Raises:
-        ValueError: `alpha` is outside (0, 1), or a document has a negative number where its categories are wanted.
 
     Reference:
         Steck 2018, doi:10.1145/3240323.3240372, with equal weights of documents; `js` by Lin 1991,

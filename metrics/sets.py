@@ -150,9 +150,6 @@ def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) 
     Returns:
         (Q,), in [0, 1]; NaN where the query has no relevant document.
 
-    Raises:
-        ValueError: `beta` is not above 0, or above 1e9.
-
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `set_F`, whose parameter is beta squared.
     """
