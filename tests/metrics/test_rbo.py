@@ -1,4 +1,4 @@
-"""Rank-biased overlap, with the ideal ranking and with another model's: by hand and against the loops."""
+"""Rank-biased overlap with another model's ranking: by hand and against the loops."""
 
 import math
 from collections.abc import Sequence
@@ -7,77 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankledger.metrics.agreement import Ranked, RankingsBlock, compat, rbo
-from rankledger.metrics.block import MANY_ROWS
+from rankledger.metrics.agreement import Ranked, RankingsBlock, rbo
 from rankledger.metrics.measure import Measure
 from tests import oracle
 from tests.metrics.variants import VARIANTS
-from tests.support.blocks import deeper_block, plain_block, ranked
-
-
-def test_compatibility_of_graded_documents():
-    """Grades 0 1 2, p = 0.5: the 1 stands second in both lists, the 2 third and first.
-
-    The 1 adds 0.5 / 2 + 0.25 / 3 from depth 2 on, the 2 adds 0.25 / 3 at depth 3: 5/12. With itself the ideal list has
-    1 at depth 1, all at depth 2, two of three at depth 3: 1 + 0.5 + 0.25 · 2 / 3 = 5/3.
-    """
-    terms = compat.terms(plain_block([ranked(0, 1, 2)]), p=0.5)
-
-    assert terms.factors["rank in the ideal list"].ravel().tolist() == [np.inf, 2, 1]
-    assert terms.factors["in both from depth"].ravel().tolist() == [np.inf, 2, 3]
-    assert terms.terms.ravel() == pytest.approx([0, 1 / 4 + 1 / 12, 1 / 12])
-    assert terms.score() == pytest.approx([1 / 4])
-
-
-def test_compatibility_beyond_the_end_of_the_lists():
-    """Compared endlessly, depths from d on weigh 2 ln 2 less those above: (2 ln 2 - 1) + (2 ln 2 - 1.25) of the lists
-    0 1 2, over 2 ln 2 + (2 ln 2 - 1). Depth 1000 is as good as endless, and so is 10^15.
-    """
-    block = plain_block([ranked(0, 1, 2)])
-
-    assert compat(block, p=0.5, k=1000) == pytest.approx([(4 * math.log(2) - 2.25) / (4 * math.log(2) - 1)])
-    assert compat(block, p=0.5, k=10**15) == compat(block, p=0.5, k=1000)
-
-
-def test_compatibility_within_a_cutoff():
-    """Down to depth 2 only the 1 is in both, from depth 2 on: (0.5 / 2) / (1 + 0.5)."""
-    assert compat(plain_block([ranked(0, 1, 2)]), p=0.5, k=2) == pytest.approx([1 / 6])
-
-
-def test_documents_of_equal_grade_stand_in_the_ideal_list_as_in_the_ranking():
-    """Any order of equal grades is ideal; a document that was missed stands below those that were not.
-
-    Grades - 1 with a 1 missed: the 1 is first of the ideal list and in both from depth 2, 0.95 / 2 of 1 + 0.95.
-    """
-    assert compat(plain_block([ranked(2, 2, 1, 1, 0), ranked(2, 2, 1, 1)])).tolist() == [1, 1]
-    assert compat(plain_block([ranked(None, 1, missed=[1])])) == pytest.approx([0.475 / 1.95])
-
-
-def test_preferences_need_not_be_whole():
-    """Any grade above 0 is a preference, and of two the greater is preferred: 0.2 0.5 is the wrong order."""
-    right, wrong = compat(plain_block([ranked(0.5, 0.2), ranked(0.2, 0.5)]), p=0.5)
-
-    assert right == 1
-    assert wrong == pytest.approx(0.5 / 1.5)
-
-
-def test_compatibility_without_preferences_is_undefined():
-    """There is no ideal list where no grade is above 0; where there is one, an empty ranking has no copy of it."""
-    np.testing.assert_array_equal(
-        compat(plain_block([ranked(0, -1, None), ranked(), ranked(missed=[1])])), [np.nan, np.nan, 0]
-    )
-
-
-def test_a_persistence_near_1_needs_no_more_depths_than_there_are():
-    """p = 1 - 1e-9 with lists of three: the millions of depths beyond them are not looked at."""
-    assert compat(plain_block([ranked(0, 1, 2)]), p=1 - 1e-9) == pytest.approx([(1 / 2 + 2 / 3) / (1 + 1 + 2 / 3)])
-
-
-@pytest.mark.parametrize("p", [0, 1, -0.5, 2, float("nan")])
-def test_compatibility_refuses_a_persistence_that_is_no_chance(p):
-    """A reader who never goes on, or never stops, compares nothing."""
-    with pytest.raises(ValueError, match="p must be between 0 and 1, found"):
-        compat(plain_block([ranked(1)]), p=p)
 
 
 def rankings(lists: Sequence[Sequence[str]]) -> Ranked:
@@ -188,15 +121,6 @@ def test_a_model_is_named_without_commas_and_brackets():
         Measure.parse("rbo(model=a[1])")
     with pytest.raises(ValueError, match="rbo needs the parameter 'model'"):
         Measure.parse("rbo@10")
-
-
-@pytest.mark.parametrize("k", [None, 5])
-def test_places_by_grade_and_by_row_agree(k, graded_block):
-    """Long lists are placed in the ideal ranking grade by grade, others row by row: the same bits for 309 queries."""
-    long = deeper_block(graded_block, 500)
-
-    assert len(graded_block.ranks) <= MANY_ROWS * len(np.unique(graded_block.judged_grades)) < len(long.ranks)
-    np.testing.assert_array_equal(compat(long, k=k), compat(graded_block, k=k))
 
 
 def test_the_least_and_the_greatest_overlap_of_short_lists():
