@@ -184,7 +184,7 @@ def _similar(ours: _Grouped, theirs: _Grouped, what: str, absent: str, n_matchin
 
 
 def small_overlap(
-    n_queries: int, quality: Quality, others: Sequence[Quality], *, n_judged: int | None = None
+    n_queries: int, quality: Quality, others: Iterable[Quality], *, n_judged: int | None = None
 ) -> str | None:
     """Return a warning on an output that has little in common with the dataset. None if it has enough."""
     found = []
@@ -194,8 +194,9 @@ def small_overlap(
         found.append(f"{shared:,} of the dataset's {n_queries:,} queries are in the output")
     elif shared < _FEW * n_own and shared < _HALF * n_queries:
         found.append(f"{shared:,} of the output's {n_own:,} queries are the dataset's")
-    judged, beside = quality.judged_at_10, [one.judged_at_10 for one in others if one.judged_at_10 is not None]
-    typical = median(beside) if beside else 0.0
+    judged, typical = quality.judged_at_10, 0.0
+    if judged is not None and judged < _HARDLY:
+        typical = median([one.judged_at_10 for one in others if one.judged_at_10 is not None] or [0.0])
     if n_judged == 0 and quality.n_missing_queries < n_queries:
         found.append("none of the documents retrieved is judged for its query")
     elif judged is not None and judged < _HARDLY and typical > 0 and typical >= _TIMES * judged:
@@ -241,6 +242,7 @@ def odd_rankings(
 
 
 def short_lists(
+    model: str,
     hits: Hits,
     judgments: Judgments,
     cutoffs: Mapping[int, str],
@@ -253,6 +255,7 @@ def short_lists(
     one, or were before documents were left out. A list with all judged documents of its query lost nothing.
 
     Args:
+        model: Model of the output, with which it is not compared.
         hits: Hits of the output.
         judgments: Judgments of the dataset.
         cutoffs: A measure by its cutoff.
@@ -264,7 +267,11 @@ def short_lists(
     n_lists, longest = int((lengths > 0).sum()), int(lengths.max(initial=0))
     loses = (lengths > 0) & (hits.n_hits < judgments.n_judged)
     for k, measure in sorted(cutoffs.items()):
-        short = {count_short(lengths, own, k): f" where {model} has enough" for model, own in others.items()}
+        if not ((lengths > 0) & (lengths < k)).any():
+            continue
+        short = {
+            count_short(lengths, own, k): f" where {name} has enough" for name, own in others.items() if name != model
+        }
         (n, of), where = max(short.items(), key=lambda item: item[0], default=((0, 0), ""))
         if not of and hits.ranks.size and not n_documents <= k:
             of, where = n_lists, ""
@@ -286,13 +293,14 @@ JudgedHits: TypeAlias = tuple[Hits, npt.NDArray[np.floating]]
 def unequal_judging(
     outputs: Mapping[str, Sequence[JudgedHits]],
     measures: Iterable[Measure],
-    pairs: Iterable[tuple[str, str]],
+    pairs: Iterable[tuple[str, str]] | None,
     conventions: Conventions,
 ) -> Iterator[str]:
     """Yield a sentence for each cutoff of the measures at which compared models are judged unequally.
 
     There is none if unjudged documents do not count as not relevant, or if all judged documents are relevant, because
-    the share of judged documents is then the precision itself. A model has several outputs if it has replicates.
+    the share of judged documents is then the precision itself. A model has several outputs if it has replicates. All
+    models are compared if `pairs` is None.
     """
     parts = {}
     for model, own in outputs.items():
@@ -300,7 +308,7 @@ def unequal_judging(
         parts[model] = ranks, np.concatenate([grades[h.judgment_rows] for h, grades in own]), n_retrieved
     judged = np.concatenate([np.unique(grades) for own in outputs.values() for _, grades in own] or [np.empty(0)])
     lowest = min((grade for grade in judged.tolist() if grade >= 0), default=math.inf)
-    pairs = [pair for pair in pairs if all(model in parts for model in pair)]
+    compared = None if pairs is None else [pair for pair in pairs if all(model in parts for model in pair)]
     counted = (
         measure
         for measure in measures
@@ -310,7 +318,12 @@ def unequal_judging(
     )
     for depth in dict.fromkeys(min(measure.k or math.inf, conventions.depth or math.inf) for measure in counted):
         shares = {model: judged_share(*own, depth) or 0.0 for model, own in parts.items()}
-        unequal = {model for pair in pairs if abs(shares[pair[0]] - shares[pair[1]]) >= _UNEQUAL for model in pair}
+        if compared is None:  # without a look at each of many pairs
+            ends = min(shares.values(), default=0.0), max(shares.values(), default=0.0)
+            unequal = {model for model, share in shares.items() if any(abs(share - end) >= _UNEQUAL for end in ends)}
+        else:
+            apart = (pair for pair in compared if abs(shares[pair[0]] - shares[pair[1]]) >= _UNEQUAL)
+            unequal = {model for pair in apart for model in pair}
         if unequal:
             yield _judged_unequally(sorted((shares[model], model) for model in unequal), depth)
 

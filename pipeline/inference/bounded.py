@@ -1,7 +1,4 @@
-"""Intervals for the mean of scores that lie in a known range, which hold at any sample size.
-
-They need no normal approximation, so they also hold where few queries decide: they are wide, and settle plain cases.
-"""
+"""Intervals for the mean of scores in a known range, which hold at any sample size, also if few queries decide."""
 
 from __future__ import annotations
 
@@ -23,14 +20,14 @@ _HALVINGS = 50
 def bounded_interval(
     values: Floats, limits: tuple[float, float], confidence: float
 ) -> tuple[Literal["exact", "betting"], tuple[float, float]]:
-    """How the interval for the mean of independent scores in a range is made, and its ends.
+    """Compute how the interval for the mean of independent scores is made, and its ends.
 
-    It is exact where every score is the least or the greatest there can be, or all are alike, and by betting otherwise.
+    The interval is exact if every score is the minimum or maximum, or all are alike, and by betting otherwise.
 
     Args:
-        values: (Q,) the scores, in an order that does not depend on them, such as that of sorted query ids.
-        limits: the least and the greatest score there can be, both finite.
-        confidence: how often the interval covers at least, in (0, 1).
+        values: (Q,) scores, in an order that does not depend on them, such as that of sorted query ids.
+        limits: Least and greatest possible score, both finite.
+        confidence: Least coverage of the interval, in (0, 1).
     """
     least, greatest = limits
     scaled = np.clip((values - least) / (greatest - least), 0.0, 1.0)
@@ -45,7 +42,7 @@ def bounded_interval(
 
 
 def exact_interval(successes: int, n: int, confidence: float) -> tuple[float, float]:
-    """The interval for a probability, given how often of n times something happened.
+    """Compute the interval for a probability from `successes` in `n` trials.
 
     Reference:
         Clopper & Pearson 1934, doi:10.1093/biomet/26.4.404.
@@ -59,15 +56,15 @@ def exact_interval(successes: int, n: int, confidence: float) -> tuple[float, fl
 def betting_interval(
     scores: Floats, confidence: float, *, _orders: Sequence[npt.NDArray[np.int64]] = ()
 ) -> tuple[float, float]:
-    """The interval for the mean of independent scores in [0, 1], by hedged capital.
+    """Compute the interval for the mean of independent scores in [0, 1], by hedged capital.
 
-    One gambler bets that the mean is above m, one that it is below; m is excluded once the capital of either is so
+    One gambler bets that the mean is above m, one that it is below. m is excluded once the capital of either is so
     large that a fair game reaches it too rarely. The capital is averaged over 24 orders of the scores, drawn from a
-    fixed seed: over a single order, the interval would depend on it.
+    fixed seed, because the ends depend on the order.
 
     Args:
         scores: (Q,) in an order that does not depend on them.
-        confidence: how often the interval covers at least, in (0, 1).
+        confidence: Least coverage of the interval, in (0, 1).
 
     Reference:
         Waudby-Smith & Ramdas 2024, doi:10.1093/jrsssb/qkad009, section 4: the bets of a fixed number of scores,
@@ -80,7 +77,7 @@ def betting_interval(
 
 
 def _capital(ordered: Floats, confidence: float) -> Callable[[float], float]:
-    """The logarithm of the mean capital of those who bet that the mean is above m; it falls with m."""
+    """Return the logarithm of the mean capital of gamblers on a mean above m, as a falling function of m."""
     n = ordered.shape[1]
     counts = np.arange(1, n + 1)
     means = (0.5 + ordered.cumsum(axis=1)) / (counts + 1)

@@ -5,9 +5,9 @@ The figure of a night is taken to be a level, constant between steps, plus noise
 estimated from the differences of successive nights, 15% of which may hold steps.
 
 The method is a multiscale likelihood-ratio test. In each of many intervals of nights the statistic is that of a change
-of the mean at the most likely night, every night weighted by its precision (CUSUM). An interval is significant where
-its statistic, less a penalty for how many others are as short (Frick, Munk & Sieling 2014), exceeds what 95% of series
-of independent, normal nights without a step stay below in all intervals together. The intervals are nested grids of
+of the mean at the most likely night, every night weighted by its precision (CUSUM). An interval is significant if its
+statistic, less a penalty for how many others are as short (Frick, Munk & Sieling 2014), exceeds what 95% of series of
+independent, normal nights without a step stay below in all intervals together. The intervals are nested grids of
 growing length, as in seeded binary segmentation (Kovács et al. 2023). Of the significant ones the narrowest is taken,
 those that overlap it are left out, and so on (Fryzlewicz 2024).
 
@@ -18,8 +18,8 @@ Correlated nights: the noise is taken to be a first-order autoregression, whose 
 square of differences of nights that are 2 to 5 apart, in that of successive nights. A change that is significant
 against such noise is a *step*; one that is significant against independent noise alone is a *step or drift*.
 
-Nights that repeat the figure of the night before measured the same output again, and count as one. Where outputs last
-ten nights and more, or most nights repeat and the others are too few to tell noise, every change is a step.
+Nights that repeat the figure of the night before measured the same output again, and count as one. If outputs last ten
+nights and more, or most nights repeat and the others are too few to tell noise, every change is a step.
 
 Reference:
     Frick, Munk & Sieling 2014, doi:10.1111/rssb.12047; Kovács, Bühlmann, Li & Munk 2023, doi:10.1093/biomet/asac052;
@@ -75,46 +75,27 @@ Places = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Changepoint:
-    """A change of the level.
+    """Change of the level."""
 
-    Attributes:
-        place: the first night of the new level, the most likely one, as a place in the series.
-        earliest: the first night that it may be.
-        latest: the last one.
-        before: the level since the step before, a mean weighted by precision.
-        after: the level until the next step.
-        std_error: the standard deviation of the change, where nights are as correlated as they seem to be; 0 if there
-            is no noise.
-        tier: `step` where it is significant against correlated noise, too; else `step or drift`.
-    """
-
-    place: int
-    earliest: int
+    place: int  # first night of the new level, the most likely one, as a place in the series
+    earliest: int  # first night that it may be
     latest: int
-    before: float
+    before: float  # level since the step before, a mean weighted by precision
     after: float
-    std_error: float
-    tier: Tier
+    std_error: float  # of the change, if nights are as correlated as they seem to be; 0 if there is no noise
+    tier: Tier  # `step` if it is significant against correlated noise, too
 
 
 @dataclass(frozen=True)
 class Changepoints:
-    """What was found in a series.
+    """Steps of a series."""
 
-    Attributes:
-        noise: what nights differ by, in their standard errors; 0 where outputs stay and every change is a step;
-            None where there are too few nights to tell.
-        steps: in their order.
-        correlation: of successive nights, from 0 to 0.99. None if there is no noise, or none known.
-        false_steps: how often a series like it shows a step though it has none; empty likewise.
-        n_different: where there are too few nights to tell, how many there are whose figures differ.
-    """
-
-    noise: float | None
+    noise: float | None  # in standard errors of nights; 0 if every change is a step; None if nights are too few to tell
     steps: tuple[Changepoint, ...] = ()
-    correlation: float | None = None
+    correlation: float | None = None  # of successive nights, from 0 to 0.99; None if there is no noise, or none known
+    # how often a series like it shows a step though it has none; empty likewise
     false_steps: tuple[FalseSteps, ...] = ()
-    n_different: int = 0
+    n_different: int = 0  # if nights are too few to tell, how many have different figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +108,7 @@ class _Stretch:
 
 
 class _Bounds(NamedTuple):
-    """The first and the last night at which a new level may begin, as places in a stretch."""
+    """First and last night at which a new level may begin, as places in a stretch."""
 
     earliest: int
     latest: int
@@ -137,13 +118,12 @@ class _Bounds(NamedTuple):
 def find_changepoints(
     figures: Sequence[float], std_errors: Sequence[float | None], breaks: Sequence[int] = ()
 ) -> Changepoints:
-    """The steps of a series; none spans a break.
+    """Return the steps of a series; none spans a break.
 
     Args:
-        figures: (n,) the figure of each night.
-        std_errors: (n,) their standard errors; a night without one, or with one that is but rounding, counts as the
-            median night does.
-        breaks: the places from which on figures are not comparable with those before.
+        figures: (n,) figure of each night.
+        std_errors: (n,) standard errors; a night without one, or with one that is but rounding, counts as the median.
+        breaks: Places from which on figures are not comparable with those before.
     """
     if not len(figures):
         return Changepoints(None)
@@ -166,12 +146,12 @@ def find_changepoints(
 
 
 def critical_excess(n_nights: int) -> float:
-    """What `greatest_excess` of that many independent, normal nights without a step stays below in 95% of series."""
+    """Return the 95% quantile of `greatest_excess` over series of independent, normal nights without a step."""
     return float(np.interp(math.log(n_nights), np.log(_NIGHTS), _CRITICAL))
 
 
 def greatest_excess(figures: Floats, std_errors: Floats) -> Mapping[Tier, Floats]:
-    """What decides whether any step is found: the greatest statistic of all intervals, less their penalties.
+    """Return the greatest statistic of all intervals, less their penalties, which decides whether any step is found.
 
     Args:
         figures: (B, n) a series per row, without breaks and with no night that repeats another.
@@ -202,19 +182,19 @@ def _stretches(figures: Floats, std_errors: Floats, breaks: Sequence[int]) -> li
 
 
 def _filled(std_errors: Sequence[float | None]) -> Floats:
-    """(n,) the standard errors, the median one if there is none to speak of; 1 where no night has any."""
+    """Return (n,) the standard errors, the median one if there is none to speak of; 1 if no night has any."""
     known = np.array([error or 0.0 for error in std_errors], dtype=np.float64)
     median = np.median(known[known > 0]) if (known > 0).any() else 1.0
     return np.where(known < median / _SPAN, median, np.minimum(known, median * _SPAN))
 
 
 def _differences(figures: Floats, std_errors: Floats, lag: int = 1) -> Floats:
-    """(…, n - lag) the changes over so many nights, each in its own standard deviation were the noise 1."""
+    """Return (…, n - lag) the changes over so many nights, each in its own standard deviation were the noise 1."""
     return (figures[..., lag:] - figures[..., :-lag]) / np.hypot(std_errors[lag:], std_errors[:-lag])
 
 
 def _noise(differences: Sequence[Floats]) -> Floats:
-    """(…,) the scale of differences, two at least: of their smallest squares, without steps and odd nights."""
+    """Return (…,) the scale of differences, two at least: of their smallest squares, without steps and odd nights."""
     squares = np.sort(np.concatenate(differences, axis=-1) ** 2, axis=-1)
     n_kept = min(math.ceil(_KEPT * squares.shape[-1]), squares.shape[-1] - 1)
     share = n_kept / squares.shape[-1]
@@ -225,10 +205,10 @@ def _noise(differences: Sequence[Floats]) -> Floats:
 
 
 def _clipped(figures: Floats, spread: Floats) -> Floats:
-    """(…, n) the figures, none further from the median of the nights around it than so many `spread` (…, n).
+    """Return (…, n) the figures, none further from the median of the nights around it than so many `spread` (…, n).
 
-    That is the night's own or, if greater, the median of those nights: the median is no surer than they are. Where
-    there are two nights in the middle the nearer one counts, so that a step near the end of a series stays.
+    That is the night's own or, if greater, the median of those nights: the median is no surer than they are. If there
+    are two nights in the middle the nearer one counts, so that a step near the end of a series stays.
     """
     low, high = _middle(figures)
     reach = _CLIPPED * np.maximum(spread, _middle(spread)[1])
@@ -236,7 +216,7 @@ def _clipped(figures: Floats, spread: Floats) -> Floats:
 
 
 def _middle(values: Floats) -> tuple[Floats, Floats]:
-    """(…, n) the values in the middle of the nights around each: the lower and the higher one, or the same twice.
+    """Return (…, n) the values in the middle of the nights around each: the lower and the higher, or the same twice.
 
     At the ends of a series there are fewer nights around, and none beyond.
     """
@@ -249,14 +229,10 @@ def _middle(values: Floats) -> tuple[Floats, Floats]:
 
 
 def _correlation(stretches: Sequence[tuple[Floats, Floats]], n_nights: int) -> Floats:
-    """(…,) of successive nights, that of the autoregression in which differences grow with the lag as they do here.
+    """Return (…,) the correlation of successive nights, by how differences grow with the lag.
 
     Differences of nights `lag` apart have variance 2 σ² (1 - ρ^lag), 1 + ρ + … + ρ^(lag - 1) times that of successive
-    ones. Where no two nights can be compared it is the greatest.
-
-    Args:
-        stretches: figures (…, n) and their standard errors (n,) between breaks.
-        n_nights: of all.
+    ones. If no two nights can be compared it is the greatest.
     """
     near = _noise([_differences(*stretch) for stretch in stretches])
     grown, expected = [], []
@@ -271,16 +247,11 @@ def _correlation(stretches: Sequence[tuple[Floats, Floats]], n_nights: int) -> F
 
 
 def _inflation(n_before: int, n_after: int, correlation: Floats | float) -> Floats:
-    """(…,) how much greater the standard deviation of a change is than if nights were independent.
+    """Return (…,) how much greater the standard deviation of a change is than if nights were independent.
 
     The variance of a sum of h nights of an autoregression of variance 1 is (h (1 - ρ²) - 2 ρ (1 - ρ^h)) / (1 - ρ)², the
-    covariance of two neighbouring sums ρ (1 - ρ^a) (1 - ρ^b) / (1 - ρ)². The noise is that of differences of successive
+    covariance of two neighboring sums ρ (1 - ρ^a) (1 - ρ^b) / (1 - ρ)². The noise is that of differences of successive
     nights, 1 - ρ times as great in variance. Over two nights nothing is inflated.
-
-    Args:
-        n_before: nights until the change.
-        n_after: nights from then on.
-        correlation: (…,) of successive nights, below 1.
     """
     rho = np.asarray(correlation)
     lost = [1 - rho**n_nights for n_nights in (n_before, n_after)]
@@ -295,12 +266,12 @@ def _inflation(n_before: int, n_after: int, correlation: Floats | float) -> Floa
 
 
 def _penalty(length: int, n_nights: int) -> float:
-    """By how much the statistic of an interval may be greater because there are many as short as it."""
+    """Return by how much the statistic of an interval may be greater because there are many as short as it."""
     return math.sqrt(2 * math.log(math.e * n_nights / length))
 
 
 def _scan(figures: Floats, std_errors: Floats) -> Iterator[tuple[int, Places, Floats]]:
-    """The likelihood-ratio statistics of a change in (B, n) figures, were the noise 1, in all intervals.
+    """Yield the likelihood-ratio statistics of a change in (B, n) figures, were the noise 1, in all intervals.
 
     By their length in nights: the length, (I,) where the intervals begin, and (B, I) their statistics.
     """
@@ -321,7 +292,7 @@ def _scan(figures: Floats, std_errors: Floats) -> Iterator[tuple[int, Places, Fl
 
 
 def _lengths(n_nights: int) -> list[int]:
-    """2, 3, 4, 6, 8, 11, 16 and so on, by √2, and all nights."""
+    """Return 2, 3, 4, 6, 8, 11, 16 and so on, by √2, and all nights."""
     grown = [round(2 ** (power / 2)) for power in range(2, 64)]
     return [length for length in grown if length < n_nights] + [n_nights] if n_nights > 1 else []
 
@@ -332,14 +303,7 @@ def _every_change(stretch: _Stretch) -> Iterator[Changepoint]:
 
 
 def _bounds(stretch: _Stretch, noise: float, correlation: float, n_nights: int) -> list[_Bounds]:
-    """The first and the last night of each step's new level, as far as is known: steps first, then narrowest intervals.
-
-    Args:
-        stretch: with clipped figures.
-        noise: its standard deviation, in standard errors.
-        correlation: of successive nights.
-        n_nights: of all stretches.
-    """
+    """Return the bounds of each step's new level, from clipped figures: steps first, then the narrowest intervals."""
     scanned = list(_scan(stretch.figures[np.newaxis], stretch.std_errors))
     against: dict[Tier, float] = {"step": correlation, "step or drift": 0.0}
     taken: list[_Bounds] = []
@@ -353,7 +317,7 @@ def _bounds(stretch: _Stretch, noise: float, correlation: float, n_nights: int) 
 def _significant(
     scanned: Sequence[tuple[int, Places, Floats]], noise: float, correlation: float, n_nights: int
 ) -> list[tuple[int, int]]:
-    """The nights at which the level may change in each interval that is significant; the narrowest first."""
+    """Return the nights at which the level may change in each interval that is significant; the narrowest first."""
     least = critical_excess(n_nights)
     found: list[tuple[int, float, int]] = []
     for length, starts, statistics in scanned:
@@ -364,7 +328,7 @@ def _significant(
 
 
 def _located(stretch: _Stretch, bounds: Sequence[_Bounds]) -> list[int]:
-    """The most likely first night of each new level within its bounds, given those of its neighbours."""
+    """Return the most likely first night of each new level within its bounds, given those of its neighbors."""
     at = [_likeliest(stretch, own.earliest - 1, own, own.latest + 1) for own in bounds]
     for _ in range(2):  # a second time, from neighbours that have moved
         ends = [0, *at, len(stretch.places)]
@@ -373,7 +337,7 @@ def _located(stretch: _Stretch, bounds: Sequence[_Bounds]) -> list[int]:
 
 
 def _likeliest(stretch: _Stretch, begin: int, bounds: _Bounds, end: int) -> int:
-    """The night within bounds at which a change of the level fits the nights from `begin` until before `end` best."""
+    """Return the night within bounds at which a change of the level fits the nights from `begin` to `end` best."""
     weights = stretch.std_errors[begin:end] ** -2
     summed = np.cumsum(weights * (stretch.figures[begin:end] - stretch.figures[begin]))
     share = np.cumsum(weights) / weights.sum()
@@ -402,7 +366,7 @@ def _described(
 
 
 def _levels(stretch: _Stretch, at: Sequence[int]) -> tuple[Floats, Floats]:
-    """The weighted mean between one step and the next, and the sum of its weights, for each of them."""
+    """Return the weighted mean between one step and the next, and the sum of its weights, for each of them."""
     weights = stretch.std_errors**-2
     begins = [0, *at]
     totals = np.add.reduceat(weights, begins)

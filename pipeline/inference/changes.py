@@ -1,7 +1,4 @@
-"""What changed between two evaluations: queries, documents, definitions, figures and environments.
-
-What is not known stays open: the steps before and after a figure that nobody can tell are one part with several causes.
-"""
+"""Changes between two evaluations: queries, documents, definitions, figures and environments."""
 
 from __future__ import annotations
 
@@ -29,26 +26,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ChangeStep:
-    """One thing changed.
-
-    Attributes:
-        cause: what.
-        figure: what the figure then is; None where nobody can tell.
-        reason: why not.
-    """
+    """One thing that changed."""
 
     cause: Cause
-    figure: float | None
-    reason: str = ""
+    figure: float | None  # after this step; None if nobody can tell
+    reason: str = ""  # why nobody can tell
 
 
 def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.0) -> tuple[ChangePart, ...]:
-    """The parts of a change; they add up to the last figure less the first.
+    """Return the parts of a change; they add up to the last figure less the first.
+
+    The steps before and after a figure that nobody can tell are one part with several causes.
 
     Args:
-        before: the figure before the first step.
-        steps: what is changed, in order; the last one's figure is known.
-        sign: -1 where lower is better.
+        before: Figure before the first step.
+        steps: Changes in order. The last one's figure is known.
+        sign: -1 if lower is better.
 
     Reference:
         Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition what two
@@ -71,24 +64,16 @@ def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.
 
 @dataclass(frozen=True, eq=False)
 class RetrievedRanks:
-    """What was kept of one output.
+    """Judged documents that one output retrieved."""
 
-    Attributes:
-        query_ids: (Q,) the judged queries, ascending.
-        documents: gives the documents of some rows of the judgments that it was joined with.
-        grades: gives the grade of each document that the query at a place judges.
-        hits: the judged documents that were retrieved.
-        row_grades: the grades of the judgments' rows.
-    """
-
-    query_ids: npt.NDArray[np.object_]
-    documents: Callable[[npt.NDArray[np.int32]], pa.StringArray]
-    grades: Callable[[int], Mapping[str, float]]
+    query_ids: npt.NDArray[np.object_]  # (Q,) judged queries, ascending
+    documents: Callable[[npt.NDArray[np.int32]], pa.StringArray]  # gives the documents of some rows of the judgments
+    grades: Callable[[int], Mapping[str, float]]  # gives the grade of each document that the query at a place judges
     hits: Hits
-    row_grades: npt.NDArray[np.floating]
+    row_grades: npt.NDArray[np.floating]  # grades of the judgments' rows
 
     def ranks(self, query_id: str) -> dict[str, int]:
-        """The rank of each judged document that the query retrieved."""
+        """Return the rank of each judged document that the query retrieved."""
         place = self._place(query_id)
         end = int(self.hits.ends[place])
         own = slice(end - int(self.hits.n_hits[place]), end)
@@ -96,7 +81,7 @@ class RetrievedRanks:
         return dict(zip(documents, self.hits.ranks[own].tolist(), strict=True))
 
     def relevant(self, query_id: str) -> dict[str, float]:
-        """The grade of each document of the query that is graded above 0."""
+        """Return the grade of each document of the query that is graded above 0."""
         return {name: grade for name, grade in self.grades(self._place(query_id)).items() if grade > 0}
 
     def _place(self, query_id: str) -> int:
@@ -104,31 +89,28 @@ class RetrievedRanks:
 
 
 def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floats:
-    """(Q,): the scores of the queries that are in a mean, NaN for the others.
+    """Return (Q,) the scores of the queries that are in a mean, NaN for the others.
 
-    Args:
-        scores: (Q,) of one model.
-        missing: (Q,) whether the query is without output.
-        missing_queries: what such a query is, by the conventions: `skip` leaves it out of every mean.
+    If `missing_queries` is `skip`, a query without output is in no mean.
     """
     return np.where(missing, np.nan, scores) if missing_queries == "skip" else scores
 
 
 def oriented(before: Floats, after: Floats, direction: str) -> Floats:
-    """(Q,): how much better each query is, for a measure that may be better if it is lower."""
+    """Return (Q,) how much better each query is, for a measure that may be better if it is lower."""
     return before - after if direction == "lower" else after - before
 
 
 def changed_queries(
     pair: PairedScores, top: int, ranked: tuple[RetrievedRanks, RetrievedRanks] | None, n_documents: int | None = None
 ) -> Iterator[QueryChange]:
-    """The queries of a pair that moved most.
+    """Yield the queries of a pair that moved most, at most `top` of them.
 
     Args:
-        pair: the scores of both.
-        top: how many queries at most.
-        ranked: what the baseline and the model retrieved; None where that is not known.
-        n_documents: how many relevant documents of each at most, the best ranked; None gives all.
+        pair: Scores of both.
+        top: Number of queries at most.
+        ranked: What the baseline and the model retrieved; None if unknown.
+        n_documents: Number of relevant documents of each at most, the best ranked; None gives all.
     """
     for place in most_changed(pair.change, top):
         query_id = str(pair.query_ids[place])
@@ -147,19 +129,14 @@ def changed_queries(
 
 
 def most_changed(change: Floats, top: int) -> list[int]:
-    """The places of at most `top` queries that changed, the greatest change first, equal ones in their order.
-
-    Args:
-        change: (Q,); NaN where a score is undefined on either side.
-        top: how many.
-    """
+    """Return the places of at most `top` queries that changed, the greatest change first; NaN is no change."""
     sizes = np.abs(np.nan_to_num(change, nan=0.0))
     order = np.argsort(-sizes, kind="stable")[:top]
     return [int(place) for place in order if sizes[place] > 0]
 
 
 def relevant_documents(before: RetrievedRanks, after: RetrievedRanks, query_id: str) -> tuple[RankedDocument, ...]:
-    """The query's relevant documents with both ranks, the best rank of the two first, then those never retrieved."""
+    """Return the query's relevant documents with both ranks, the best rank first, then those never retrieved."""
     grades = after.relevant(query_id)
     ranks = (before.ranks(query_id), after.ranks(query_id))
     documents = [RankedDocument(name, grade, *(found.get(name) for found in ranks)) for name, grade in grades.items()]
@@ -174,13 +151,9 @@ def _best_rank(document: RankedDocument) -> tuple[float, str]:
 def definition_differences(
     base: Description, candidate: Description, measures: Sequence[str], dataset: str = ""
 ) -> Iterator[str]:
-    """A line per way in which definitions differ, with the measures that it concerns.
+    """Yield a line per way in which definitions differ, with the measures that it concerns.
 
-    Args:
-        base: the manifest of the one.
-        candidate: that of the other.
-        measures: those that both have.
-        dataset: the dataset that they are of; by default any that has no definitions of its own.
+    Without `dataset` the definitions are those of any dataset that has none of its own.
     """
     before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
     found: dict[str, list[str]] = {}
@@ -214,7 +187,7 @@ def _unlike_code(base: Description, candidate: Description, measure: str) -> Ite
 
 
 def _unlike_conventions(base: Description, candidate: Description) -> Iterator[str]:
-    """Conventions that differ; where none does, profiles do, which have some for single metrics."""
+    """Yield conventions that differ; if none does, profiles do, which have some for single metrics."""
     after = dict(candidate.conventions)
     unlike = {name: (value, after[name]) for name, value in base.conventions if value != after[name]}
     profiles = unlike.pop("profile", None)
@@ -231,12 +204,7 @@ TOLERANCE = 1e-12
 
 
 def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator[MovedFigure]:
-    """What is not the same, row by row of each column.
-
-    Args:
-        before: as it was recorded.
-        after: as it is now, perhaps by a version that knows more columns, which are passed over.
-    """
+    """Yield what is not the same, row by row of each column of `before`."""
     from rankledger.pipeline.types.upkeep import MovedFigure  # here, because an evaluation reproduces nothing
 
     recorded, current = ({row: i for i, row in enumerate(figures.rows)} for figures in (before, after))
@@ -262,7 +230,7 @@ def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator
 
 
 def _equal(one: Floats, blank: Bools, other: Floats, other_blank: Bools) -> Bools:
-    """(N,): whether both are blank, both undefined, or within the tolerance."""
+    """Return (N,), True if both are blank, both undefined, or within the tolerance."""
     scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
     with np.errstate(invalid="ignore", over="ignore"):  # infinities, which are close to themselves alone
         near = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
@@ -280,7 +248,7 @@ _COMPUTING = ("rankledger", "numpy", "pyarrow")  # the packages that a figure ca
 
 
 def other_versions(before: Environment, after: Environment) -> Iterator[str]:
-    """What a figure can depend on and is another version now, as `numpy 2.4.6 → 2.3.5` each."""
+    """Yield what a figure can depend on and is another version now, as `numpy 2.4.6 → 2.3.5` each."""
     versions = [
         {name: str(found.packages.get(name, "none")) for name in _COMPUTING}
         | {"python": found.python, "platform": found.platform, "BLAS": ", ".join(found.blas) or "none"}
@@ -292,7 +260,7 @@ def other_versions(before: Environment, after: Environment) -> Iterator[str]:
 
 
 def other_code(before: Environment, after: Environment) -> Iterator[str]:
-    """How the repository of the config differs; nothing where either evaluation was outside of one."""
+    """Yield how the repository of the config differs; nothing if either evaluation was outside of one."""
     one, other = before.git, after.git
     if one is None or other is None:
         return

@@ -1,7 +1,4 @@
-"""Figures over the same clusters as columns of numbers, so that one product gives all their sums.
-
-Resamples of queries and flips of signs are sums of the same columns.
-"""
+"""Ratios over the same clusters as columns of numbers, so that one product gives all their sums."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from rankledger.pipeline.types.joined import OnDemand
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A ratio with its sums over the sample, as it was rounded, and over the resamples: the last axis is 1 + B."""
+    """Ratio with its sums over the rounded sample and over the resamples. The last axis is 1 + B."""
 
     ratio: Ratio
     numerators: Floats
@@ -35,7 +32,7 @@ class Drawn:
 
     @property
     def figures(self) -> Floats:
-        """(1 + B,): the figure over the sample, and over each resample."""
+        """(1 + B,) values over the sample and over each resample."""
         return self.ratio.figure(self.numerators, self.denominators)
 
 
@@ -43,18 +40,17 @@ class Drawn:
 class Columns:
     """Ratios over the same clusters as columns: all numerators, then each different denominator once.
 
-    Most measures weigh the queries alike, and one column serves them all. Resamples stand side by side: summed down a
-    column, their last bits would depend on the columns beside.
+    Most measures weigh the queries alike, and one column serves them all.
     """
 
     ratios: Sequence[Ratio]
-    places: Sequence[int]  # where the denominator of each stands among the different ones
+    places: Sequence[int]  # position of each ratio's denominator among the different ones
     numbers: Sequence[Floats]  # (N,) of (C,)
     bounds: Floats  # (N,)
 
     @classmethod
     def alike(cls, ratios: Sequence[Ratio]) -> list[Columns]:
-        """The ratios, those over the same clusters together."""
+        """Group the ratios over the same clusters."""
         together: dict[bytes, list[Ratio]] = {}
         for ratio in ratios:
             together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
@@ -62,7 +58,7 @@ class Columns:
 
     @classmethod
     def of(cls, ratios: Sequence[Ratio]) -> Columns:
-        """Of ratios over as many clusters."""
+        """Return the columns of ratios over as many clusters."""
         distinct: dict[bytes, int] = {}
         places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
         rows = [(ratio, row) for ratio in ratios for row in range(ratio.n_sums)]
@@ -86,19 +82,19 @@ class Columns:
 
     @property
     def _ends(self) -> npt.NDArray[np.int64]:
-        """(R,): where the numerators of each ratio end among the columns."""
+        """(R,) end of each ratio's numerators among the columns."""
         return np.cumsum([ratio.n_sums for ratio in self.ratios])
 
     @property
     def of_ratio(self) -> dict[Ratio, npt.NDArray[np.int64]]:
-        """By ratio, which columns it is made of: numerators first, then the denominator."""
+        """Columns of each ratio: numerators first, then the denominator."""
         return {
             ratio: np.append(np.arange(end - ratio.n_sums, end), self._ends[-1] + place)
             for ratio, end, place in zip(self.ratios, self._ends, self.places, strict=True)
         }
 
     def part(self, sliced: SlicedClusters | None = None) -> ResampledSums | LargeSums:
-        """What is to be summed, over slices or over all clusters."""
+        """Return what is to be summed, over slices or over all clusters."""
         counted = self.ratios[0].denominators > 0
         if len(counted) > MANY_CLUSTERS:
             return LargeSums.of(self._at, self._steps, counted, sliced)
@@ -109,21 +105,20 @@ class Columns:
         return steps_of(self.numbers, self.bounds)
 
     def _at(self, clusters: Where) -> Floats:
-        """(N, c): the numbers of some clusters."""
         weights = self.numbers[sum(ratio.n_sums for ratio in self.ratios) :]
         return np.vstack(
             [*(ratio.numerators_at(clusters) for ratio in self.ratios), *(row[clusters] for row in weights)]
         )
 
     def share(self, sliced: SlicedClusters) -> Bools:
-        """(S, R): whether the sums of a ratio over a slice are those of its numbers over all clusters."""
+        """Return (S, R), True if a ratio's sums over a slice are of its numbers as rounded over all clusters."""
         same = same_steps(self.numbers, self.bounds, sliced)
         numerators = np.split(same, self._ends, axis=1)[:-1]
         weights = [same[:, self._ends[-1] + place] for place in self.places]
         return np.stack([own.all(axis=1) & its for own, its in zip(numerators, weights, strict=True)], axis=1)
 
     def drawn(self, sums: Floats) -> Iterator[Drawn]:
-        """Each ratio with its sums, given those of all columns, (N, 1 + B)."""
+        """Yield each ratio with its sums, given the sums of all columns, (N, 1 + B)."""
         *numerators, denominators = np.split(sums, self._ends)
         for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
             yield Drawn(ratio, own, denominators[place])

@@ -1,8 +1,7 @@
-"""Student's t and the beta distribution: tails and quantiles, for numbers alone.
+"""Tails and quantiles of Student's t and the beta distribution, so that an evaluation need not import SciPy.
 
-Written out so that an evaluation need not import SciPy for the two of its functions that it would use. Both
-distributions are the regularised incomplete beta function. Its two tails are computed from x and 1 - x both, so that
-neither loses digits, however small.
+Both are the regularized incomplete beta function. Its two tails are computed from x and 1 - x, so that neither loses
+digits.
 """
 
 from __future__ import annotations
@@ -17,11 +16,7 @@ _NORMAL = NormalDist()
 
 
 def t_tail(t: float, degrees: float) -> float:
-    """P(T > t) of Student's t; NaN where `t` is.
-
-    Args:
-        t: any number.
-        degrees: of freedom, above 0, also fractions.
+    """Return P(T > t) of Student's t, NaN if `t` is. `degrees` may be a fraction.
 
     Reference:
         Abramowitz & Stegun 1964, 26.7.1: half of I(ν/2, 1/2) at ν / (ν + t²).
@@ -40,12 +35,7 @@ def t_tail(t: float, degrees: float) -> float:
 
 @lru_cache(maxsize=4096)  # intervals of as many clusters ask for the same
 def t_quantile(p: float, degrees: float) -> float:
-    """The t that Student's t is below with probability `p`; ±inf at 0 and 1 and beyond 1e150 √`degrees`.
-
-    Args:
-        p: in [0, 1].
-        degrees: of freedom, above 0, also fractions.
-    """
+    """Return the t that Student's t is below with probability `p`; ±inf at 0 and 1 and beyond 1e150 √`degrees`."""
     if p > 0.5:
         return -t_quantile(1 - p, degrees)
     if p in (0, 0.5):
@@ -57,26 +47,14 @@ def t_quantile(p: float, degrees: float) -> float:
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I(a, b) at `x`.
-
-    Args:
-        x: in [0, 1].
-        a: above 0.
-        b: above 0.
-    """
+    """Return the regularized incomplete beta function I(a, b) at `x` in [0, 1]."""
     if x in (0, 1):
         return float(x)
     return math.exp(_log_tail(a, b, x, 1 - x)[0])
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
-    """The x at which `beta_cdf` is `p`.
-
-    Args:
-        p: in [0, 1].
-        a: above 0.
-        b: above 0.
-    """
+    """Return the x at which `beta_cdf` is `p`."""
     if p in (0, 1):
         return float(p)
     z = _NORMAL.inv_cdf(p)
@@ -85,11 +63,10 @@ def beta_quantile(p: float, a: float, b: float) -> float:
 
 
 def _quantile(a: float, b: float, p: float, q: float, guess: float) -> float:
-    """ln(x / (1 - x)) where I(a, b) is `p` and its complement `q`, by Newton's method on the logarithm of the smaller.
+    """Solve I(a, b) = `p` for ln(x / (1 - x)), by Newton's method on the logarithm of the smaller tail; `q` is 1 - p.
 
-    That logarithm is a concave function of ln(x / (1 - x)), as its density's is, so that from the left of the solution
-    every step goes right and none beyond it. From the right one goes left, at most to where the line a ln x, which
-    the function is below, has the value wanted.
+    That logarithm is concave in ln(x / (1 - x)). So from the left of the solution every step goes right and none beyond
+    it, and from the right one goes left, at most to where the line a ln x, which the function is below, has the value.
     """
     if p > q:
         return -_quantile(b, a, q, p, -guess)
@@ -109,7 +86,7 @@ def _quantile(a: float, b: float, p: float, q: float, guess: float) -> float:
 
 
 def _log_tail(a: float, b: float, x: float, y: float) -> tuple[float, float]:
-    """The logarithms of I(a, b) at `x` and of its slope by ln(x / y), x^a y^b / B(a, b); `y` is 1 - x."""
+    """Return the logarithms of I(a, b) at `x` and of its slope by ln(x / y), x^a y^b / B(a, b); `y` is 1 - x."""
     log_slope = _log_slope(a, b, x, y)
     if x * (a + b + 2) > a + 1:  # its complement's fraction converges
         complement = math.exp(log_slope) / _fraction(b, a, y, x)
@@ -118,7 +95,7 @@ def _log_tail(a: float, b: float, x: float, y: float) -> tuple[float, float]:
 
 
 def _log_slope(a: float, b: float, x: float, y: float) -> float:
-    """ln(x^a y^b / B(a, b)) as its value at the mean less the deviance, so that large terms do not cancel.
+    """Return ln(x^a y^b / B(a, b)) as its value at the mean less the deviance, so that large terms do not cancel.
 
     Reference:
         Loader 2000, Fast and Accurate Computation of Binomial Probabilities.
@@ -132,14 +109,14 @@ def _log_slope(a: float, b: float, x: float, y: float) -> float:
 
 
 def _deviance(k: float, mean: float, away: float) -> float:
-    """k ln(mean / k) - away, where `away` is mean - k."""
+    """Return k ln(mean / k) - away; `away` is mean - k."""
     if abs(away) < k / 2:
         return k * math.log1p(away / k) - away
     return k * math.log(mean / k) - away
 
 
 def _stirling_error(z: float) -> float:
-    """What Stirling's formula leaves of ln Γ(z): ln Γ(z) - (z - 1/2) ln z + z - ln(2π) / 2."""
+    """Return ln Γ(z) - (z - 1/2) ln z + z - ln(2π) / 2, the error of Stirling's formula."""
     if z < 16:
         return math.lgamma(z) - (z - 0.5) * math.log(z) + z - 0.5 * math.log(2 * math.pi)
     s = 1 / (z * z)
@@ -147,7 +124,7 @@ def _stirling_error(z: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float, y: float) -> float:
-    """x^a y^b / B(a, b) over I(a, b) at an `x` of at most (a + 1) / (a + b + 2), as a continued fraction.
+    """Return x^a y^b / B(a, b) over I(a, b) for `x` up to (a + 1) / (a + b + 2), as a continued fraction.
 
     Reference:
         DiDonato & Morris 1992, doi:10.1145/131766.131776, equation 9; evaluated by Lentz's method.

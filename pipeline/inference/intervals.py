@@ -1,4 +1,4 @@
-"""Resampled figures to confidence intervals, and whether an interval may be trusted.
+"""Confidence intervals from resampled figures, and reasons not to trust them.
 
 Efron & Tibshirani 1993, chapters 13 and 14; Davison & Hinkley 1997, chapter 5, for the basic interval.
 """
@@ -33,29 +33,18 @@ _UNBOUNDED = (-math.inf, math.inf)
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """A figure, or a difference of figures, with its resamples.
+    """Figure, or difference of figures, with its resamples."""
 
-    Attributes:
-        estimate: over the sample; NaN where it is undefined.
-        centre: the same of the rounded numbers, which alone can be compared with the resamples: equal is equal.
-        resamples: (B,) the figure over each resample; NaN where one leaves it undefined.
-        influence: (K,) how much each cluster moves the figure; the sum is 0.
-        n_queries: queries that count.
-        n_clusters: clusters that they are in.
-        range: the least and the greatest value that the figure can have.
-        families: the effects of replicates, of each family that the figure is made of; none where models have one
-            output each.
-        pooled_degrees: degrees of freedom of a mean over datasets, whose numbers `pool` has scaled; 0 of other figures.
-    """
-
-    estimate: float
+    estimate: float  # over the sample; NaN if undefined
+    # the estimate from the rounded numbers, which alone can be compared with the resamples: equal is equal
     centre: float
-    resamples: Floats
-    influence: Floats
+    resamples: Floats  # (B,) value over each resample; NaN if one leaves it undefined
+    influence: Floats  # (K,) how much each cluster moves the figure; the sum is 0
     n_queries: int
     n_clusters: int
-    range: tuple[float, float] = _UNBOUNDED
-    families: tuple[ReplicateEffects, ...] = ()
+    range: tuple[float, float] = _UNBOUNDED  # least and greatest possible value
+    families: tuple[ReplicateEffects, ...] = ()  # effects of replicates, by family; none if models have one output each
+    # degrees of freedom of a mean over datasets, whose numbers `pool` has scaled; 0 otherwise
     pooled_degrees: float = 0.0
 
     @property
@@ -65,12 +54,12 @@ class Resampled:
 
     @cached_property
     def total_error(self) -> TotalError:
-        """The error over further queries and further replicates."""
+        """Error over further queries and further replicates."""
         return TotalError.of(self.error, self.degrees, self.families)
 
     @cached_property
     def error(self) -> float:
-        """The standard error by the influences of C clusters, √(C / (C - 1) · Σ influence²); NaN for fewer than two.
+        """Standard error by the influences of C clusters, √(C / (C - 1) · Σ influence²); NaN for fewer than two.
 
         It is 0 if all clusters are alike. Without clusters it is exactly that of Student's t.
         """
@@ -80,7 +69,7 @@ class Resampled:
 
     @cached_property
     def kappa(self) -> float:
-        """As how many clusters the variance rests on: (Σ influence²)² / Σ influence⁴, in [1, C]; 0 if all are alike.
+        """Number of clusters that the variance rests on: (Σ influence²)² / Σ influence⁴, in [1, C]; 0 if all are alike.
 
         A few clusters that differ from the others make it small, and so does a heavy tail.
         """
@@ -88,7 +77,7 @@ class Resampled:
 
     @cached_property
     def acceleration(self) -> float:
-        """The skewness of the clusters over 6 √C, which BCa corrects for; 0 if all are alike.
+        """Skewness of the clusters over 6 √C, which BCa corrects for; 0 if all are alike.
 
         Reference:
             Efron 1987, doi:10.1080/01621459.1987.10478410, equation 4.4.
@@ -125,7 +114,7 @@ class Resampled:
 
     @property
     def std_error(self) -> float:
-        """The standard deviation over the resamples, and of families over replicates, too.
+        """Standard deviation over the resamples, of families over replicates, too.
 
         NaN if more than 1% of the resamples leave the figure undefined.
         """
@@ -140,14 +129,14 @@ class Resampled:
 
     @cached_property
     def ascending(self) -> Floats:
-        """The resamples that define the figure, in order."""
+        """Resamples that define the figure, in order."""
         ordered = np.sort(self.resamples)  # NaN last
         return ordered[: int(ordered.searchsorted(np.nan))]
 
     def from_least(self, place: int) -> tuple[float, float]:
-        """The defined resample at this place in their order, from 0 on, and the next; the last is followed by itself.
+        """Return the defined resample at this place in their order, from 0 on, and the next; itself after the last.
 
-        A sample of them tells about where it stands, so that only those on its side are looked at.
+        A sorted sample of them tells about where it is, so that only those on its side are looked at.
         """
         n_defined = len(self.resamples) - self.n_undefined
         following = min(place + 1, n_defined - 1)
@@ -172,24 +161,21 @@ class Resampled:
 
     @cached_property
     def n_undefined(self) -> int:
-        """How many resamples leave it undefined."""
+        """Number of resamples that leave the figure undefined."""
         if math.isfinite(float(self.resamples.sum())):  # the usual case, in one pass
             return 0
         return int(np.count_nonzero(np.isnan(self.resamples)))
 
     @cached_property
     def n_below(self) -> int:
-        """Twice how many resamples are below the centre, those that are equal to it counting half."""
+        """Twice the number of resamples below the center, those that are equal to it counting half."""
         nearly = ROUNDING * math.sqrt(self.variance)
         at_least = np.count_nonzero(self.resamples >= self.centre - nearly)
         above = np.count_nonzero(self.resamples > self.centre + nearly)
         return int(2 * (len(self.resamples) - self.n_undefined) - at_least - above)
 
     def outer(self, low: float, high: float, reach: float) -> tuple[float, float]:
-        """The ends as they are, or as far as this from the estimate if that is further out; NaN for a single cluster.
-
-        They are not widened beyond the range of the figure.
-        """
+        """Widen the ends to this distance from the estimate, within the range; NaN for a single cluster."""
         if self.n_clusters < 2:
             return math.nan, math.nan
         least, greatest = map(float, self.range)
@@ -204,18 +190,17 @@ class Resampled:
 
 
 def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[float | None, float | None]:
-    """The two ends of a confidence interval; (None, None) if there is none.
+    """Return the ends of a confidence interval; (None, None) if there is none.
 
     A resample that leaves the figure undefined counts as the least of all for the lower end, and as the greatest for
-    the upper one: if an end then falls on such a resample, there is no interval.
+    the upper one. If an end then falls on such a resample, there is no interval.
 
     Args:
-        resampled: the figure with its resamples.
+        resampled: Figure with its resamples.
         method: `percentile`, the quantiles of the resamples; `basic`, these mirrored at the estimate; `bca`, the
             quantiles that are bias-corrected and accelerated; `bca+t`, the outer ends of these and of Student's t,
-            within the range of the figure. BCa falls short on differences, t on skewed levels. Of families, the outer
-            ends of the method's and of those that hold over further replicates, too.
-        confidence: how often the interval should cover, in (0, 1).
+            within the range of the figure. BCa falls short on differences, t on skewed levels.
+        confidence: Coverage of the interval, in (0, 1).
     """
     if not math.isfinite(resampled.estimate) or resampled.n_undefined == len(resampled.resamples):
         return None, None
@@ -235,16 +220,11 @@ def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[f
 
 
 def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
-    """One end of an interval that may lie far out, where resamples are too few; NaN for fewer than two clusters.
+    """Return one end of an interval that may lie far out, where resamples are too few; NaN for fewer than two clusters.
 
-    It is that of Student's t, and further out where the influences have a long tail on that side, by which t falls
-    short: by the terms of the Cornish–Fisher expansion that hold the skewness. As a sample that lacks the tail looks
-    less skewed than it should, one standard error is added to it.
-
-    Args:
-        resampled: the figure; only its influences count.
-        tail: how often the figure's true value should lie beyond the end, in (0, 0.5).
-        upper: whether it is the upper end.
+    It is that of Student's t, and further out if the influences have a long tail on that side, by the terms of the
+    Cornish–Fisher expansion that hold the skewness. One standard error is added to the skewness, because a sample that
+    lacks the tail looks less skewed than it should. `tail` is in (0, 0.5).
 
     Reference:
         Hall 1992, The Bootstrap and Edgeworth Expansion, sections 2.5 and 2.6, without the term of the kurtosis.
@@ -259,19 +239,17 @@ def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
 
 
 def _stretched(t: float, skewness: float) -> float:
-    """How many standard errors an end is away, in place of t, where the tail has this skewness; it grows with t."""
     sixth = skewness / 6
     return t + sixth * (2 * t * t + 1) + sixth * sixth * t * (10 * t * t - 2.5)
 
 
 def _tail_skewness(resampled: Resampled, sign: float) -> float:
-    """The skewness towards one side with its standard error, in [0, 2]."""
     skewness, its_error = _skewness(resampled)
     return max(0.0, sign * skewness + its_error)
 
 
 def _skewness(resampled: Resampled) -> tuple[float, float]:
-    """The skewness of the figure by its influences, Σ d³ / (Σ d²)^1.5, and its standard error; 0 if all are alike."""
+    """Return the skewness by the influences, Σ d³ / (Σ d²)^1.5, and its standard error; 0 if all are alike."""
     spread = math.sqrt(float((resampled.influence * resampled.influence).sum()))
     if spread == 0:
         return 0.0, 0.0
@@ -281,12 +259,12 @@ def _skewness(resampled: Resampled) -> tuple[float, float]:
 
 
 def known(figure: float) -> float | None:
-    """The figure; None if it is undefined."""
+    """Return the figure, or None if it is undefined."""
     return figure if math.isfinite(figure) else None
 
 
 def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
-    """The level of the quantile that BCa takes in place of this one.
+    """Return the level of the quantile that BCa takes in place of this one.
 
     Reference:
         Efron 1987, doi:10.1080/01621459.1987.10478410; the bias counts ties half, as scipy.stats.bootstrap does.
@@ -309,7 +287,7 @@ def _bias(resampled: Resampled, *, first: bool) -> float:
 
 
 def _quantile(resampled: Resampled, level: float, *, first: bool) -> float:
-    """Linear between the order statistics: definition 7 of Hyndman & Fan 1996, doi:10.1080/00031305.1996.10473566.
+    """Return the quantile, linear between order statistics: definition 7 of Hyndman & Fan 1996.
 
     Undefined resamples come first for a lower end, and last for an upper one; NaN if the level falls among them.
     """

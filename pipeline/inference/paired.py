@@ -1,4 +1,4 @@
-"""Paired comparisons: two models on the same queries, how far apart they are and how sure that is.
+"""Paired comparisons of two models on the same queries.
 
 The standard error is that of cluster influences: without clusters exactly the one of a paired t test.
 
@@ -45,9 +45,9 @@ _LEAST_ALIKE = 0.7  # of the number of clusters: as how many of one weight they 
 
 
 def t_test(difference: Resampled) -> float:
-    """The p-value of the difference, by t with C - 1 degrees of freedom; NaN where there are fewer than two clusters.
+    """Return the p-value of the difference, by t with C - 1 degrees of freedom; NaN for fewer than two clusters.
 
-    Where all clusters differ alike it is 0, or 1 where none differs. For families it is of further replicates, too.
+    If all clusters differ alike it is 0, or 1 if none differs. For families it is of further replicates, too.
     """
     error = difference.error
     if difference.total_error.replicates:
@@ -58,24 +58,16 @@ def t_test(difference: Resampled) -> float:
 
 
 def effect_size(difference: Resampled) -> float:
-    """d_z: the difference in standard deviations of clusters' differences; NaN where these do not vary.
-
-    Reference:
-        Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, section 2.3.5.
-    """
+    """Return d_z, the difference in standard deviations of clusters' differences; NaN if these do not vary."""
     error = difference.error
     return difference.estimate / (error * math.sqrt(difference.n_clusters)) if error else math.nan
 
 
 def bootstrap_test(sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
-    """The p-values of each pair alone, (H,), and as corrected among all of them by maxT, (H,).
+    """Return the p-values of each pair alone, (H,), and as corrected among all of them by maxT, (H,).
 
     A p-value is (1 + n) / (1 + B), n of B resamples θ* of a difference θ being at least |θ| away from it. For maxT all
     are divided by the difference's standard error, by its infinitesimal jackknife.
-
-    Args:
-        sample: one dataset's models with their resamples.
-        pairs: what is tested.
     """
     observed, errors = np.empty((2, len(pairs)))
     for place, difference in sample.each_difference(pairs):
@@ -102,25 +94,15 @@ Family: TypeAlias = Literal["dataset", "measure"]
 
 @dataclass(frozen=True)
 class TestRule:
-    """How differences are tested.
-
-    Attributes:
-        test: what makes the p-values.
-        permutations: patterns of signs that the randomization test draws.
-        correction: for the number of tests; not `maxt` where the test is `t`, which has nothing to take it from.
-        alpha: the level that p-values are held to, in (0, 1).
-        seed: root of all streams.
-        workers: run the drawing.
-        family: tests that are corrected together: all of a dataset; or those by one measure, on all queries or on the
-            slices.
-    """
+    """Settings of the tests of differences."""
 
     test: Test
-    permutations: int
-    correction: Correction
-    alpha: float
+    permutations: int  # patterns of signs that the randomization test draws
+    correction: Correction  # not `maxt` if the test is `t`, which has no draws
+    alpha: float  # level that p-values are held to, in (0, 1)
     seed: int
     workers: Workers
+    # tests that are corrected together: all of a dataset, or by one measure, on all queries or on slices
     family: Family = "dataset"
 
     def flip_signs(self, sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
@@ -137,19 +119,19 @@ def compare(
     lead: Measure | None = None,
     differences: Mapping[Pair, TakenDifference] | None = None,
 ) -> tuple[Comparison, ...]:
-    """The comparisons of one dataset: per pair of models, slice and measure that both have, a line.
+    """Return the comparisons of one dataset: a line per pair of models, slice and measure that both have.
 
-    A test is made, and is of the family, where the measure has a better and a worse, on all queries and on slices of at
-    least 30 clusters; other lines have no p-value. Where no query changed the p-value is 1, and no test is made.
+    A test is made, and is of the family, if the measure has a better and a worse end, on all queries and on slices of
+    at least 30 clusters. Other lines have no p-value. If no query changed the p-value is 1, and no test is made.
 
     Args:
-        sample: the dataset's models.
-        pairs: the models and their baselines, by name.
-        measures: what they are compared by.
-        rule: how an interval is read off.
-        test: how differences are tested.
-        lead: the measure whose differences on all queries are the primary family; None for no such family.
-        differences: those of these pairs and measures, where they were taken already.
+        sample: Resamples of the dataset.
+        pairs: Models and their baselines, by name.
+        measures: Measures that both are compared by.
+        rule: How an interval is read off.
+        test: How differences are tested.
+        lead: Measure whose differences on all queries are the primary family; None for no such family.
+        differences: Differences that were taken before; None if none were.
 
     Raises:
         InputError: `holm` or `bh` would need more resamples than there are to find anything, or clusters are too unlike
@@ -164,7 +146,7 @@ def compare(
 def test_differences(
     sample: Sample, differences: Mapping[Pair, TakenDifference], test: TestRule, lead: Measure | None
 ) -> tuple[Comparison, ...]:
-    """Return the lines of these differences with p-values. The arguments are those of `compare`."""
+    """Return the lines of these differences with p-values."""
     asked = [*differences]
     lines = [taken.line for taken in differences.values()]
     has_primary = lead is not None and lead.metric.direction != "neither"
@@ -191,28 +173,23 @@ def test_differences(
 
 @dataclass(frozen=True)
 class TakenDifference:
-    """A line that is not tested yet.
-
-    Attributes:
-        line: without p-values.
-        by_t: the p-value of Student's t; NaN unless that is the test, or a side of the pair is a family of replicates.
-    """
+    """Comparison that is not tested yet."""
 
     line: Comparison
-    by_t: float
+    by_t: float  # p-value of Student's t; NaN unless it is the test, or one side is a family of replicates
 
 
 def take_differences(
     sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collection[Measure], rule: IntervalRule, test: TestRule
 ) -> dict[Pair, TakenDifference]:
-    """The differences of these pairs by these measures, on all queries and on slices; arguments as of `compare`."""
+    """Return the differences of these pairs by these measures, on all queries and on slices."""
     return take_pairs(sample, _asked(sample, pairs, measures), rule, test)
 
 
 def take_pairs(
     sample: Sample, asked: Sequence[Pair], rule: IntervalRule, test: TestRule
 ) -> dict[Pair, TakenDifference]:
-    """Return the differences of these pairs. The other arguments are those of `compare`."""
+    """Return the differences of these pairs."""
     taken: dict[Pair, TakenDifference] = {}
     changed: dict[tuple[str, ModelKey, Measure], tuple[Bools, Bools]] = {}  # of the pair that is taken, over all slices
     for place, difference in each("Taking differences", sample.each_difference(asked), len(asked), "pairs"):
@@ -240,15 +217,7 @@ def _asked(sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collectio
 def most_tests(
     n_pairs: int, measures: Sequence[Measure], groups: Groups, n_queries: int, family: Family = "dataset"
 ) -> int:
-    """Return how many tests a family of a dataset has at most: fewer if scores are undefined, or no query changed.
-
-    Args:
-        n_pairs: the pairs of models.
-        measures: what they are compared by.
-        groups: the clusters and slices of the dataset.
-        n_queries: its queries.
-        family: tests that are corrected together.
-    """
+    """Return the number of tests of one family at most: undefined scores and unchanged queries make it fewer."""
     if groups.clusters is None:
         sizes = {ALL: n_queries} | {name: int(mask.sum()) for name, mask in groups.slices.items()}
     else:
@@ -259,16 +228,9 @@ def most_tests(
 
 
 def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule) -> None:
-    """The least p-value is one in as many as there are resamples: times the tests it must not be above the level.
+    """Raise InputError if `holm` or `bh` would need more resamples than there are to find anything.
 
-    Args:
-        dataset: whose tests these are.
-        n_tests: how many.
-        n_resamples: how often the dataset is resampled; a bootstrap test takes its p-values from that.
-        test: how differences are tested.
-
-    Raises:
-        InputError: `holm` or `bh` would need more resamples than there are to find anything.
+    The least p-value is one in as many as there are resamples. Times the tests it must not be above the level.
     """
     if test.test == "t" or test.correction not in ("holm", "bh"):
         return
@@ -284,16 +246,7 @@ def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule)
 
 
 def refuse_unlike_clusters(dataset: str, groups: Groups, test: TestRule) -> None:
-    """Before anything is scored, refuse t where clusters of all judged queries are too unlike, as `compare` does later.
-
-    Args:
-        dataset: whose clusters these are.
-        groups: the clusters of its queries.
-        test: how differences are tested.
-
-    Raises:
-        InputError: clusters are too unlike for the test t.
-    """
+    """Raise InputError, before anything is scored, if clusters are too unlike for the test t."""
     if test.test == "t" and groups.clusters is not None:
         _refuse_unlike(np.bincount(groups.clusters).astype(np.float64), "clusters", f"of {dataset}")
 
@@ -332,7 +285,7 @@ def _line(
 
 
 def _better_and_worse(sample: Sample, pair: Pair) -> tuple[Bools, Bools]:
-    """(Q,): the queries on which the model is better, and those on which it is worse; equal to 12 digits is equal."""
+    """Return (Q,) queries on which the model is better, and on which it is worse; equal to 12 digits is equal."""
     ours, theirs = (sample.contributions[name, pair.measure].scores for name in (pair.model, pair.baseline))
     better = theirs - ours if pair.measure.metric.direction == "lower" else ours - theirs  # NaN if one is undefined
     apart = np.abs(better) > 1e-12 * np.maximum(np.abs(ours), np.abs(theirs))
@@ -345,7 +298,6 @@ def _signs_can_decide(line: Comparison, alpha: float) -> bool:
 
 
 def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:
-    """Whether there is a test: a single cluster allows none, and slices of few clusters are not judged."""
     return measure.metric.direction != "neither" and n_clusters >= (2 if slice == ALL else LEAST_CLUSTERS)
 
 
@@ -362,7 +314,6 @@ def _judge(
 def _p_values(
     sample: Sample, tested: Sequence[Pair], by_t: Sequence[float], test: TestRule
 ) -> tuple[Floats, Sequence[float | None]]:
-    """(H,) each pair's p-value, and (H,) as the correction makes it; None for `none`."""
     refuse_too_few(sample.dataset, len(tested), sample.n_resamples, test)
     stepped: Floats | None = None
     of_replicates = np.array(  # those that hold over further replicates, too
@@ -391,14 +342,12 @@ def _p_values(
 
 
 def _replicate_test(sample: Sample, pair: Pair) -> str:
-    """The test of a pair with a family of replicates; empty for other pairs."""
     if not sample.has_replicates(pair):
         return ""
     return PAIRED_REPLICATE_TEST if sample.has_paired_replicates(pair) else REPLICATE_TEST
 
 
 def _least_p_value(sample: Sample, made: Test, test: TestRule, p_value: float) -> float | None:
-    """The least p-value that the test's draws can give; None if it was not drawn."""
     if made == "t":
         return None
     least = 1 / (1 + (test.permutations if made == "randomization" else sample.n_resamples))
@@ -406,7 +355,7 @@ def _least_p_value(sample: Sample, made: Test, test: TestRule, p_value: float) -
 
 
 def _refuse_unlike(weights: Floats, unit: str, what: str) -> None:
-    """Refuse t where clusters have such unlike weights that it would find differences that there are not.
+    """Reject t if clusters have such unlike weights that it would find differences that there are not.
 
     Reference:
         Carter, Schnepel & Steigerwald 2017, doi:10.1162/REST_a_00639, on t by clusters of unlike sizes.
@@ -466,7 +415,6 @@ def _family_key(family: Family, measure: Measure, slice: str) -> tuple[str, bool
 
 
 def _family(dataset: str, tested: Sequence[Pair], role: str) -> str:
-    """What is tested together, such as `3 pairs x 5 measures x 4 slices on served (54 exploratory tests)`."""
     parts = [
         _counted(len({(pair.model, pair.baseline) for pair in tested}), "pair"),
         _counted(len({pair.measure for pair in tested}), "measure"),

@@ -1,8 +1,8 @@
-"""How many queries it takes to pass a margin, by the paired differences of a past sample.
+"""Number of queries that a margin takes, from the paired differences of a past sample.
 
-A gate passes if the lower end of an interval is above the limit that the margin sets. The chance of that is its power.
-It grows with the distance from the limit to the true difference, counted in standard errors: the interval takes up some
-of them, and the spread of estimates the rest.
+A gate passes if the lower end of an interval is above its limit. The chance of that, its power, grows with the
+distance from the limit to the true difference in standard errors: the interval takes up some of them, and the spread
+of estimates the rest.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ _NUMBERS = 1 << 24  # that are drawn at once
 
 
 def _reach(alpha: float, degrees: float, acceleration: float) -> float:
-    """How many standard errors the lower end is below the estimate: the outer of Student's t and BCa."""
+    """Return how many standard errors the lower end is below the estimate: the outer of Student's t and BCa."""
     z = _NORMAL.inv_cdf(1 - alpha / 2)
     return max(t_quantile(1 - alpha / 2, degrees), z - acceleration * (2 * z * z + 1))
 
 
 def _spread(reach: float, acceleration: float, excess: float) -> float:
-    """The standard deviation of the lower end, in standard errors: with the estimate, its error varies."""
+    """Return the standard deviation of the lower end, in standard errors, which vary with the estimate."""
     return math.sqrt(max(0.0, 1 - 6 * reach * acceleration + reach * reach * excess / 4))
 
 
 def standard_errors(
     alpha: float, power: float, degrees: float, acceleration: float = 0.0, excess: float = 0.0
 ) -> float:
-    """How many standard errors a difference must be above a limit to be found above it.
+    """Return how many standard errors a difference must be above a limit to be found above it.
 
     Args:
-        alpha: the level of the two-sided interval, in (0, 1).
-        power: how often it is to be found, in (0, 1).
-        degrees: of freedom of the standard error.
-        acceleration: of BCa, the skewness of the clusters' differences over 6 √C; 0 if they are normal.
-        excess: their excess kurtosis over C; likewise.
+        alpha: Level of the two-sided interval, in (0, 1).
+        power: Probability of finding it, in (0, 1).
+        degrees: Degrees of freedom of the standard error.
+        acceleration: Acceleration of BCa, the skewness of the clusters' differences over 6 √C; 0 if they are normal.
+        excess: Excess kurtosis of these over C.
 
     Reference:
         Bloom 1995, doi:10.1177/0193841X9501900504: t of 1 - alpha / 2 plus t of the power. The terms of the shape are
@@ -62,11 +62,9 @@ def standard_errors(
 
 
 def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
-    """The least difference that would be found in 80% of samples of this size; NaN where there are too few clusters.
+    """Return the least difference that 80% of samples of this size would find; NaN if there are too few clusters.
 
-    Args:
-        difference: the paired difference whose standard error is taken.
-        alpha: the level of the two-sided test, alone and not corrected for others.
+    `alpha` is the level of the two-sided test, alone and not corrected for others.
     """
     error = difference.error
     if math.isnan(error):
@@ -77,7 +75,7 @@ def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
 
 
 def least_count(decides: Callable[[int], bool], few: int) -> int:
-    """The least count that decides, where any greater one does, too, and these few do not."""
+    """Return the least count that decides, if any greater one does, too, and these few do not."""
     enough = 2 * few
     while not decides(enough):
         few, enough = enough, 2 * enough
@@ -93,14 +91,10 @@ class Variation:
 
     The power of a sample that a few clusters may decide comes from samples that are drawn from these clusters and
     judged by the rule of gates. That of other samples comes from the moments.
-
-    Attributes:
-        values: (C,) the differences of the clusters from their mean.
-        factor: what the variance is multiplied by.
     """
 
-    values: Floats
-    factor: float = 1.0
+    values: Floats  # (C,) differences of the clusters from their mean
+    factor: float = 1.0  # of the variance
 
     @classmethod
     def of(cls, difference: Resampled) -> Variation:
@@ -110,7 +104,7 @@ class Variation:
 
     @property
     def n_clusters(self) -> int:
-        """C, how many clusters showed it."""
+        """Number of clusters that showed it, C."""
         return len(self.values)
 
     @cached_property
@@ -131,14 +125,14 @@ class Variation:
         return float(squares.sum() ** 2 / np.square(squares).sum())
 
     def detectable(self, n: int, alpha: float, power: float) -> float:
-        """The least distance from the margin at which n clusters pass with this power."""
+        """Return the least distance from the margin at which n clusters pass with this power."""
         if self._is_drawn(n):
             return math.sqrt(self.factor) * float(np.quantile(self._distances(n, alpha), power, method="higher"))
         degrees = min(n - 1, _MOST_DEGREES)
         return math.sqrt(self.variance / n) * standard_errors(alpha, power, degrees, *self._shape(n))
 
     def power(self, n: int, distance: float, alpha: float) -> float:
-        """How often n clusters pass at this distance from the margin."""
+        """Return how often n clusters pass at this distance from the margin."""
         if self._is_drawn(n):
             return float((self._distances(n, alpha) < distance / math.sqrt(self.factor)).mean())
         (acceleration, excess), degrees = self._shape(n), min(n - 1, _MOST_DEGREES)
@@ -147,25 +141,16 @@ class Variation:
         return t_tail(-apart / spread, degrees) if spread else float(apart > 0)
 
     def needed(self, distance: float, alpha: float, power: float) -> int:
-        """The least number of clusters that pass with this power at this distance from the margin, 30 or more.
-
-        Args:
-            distance: from the margin to the true difference, above 0.
-            alpha: the level of the gate's two-sided interval.
-            power: how often the gate should pass.
-        """
+        """Return the least number of clusters, from 30 on, that pass with this power at this distance."""
         if self.detectable(LEAST_CLUSTERS, alpha, power) <= distance:
             return LEAST_CLUSTERS
         return least_count(lambda n: self.detectable(n, alpha, power) <= distance, LEAST_CLUSTERS)
 
     def ends(self, confidence: float) -> tuple[Variation, Variation]:
-        """With the least and the greatest variance that the sample allows.
+        """Return the variation with the least and the greatest variance that the sample allows.
 
         The logarithm of s² has the standard error √(1 / κ - 1 / C), for 1 / κ is the kurtosis over C. That error rests
         on κ clusters, too: hence Student's t with κ - 1 degrees of freedom. Simulated in tests/simulations/plans.py.
-
-        Args:
-            confidence: how often the interval should cover.
         """
         error = math.sqrt(max(0.0, 1 / self.kappa - 1 / self.n_clusters))
         factor = math.exp(t_quantile((1 + confidence) / 2, self.kappa - 1) * error)

@@ -1,7 +1,4 @@
-"""The primary family: differences whose intervals hold together, and p-values that are their inversion.
-
-Sign flips assume that differences are symmetric about 0, which the bootstrap-t does not.
-"""
+"""Joint intervals and p-values of the primary family, by the bootstrap-t, which assumes no symmetry."""
 
 from __future__ import annotations
 
@@ -24,30 +21,19 @@ _FEW = 0.1  # of the error of the family: what resamples without spread may take
 
 @dataclass(frozen=True)
 class JointDifference:
-    """What the family says of one difference.
+    """Interval and p-values of one difference of the family."""
 
-    Attributes:
-        p_value: of this difference alone.
-        p_joint: among all of the family; below alpha just if 0 is outside the interval, if that has no mark.
-        ends: of the interval; all of the family hold at once. (None, None) if there is none.
-    """
-
-    p_value: float
-    p_joint: float
-    ends: tuple[float | None, float | None]
+    p_value: float  # of this difference alone
+    p_joint: float  # among the family; below alpha just if 0 is outside the interval, if that has no mark
+    ends: tuple[float | None, float | None]  # all intervals of the family hold at once; (None, None) if there is none
 
 
 @dataclass(frozen=True, eq=False)
 class _Stars:
-    """How far resamples are from the sample in their standard errors, t*, or the farthest of several differences.
+    """Distances t* of resamples from the sample in their standard errors, or the farthest of several differences."""
 
-    Attributes:
-        long: (B,) to the side of its long tail; the queries have theirs on the other.
-        short: (B,) to the other side.
-    """
-
-    long: Floats
-    short: Floats
+    long: Floats  # (B,) to the side of its long tail; the queries have theirs on the other
+    short: Floats  # (B,) to the other side
 
     @cached_property
     def ascending(self) -> tuple[Floats, Floats, Floats]:
@@ -68,7 +54,7 @@ class _Stars:
         return (1 + int(np.count_nonzero(stars >= t - ROUNDING))) / (1 + len(stars))
 
     def reaches(self, found: _Found, alpha: float) -> tuple[float, float]:
-        """How many standard errors the lower and the upper end are away; without a mark the inversion of `p_value`."""
+        """Return the reach of either end in standard errors; without a mark the inversion of `p_value`."""
         both, long, short = self.ascending
         reach = _critical(both, alpha)
         if found.sparse is None:
@@ -79,21 +65,11 @@ class _Stars:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """A difference.
-
-    Attributes:
-        estimate: the difference.
-        error: its standard error.
-        limits: its range.
-        side: 1 if the long tail of t* is above, -1 if it is below.
-        sparse: the whole of it if few queries decide it; else None.
-    """
-
     estimate: float
     error: float
     limits: tuple[float, float]
-    side: float
-    sparse: Resampled | None
+    side: float  # 1 if the long tail of t* is above, -1 if it is below
+    sparse: Resampled | None  # the difference if few queries decide it; else None
 
     @property
     def t(self) -> float:
@@ -101,7 +77,7 @@ class _Found:
 
 
 def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tuple[JointDifference | None, ...]:
-    """Intervals and p-values of all pairs at once, by max |t*| in a single step.
+    """Compute intervals and p-values of all pairs at once, by max |t*| in a single step.
 
     Over each resample, t* is how far a difference is from that of the sample, in standard errors of that resample; c is
     the quantile of the greatest |t*| of the pairs. An interval reaches c standard errors.
@@ -115,9 +91,9 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
     t with tails corrected for skewness, by Bonferroni.
 
     Args:
-        sample: one dataset's models with B resamples.
-        pairs: the family; none of their differences is undefined.
-        alpha: how often any interval of the family may miss, in (0, 1).
+        sample: Resamples of one dataset.
+        pairs: The family. None of its differences is undefined.
+        alpha: Probability that any interval of the family may miss, in (0, 1).
 
     Returns:
         By pair; None for one that is left out.
@@ -146,10 +122,10 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
 
 
 def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[tuple[Resampled, Floats]]:
-    """By pair, its difference, and (1 + B,) the standard error of that over the sample and over each resample.
+    """Yield each pair's difference, and (1 + B,) its standard error over the sample and over each resample.
 
     A resample's influences are linear in what each cluster adds to the sums, so the sum of their squares is a quadratic
-    form in resampled sums of products. NaN where a difference is undefined.
+    form in resampled sums of products. NaN if a difference is undefined.
     """
     for own in sample.few_at_a_time(pairs):
         figures = [_Figures.of(sample, pair) for pair in own]
@@ -163,16 +139,9 @@ def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[t
 
 @dataclass(frozen=True, eq=False)
 class _Figures:
-    """What a difference is made of.
-
-    Attributes:
-        aggregations: of each figure, with what it is multiplied by, and the number of its numerators.
-        columns: (N, C) what each cluster adds: by figure its numerators and its denominator, then their products.
-        n_clusters: clusters that count.
-    """
-
+    # of each figure, with its factor and the number of its numerators
     aggregations: Sequence[tuple[Aggregation, float, int]]
-    columns: Floats
+    columns: Floats  # (N, C) what each cluster adds: numerators and denominator by figure, then their products
     n_clusters: int
 
     @classmethod
@@ -189,7 +158,7 @@ class _Figures:
         return cls(made, np.vstack([added, *products]), int((one.denominators > 0).sum()))
 
     def errors(self, sums: Floats) -> Floats:
-        """(1 + B,) the standard errors, given the sums of the columns, (N, 1 + B)."""
+        """Return (1 + B,) the standard errors, given the sums of the columns, (N, 1 + B)."""
         weights: list[Floats] = []
         for aggregation, factor, n_numerators in self.aggregations:
             *numerators, total = sums[len(weights) : len(weights) + n_numerators + 1]
@@ -210,7 +179,7 @@ def _pairs_of(n: int) -> list[tuple[int, int]]:
 
 
 def _critical(ordered: Floats, alpha: float) -> float:
-    """What as few of the resamples reach as leave a p-value below alpha; infinite if even none would."""
+    """Return what as few of the resamples reach as leave a p-value below alpha; infinite if even none would."""
     allowed = math.ceil(round(alpha * (len(ordered) + 1), 9)) - 2
     return float(ordered[len(ordered) - 1 - allowed]) if 0 <= allowed < len(ordered) else math.inf
 

@@ -1,4 +1,4 @@
-"""Ranks of models with simultaneous intervals, and how far two measures agree on them, from the resamples there are."""
+"""Ranks of models with simultaneous intervals, and agreement of two measures on them."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ from rankledger.pipeline.types.tables import OrderAgreement
 _NORMAL = NormalDist()
 _FEWEST = 3  # models that have an order
 _FEWEST_CLUSTERS = 2  # that vary
+_MOST_COMPARED = 1 << 33  # pairs times resamples, beyond which fewer resamples are compared, but never fewer than
+_LEAST_RESAMPLES = 500  # of which 25 are beyond the critical value of 95%
+_CACHED = 1 << 15  # numbers that are compared at a time: 256 kB
 _ROUNDING = 1e-12  # of the greatest figure: a difference, or the standard error of one, that is not greater is 0
 
 
 def with_ranks(
     lines: Sequence[Estimate], samples: Sequence[Sample], confidence: float, comparisons: Sequence[Comparison] = ()
 ) -> tuple[Estimate, ...]:
-    """The lines of the summary, those of all queries with the models' ranks.
+    """Return the lines of the summary, those of all queries with the models' ranks.
 
-    Models are ranked by the figures of the lines, also where one leaves out other queries than another. There are no
-    ranks by a measure that has no better end or no resamples.
+    Models are ranked by the figures of the lines, also if one leaves out other queries than another. A measure without
+    a better end or without resamples ranks none.
 
     Args:
-        lines: of one dataset after another; those of `*`, the mean of all, among them.
-        samples: the datasets' resamples.
-        confidence: how often the intervals of all models by one measure should cover together.
-        comparisons: of two models that these do not find to differ, neither has the better rank for sure.
+        lines: Lines of one dataset after another, and of `*`, the mean of all.
+        samples: Resamples of the datasets.
+        confidence: Joint coverage of the intervals of all models by one measure.
+        comparisons: Comparisons. Of two models that these do not find to differ, neither has the better rank for sure.
     """
     measures = _measures(samples)
     columns = _columns(lines, measures)
@@ -52,9 +55,10 @@ def with_ranks(
         defined = [line.model for line in own if line.estimate is not None]
         sizes = [_effective_clusters(sample, model, measure) for sample in drawn for model in defined]
         models = [line.model for line in own]
+        rows = {model: row for row, model in enumerate(models)}
         unsure = _unsure(drawn, models, figures[:, 0], measure, confidence)
         for line in tested.get((dataset, name), ()):
-            one, other = models.index(line.model), models.index(line.baseline)
+            one, other = rows[line.model], rows[line.baseline]
             leads = "better" if figures[one, 0] > figures[other, 0] else "worse"
             unsure[[one, other], [other, one]] |= line.decide(1 - confidence) != leads
         ranks = rank_intervals(figures, min(sizes, default=0.0), confidence, unsure)
@@ -70,10 +74,10 @@ def order_agreement(
     """Compare the order of at least three models by each measure with their order by the lead measure.
 
     Args:
-        lines: those of the summary.
-        samples: the datasets' resamples.
-        leading: by dataset, the lead measure; the mean of all has the first of them that it has.
-        confidence: how often all pairs of models that are told apart by the two measures should be told apart rightly.
+        lines: Lines of the summary.
+        samples: Resamples of the datasets.
+        leading: Lead measure by dataset; the mean of all has the first of them that it has.
+        confidence: Probability that all pairs of models that the two measures tell apart are told apart rightly.
     """
     measures = _measures(samples)
     columns = {key: [lines[place] for place in places] for key, places in _columns(lines, measures).items()}
@@ -103,20 +107,16 @@ def order_agreement(
 
 
 def kendall_tau(one: Floats, other: Floats) -> float:
-    """Return Kendall's tau-b of the orders of M models by two measures.
-
-    Args:
-        one: (M,) by one, greater is better.
-        other: (M,) by the other.
-
-    Returns:
-        A number in [-1, 1]; NaN if all models are equal by one of the two.
+    """Return Kendall's tau-b of the orders of M models by two measures, (M,) each; NaN if all are equal by one of them.
 
     Reference:
         Kendall 1945, doi:10.1093/biomet/33.3.239; scipy.stats.kendalltau.
     """
-    signs = [np.sign(figures[:, np.newaxis] - figures) for figures in (one, other)]
-    return float(divide((signs[0] * signs[1]).sum(), np.sqrt(np.abs(signs[0]).sum() * np.abs(signs[1]).sum())))
+    sums = np.zeros(3)
+    for place in range(len(one)):  # model by model: the pairs of thousands are too many to hold
+        ours, theirs = np.sign(one[place] - one), np.sign(other[place] - other)
+        sums += (ours * theirs).sum(), np.abs(ours).sum(), np.abs(theirs).sum()
+    return float(divide(sums[0], np.sqrt(sums[1] * sums[2])))
 
 
 def count_agreement(
@@ -135,7 +135,7 @@ def count_agreement(
 
 
 def _measures(samples: Sequence[Sample]) -> dict[tuple[str, str], Measure]:
-    """By dataset and name, for datasets may define one name each in its way, the measures that order models."""
+    """Return the measures that order models, by dataset and name: each dataset may define a name in its way."""
     known = {(sample.dataset, measure) for sample in samples for _, measure in sample.contributions}
     known |= {(POOLED, measure) for sample in samples[:1] for _, measure in sample.contributions}
     return {(dataset, str(measure)): measure for dataset, measure in known if measure.metric.direction != "neither"}
@@ -152,7 +152,7 @@ def _columns(
 
 
 def _figures(samples: Sequence[Sample], lines: Sequence[Estimate], measure: Measure) -> Floats:
-    """(M, 1 + B): the figures of these lines over the sample and over each resample, greater is better."""
+    """Return (M, 1 + B) the figures of these lines over the sample and over each resample, greater is better."""
     by_name = sorted(samples, key=lambda sample: sample.dataset)  # another order would round sums otherwise
     sums = [np.stack([sample.figures(line.model, measure) for sample in by_name]).sum(axis=0) for line in lines]
     figures = np.stack(sums) / len(samples)
@@ -169,16 +169,17 @@ def _effective_clusters(sample: Sample, model: str, measure: Measure) -> float:
 def _unsure(
     samples: Sequence[Sample], models: Sequence[str], figures: Floats, measure: Measure, confidence: float
 ) -> Bools:
-    """(M, M): the pairs of models with a family, that further replicates may put the other way round.
+    """Return (M, M) the pairs of models with a family, that further replicates may put the other way round.
 
     The allowed error is divided equally among the M (M - 1) / 2 pairs.
     """
     by_name = sorted(samples, key=lambda sample: sample.dataset)
     unsure = np.zeros((len(models), len(models)), dtype=bool)
     n_pairs = len(models) * (len(models) - 1) / 2
-    for one, other in combinations(range(len(models)), 2):
-        pair = Pair(models[one], models[other], measure)
-        if any(sample.has_replicates(pair) for sample in samples):
+    families = [any(sample.is_family(model, measure) for sample in samples) for model in models]
+    for one, other in combinations(range(len(models)) if any(families) else (), 2):
+        if families[one] or families[other]:
+            pair = Pair(models[one], models[other], measure)
             difference = pool([sample.differences([pair])[0] for sample in by_name])
             apart = abs(float(figures[one] - figures[other]))
             reach = difference.total_error.reach(1 - (1 - confidence) / n_pairs)
@@ -189,7 +190,7 @@ def _unsure(
 def rank_intervals(
     figures: Floats, n_clusters: float, confidence: float, unsure: Bools | None = None
 ) -> list[tuple[int, int] | None]:
-    """The best and the worst rank that each of M models may have, such that all of them hold together.
+    """Return the best and the worst rank that each of M models may have, such that all of them hold together.
 
     Of two models one is better if their difference is more than c standard errors from 0; c is what the greatest of all
     pairs' `|d* - d| / se*` stays below in a share `confidence` of the resamples, made as much wider as Student's t is
@@ -197,16 +198,18 @@ def rank_intervals(
     all that are better, and at worst before all that are worse; models that are equal share their ranks. A difference
     that is the same in every resample is one if as many clusters of one sign are no chance by a sign test.
 
+    More than about 1,300 models are compared over fewer resamples, at least 500, so that time does not grow with the
+    number of pairs.
+
     Args:
-        figures: (M, 1 + B) over the sample and over each resample, greater is better; the same resamples for all.
-        n_clusters: how many clusters they are drawn from, as many of one size as they count for; of several datasets,
-            those of the smallest.
-        confidence: how often all of them should cover, in (0, 1).
-        unsure: (M, M) the pairs in which neither model is better, whatever the resamples say; None if there are none.
+        figures: (M, 1 + B) over the sample and over the same resamples, greater is better.
+        n_clusters: Number of clusters, as many of one size as they count for; of several datasets, of the smallest.
+        confidence: Joint coverage of all intervals, in (0, 1).
+        unsure: (M, M) pairs in which neither model is better, whatever the resamples say; None if there are none.
 
     Returns:
-        By model the two ranks, from 1 on; None if its figure is undefined, over the sample or over a resample, or if
-        fewer than two models have one. A model that is undefined over a resample alone may have any rank.
+        Two ranks by model, from 1 on; None if its figure is undefined, over the sample or over a resample, or if fewer
+        than two models have one. A model that is undefined over a resample alone may have any rank.
 
     Reference:
         Mogstad, Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006: ranks from simultaneous confidence
@@ -219,42 +222,48 @@ def rank_intervals(
     if unsure is not None:
         better &= ~unsure[np.ix_(complete, complete)]
     ranks: list[tuple[int, int] | None] = [None] * len(figures)
+    above, below = better.sum(axis=0).tolist(), better.sum(axis=1).tolist()
     for place, model in enumerate(np.flatnonzero(complete)):
-        ranks[model] = 1 + int(better[:, place].sum()), n_models - int(better[place].sum())
+        ranks[model] = 1 + above[place], n_models - below[place]
     return ranks
 
 
 def _better(measures: Floats | Sequence[Floats], n_clusters: float, confidence: float) -> Bools:
-    """Return (N, M, M): by measure, whether the model of the row is better than the model of the column."""
+    """Return (N, M, M), True if the model of the row is better than the model of the column, by measure."""
     n_models = len(measures[0])
-    standardised = np.zeros((len(measures), n_models, n_models))
-    by_sign = 2.0 ** (1 - n_clusters) * len(measures) * n_models * (n_models - 1) / 2 <= 1 - confidence
-    n_resamples = measures[0].shape[1] - 1
-    greatest, squares = np.zeros(n_resamples), np.empty(n_resamples)  # pair by pair: they stay in the cache
-    for figures, own in zip(measures, standardised, strict=True):
-        sample, shifts = figures[:, 0], figures[:, 1:] - figures[:, :1]
+    n_pairs = len(measures) * n_models * (n_models - 1) / 2
+    by_sign = 2.0 ** (1 - n_clusters) * n_pairs <= 1 - confidence
+    n_resamples = min(measures[0].shape[1] - 1, max(_LEAST_RESAMPLES, int(_MOST_COMPARED / n_pairs)))
+    n_rows = max(1, _CACHED // n_resamples)
+    standardized = np.zeros((len(measures), n_models, n_models))
+    greatest = np.zeros(n_resamples)
+    for figures, z in zip(measures, standardized, strict=True):
+        sample, shifts = figures[:, 0], figures[:, 1 : 1 + n_resamples] - figures[:, :1]
         negligible = _ROUNDING * float(np.abs(sample).max())
-        for one, other in combinations(range(n_models), 2):
-            np.subtract(shifts[one], shifts[other], out=squares)
-            np.square(squares, out=squares)
-            variance, difference = float(squares.mean()), float(sample[one] - sample[other])
-            if varies := variance > negligible * negligible:
-                squares /= variance
-                np.maximum(greatest, squares, out=greatest)
-            if abs(difference) > negligible and (varies or by_sign):
-                z = difference / math.sqrt(variance) if varies else math.copysign(math.inf, difference)
-                own[one, other], own[other, one] = z, -z
-    better: Bools = standardised > _critical(math.sqrt(_quantile(greatest, confidence)), n_clusters)
+        for one in range(n_models - 1):
+            for begin in range(one + 1, n_models, n_rows):  # a few pairs at a time, so that they stay in the cache
+                others = slice(begin, begin + n_rows)
+                squares = np.square(shifts[one] - shifts[others])
+                variances, differences = squares.mean(axis=1), sample[one] - sample[others]
+                varies = variances > negligible * negligible
+                squares = squares[varies] / variances[varies, np.newaxis]
+                np.maximum(greatest, squares.max(axis=0, initial=0.0), out=greatest)
+                certain = np.copysign(np.inf, differences) if by_sign else np.zeros_like(differences)
+                studentized = np.where(varies, differences / np.sqrt(np.where(varies, variances, 1.0)), certain)
+                z[one, others] = np.where(np.abs(differences) > negligible, studentized, 0.0)
+    critical = _critical(math.sqrt(_quantile(greatest, confidence)), n_clusters)
+    better: Bools = standardized > critical
+    better |= (standardized < -critical).transpose(0, 2, 1)
     return better
 
 
 def _critical(z: float, n_clusters: float) -> float:
-    """The bound for a standard normal number as one for a mean of so many clusters over its bootstrap error."""
+    """Return the bound for a standard normal number as one for a mean of so many clusters over its bootstrap error."""
     return -t_quantile(_NORMAL.cdf(-z), n_clusters - 1) * math.sqrt(n_clusters / (n_clusters - 1))
 
 
 def _quantile(values: Floats, level: float) -> float:
-    """`np.quantile`, to the last bit, without importing numpy.ma as that does; NaN if any value is."""
+    """Return `np.quantile`, to the last bit, without importing numpy.ma as that does; NaN if any value is."""
     ordered, place = np.sort(values), level * (len(values) - 1)
     below = int(place)
     low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])

@@ -1,4 +1,4 @@
-"""Figures as sums over queries: one or several numerators over a denominator, from which a figure follows.
+"""Figures as sums over queries: one or several numerators over a denominator.
 
 A slice is the same with the other queries at 0, and a cluster adds what its queries add together.
 """
@@ -30,29 +30,20 @@ MANY_CLUSTERS = 1 << 17
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """One figure as sums over C clusters.
-
-    Attributes:
-        aggregation: takes the means to the figure.
-        make: gives (S, q), what each of some queries adds to the numerators, be it in the slice or not.
-        n_sums: S: one for most measures, several for a figure that is made of several means.
-        denominators: (C,) what each cluster adds to the denominator; 0 where it has nothing in the slice.
-        bound: what no number of the numerators can exceed, whatever the model; 0 where that is not known.
-        queries: (Q,) those of the slice; None for all.
-        clusters: (Q,) the cluster of each; None where each query is one.
-    """
+    """One figure as sums over C clusters."""
 
     aggregation: Aggregation
+    # gives (S, q), what each of some queries adds to the numerators, in the slice or not
     make: Callable[[Where], Floats]
-    n_sums: int
-    denominators: Floats
-    bound: float
-    queries: Bools | None = None
-    clusters: Clusters | None = None
+    n_sums: int  # S, 1 for most measures
+    denominators: Floats  # (C,) what each cluster adds; 0 if it has nothing in the slice
+    bound: float  # what no number of the numerators can exceed, whatever the model; 0 if unknown
+    queries: Bools | None = None  # (Q,) those of the slice; None for all
+    clusters: Clusters | None = None  # (Q,) the cluster of each; None if each query is one
 
     @property
     def numerators(self) -> Floats:
-        """(S, C): what each cluster adds to the numerators; not kept, for there are as many as models times slices."""
+        """(S, C) what each cluster adds to the numerators; not kept, because there are many."""
         added = self._added(slice(None))
         if self.clusters is None:
             return added
@@ -62,7 +53,7 @@ class Ratio:
         return self.make(queries) if self.queries is None else self.make(queries) * self.queries[queries]
 
     def numerators_at(self, clusters: Where) -> Floats:
-        """(S, c): what some clusters add to the numerators."""
+        """Return (S, c) what some clusters add to the numerators."""
         return self._added(clusters) if self.clusters is None else self._of_clusters[:, clusters]
 
     @cached_property
@@ -70,23 +61,23 @@ class Ratio:
         return self.numerators
 
     def figure(self, numerators: Floats, denominators: Floats) -> Floats:
-        """The figure that these sums make, (S, …) and (…); NaN where nothing was counted."""
+        """Return the figure that these sums make, (S, …) and (…); NaN if nothing was counted."""
         figures: Floats = self.aggregation.backward(divide(numerators, denominators))[0]
         return figures
 
     @cached_property
     def totals(self) -> tuple[Floats, Floats]:
-        """(S,) and (): the sums over all clusters."""
+        """(S,) and () sums over all clusters."""
         return self.numerators.sum(axis=1), self.denominators.sum()
 
     @cached_property
     def estimate(self) -> float:
-        """The figure over all clusters."""
+        """Figure over all clusters."""
         return float(self.figure(*self.totals))
 
     @property
     def influence(self) -> Floats:
-        """(C,): how much each cluster moves the figure, by its infinitesimal jackknife; the sum is 0.
+        """(C,) how much each cluster moves the figure, by its infinitesimal jackknife; the sum is 0.
 
         Reference:
             Efron & Tibshirani 1993, section 22.6: `(num - θ·den) / Σ den`, times the slope of what is done to the mean.
@@ -94,7 +85,7 @@ class Ratio:
         return self.influence_of(self)
 
     def influence_of(self, replicate: Ratio) -> Floats:
-        """(C,): how much each cluster of a replicate moves its figure from this one, to the first order."""
+        """Return (C,) how much each cluster of a replicate moves its figure from this one, to the first order."""
         sums, total = self.totals
         means = divide(sums, total)
         apart = means[:, np.newaxis] * replicate.denominators
@@ -105,43 +96,35 @@ class Ratio:
 
     @property
     def values(self) -> Floats:
-        """The mean of each cluster that counts; the last of them where a figure is made of several."""
+        """Mean of each cluster that counts; the last of several that make a figure."""
         counted = self.denominators > 0
         return divide(self.numerators[-1, counted], self.denominators[counted])
 
     def is_mean_over(self, other: Ratio) -> bool:
-        """Whether both are plain means over the same denominators, so that their difference is one too."""
+        """Return whether both are plain means over the same denominators, so that their difference is one too."""
         plain = self.aggregation is MEAN and other.aggregation is MEAN
         return plain and self.has_weights_of(other)
 
     def has_weights_of(self, other: Ratio) -> bool:
-        """Whether both have the same denominators."""
+        """Return whether both have the same denominators."""
         return self.denominators is other.denominators or np.array_equal(self.denominators, other.denominators)
 
 
 @dataclass(frozen=True, eq=False)
 class Contributions:
-    """What each of Q queries adds to the sums of one measure of one model.
-
-    Attributes:
-        measure: the measure.
-        make: gives the numerators of some queries, (S, q).
-        n_sums: S.
-        denominators: (Q,); 0 where the query does not count.
-        values: (Q,) the queries' own scores.
-    """
+    """What each of Q queries adds to the sums of one measure of one model."""
 
     measure: Measure
-    make: Callable[[Where], Floats]
-    n_sums: int
-    denominators: Floats
-    values: Floats | None = None
+    make: Callable[[Where], Floats]  # gives the numerators of some queries, (S, q)
+    n_sums: int  # S
+    denominators: Floats  # (Q,) 0 if the query does not count
+    values: Floats | None = None  # (Q,) the queries' own scores
 
     @classmethod
     def of(
         cls, measure: Measure, numerators: Floats, denominators: Floats, values: Floats | None = None
     ) -> Contributions:
-        """What (S, Q) numerators and (Q,) denominators add."""
+        """Return what (S, Q) numerators and (Q,) denominators add."""
         return cls(measure, lambda queries: numerators[:, queries], len(numerators), denominators, values)
 
     @property
@@ -151,19 +134,19 @@ class Contributions:
 
     @property
     def counted(self) -> Bools:
-        """(Q,): the queries that count."""
+        """(Q,) queries that count."""
         return self.denominators > 0
 
     @property
     def scores(self) -> Floats:
-        """(Q,): the score of each query; NaN where it does not count."""
+        """(Q,) score of each query; NaN if it does not count."""
         if self.values is not None and not self.measure.has_slices:  # its sums are of pairs of other queries, too
             return np.where(self.counted, self.values, np.nan)
         scores: Floats = self.measure.aggregation.backward(divide(self.numerators, self.denominators))[0]
         return scores
 
     def ratio(self, queries: Bools | None, clusters: Clusters | None) -> Ratio:
-        """The figure over these queries, all of them for None, as sums over clusters."""
+        """Return the figure over these queries, all of them for None, as sums over clusters."""
         denominators = self.denominators if queries is None else self.denominators * queries
         if not self.measure.has_slices and not np.array_equal(denominators, self.denominators):
             denominators = np.zeros_like(denominators)  # there is no figure of some of the queries
@@ -179,13 +162,13 @@ class Contributions:
 
 
 def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conventions) -> Contributions:
-    """What each query adds.
+    """Return what each query adds to one model's measure, the one in this row of its scores.
 
     Args:
-        scores: one model's on one dataset.
-        row: the measure's among them.
-        values: (Q,) the scores of that measure, or a bound of them.
-        conventions: say what an undefined query counts as, and one without output.
+        scores: One model's scores on one dataset.
+        row: Row of the measure.
+        values: (Q,) the scores by that measure, or a bound of them.
+        conventions: Rules for undefined queries and for queries without output.
     """
     measure, weights = scores.measures[row], scores.weights[row]
     zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"

@@ -1,6 +1,4 @@
-"""Bootstrap resamples of query clusters, drawn once per dataset, and the sums of each figure that they weigh.
-
-Every figure is made of sums over queries (`ratios`). So one product resamples all of them.
+"""Bootstrap resamples of query clusters, drawn once per dataset, and the sums that they weigh.
 
 A cluster is a query, or the queries that are drawn as one. A resample is a row of counts, how often each cluster was
 drawn; counts times columns of numbers give the resampled sums. Each column is first rounded to a step so coarse that no
@@ -47,44 +45,26 @@ _WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as lon
 
 @dataclass(frozen=True)
 class Settings:
-    """How resamples are drawn, of queries or of signs.
-
-    Attributes:
-        resamples: how often they are drawn.
-        seed: root of all streams.
-        workers: run the resampling.
-        memory: the bytes that this machine has.
-        together: sums over resamples that are kept at a time, but for those of all queries.
-    """
+    """Settings of the resampling, of queries or of signs."""
 
     resamples: int
-    seed: int
+    seed: int  # root of all streams
     workers: Workers
-    memory: float = math.inf
-    together: int = 1 << 24
+    memory: float = math.inf  # bytes of this machine
+    together: int = 1 << 24  # sums over resamples that are kept at a time, but for those of all queries
 
 
 @dataclass(frozen=True, eq=False)
 class SlicedClusters:
-    """S slices of C clusters that share their products: a slice is made of parts, which no slice cuts.
+    """S slices of C clusters that share their products: a slice is made of parts, which no slice cuts."""
 
-    Attributes:
-        names: (S,) of the slices.
-        parts: (C,) the part of each cluster, from 1 on; 0 for clusters in none of the slices.
-        members: (S, A) 1 where a part is in a slice, else 0.
-    """
-
-    names: tuple[str, ...]
-    parts: Indices
-    members: Floats
+    names: tuple[str, ...]  # (S,)
+    parts: Indices  # (C,) part of each cluster, from 1 on; 0 for clusters in none of the slices
+    members: Floats  # (S, A) 1 if a part is in a slice, else 0
 
     @classmethod
     def share(cls, masks: Mapping[str, Bools]) -> list[SlicedClusters]:
-        """As few as there can be without parts of fewer than 32 clusters on average.
-
-        Args:
-            masks: (C,) whether each cluster is in it, by slice.
-        """
+        """Group the slices, (C,) masks by name, into as few groups as have no parts of few clusters on average."""
         shared: list[list[str]] = []
         codes = np.empty(0, dtype=np.int64)
         for name, mask in masks.items():
@@ -108,13 +88,13 @@ class SlicedClusters:
         return cls(tuple(masks), numbers, members.astype(np.float64))
 
     def part_by_part(self, inside: Bools) -> tuple[Indices, Indices]:
-        """Those of some clusters, all of them in slices, part by part; and (A,) where each part ends among them."""
+        """Return these clusters, all of them in slices, part by part; and (A,) the end of each part among them."""
         rows = np.flatnonzero(inside)
         rows = rows[np.argsort(self.parts[rows], kind="stable")]
         return rows, np.searchsorted(self.parts[rows], np.arange(1, self.members.shape[1] + 1), side="right")
 
     def greatest(self, columns: Floats) -> Floats:
-        """(N, S): the greatest number of each slice in each of N columns, (N, C) numbers from 0 on."""
+        """Return (N, S) the greatest number of each slice in each of N columns, (N, C) numbers from 0 on."""
         by_part = np.zeros((len(columns), self.members.shape[1] + 1))
         order = np.argsort(self.parts, kind="stable")
         present, begins = np.unique(self.parts[order], return_index=True)
@@ -124,19 +104,12 @@ class SlicedClusters:
 
 @dataclass(frozen=True, eq=False)
 class ResampledSums:
-    """N columns to add up over S slices: one product for each part of the clusters, and slices are sums of parts.
+    """N columns to add up over S slices: one product for each part of the clusters, and slices are sums of parts."""
 
-    Attributes:
-        rows: the clusters in which any of the columns is not 0, part by part.
-        rounded: (R, N) the numbers of these clusters, as `round_to_exact` gives them, column by column.
-        ends: (A,) where each part ends among them; None for a single part, which is the only slice.
-        members: (S, A) 1 where a part is in a slice, else 0.
-    """
-
-    rows: Indices | slice
-    rounded: Floats
-    ends: Indices | None = None
-    members: Floats = field(default_factory=lambda: np.ones((1, 1)))
+    rows: Indices | slice  # clusters in which any of the columns is not 0, part by part
+    rounded: Floats  # (R, N) the numbers of these clusters, as `round_to_exact` gives them, column by column
+    ends: Indices | None = None  # (A,) end of each part among them; None for a single part, which is the only slice
+    members: Floats = field(default_factory=lambda: np.ones((1, 1)))  # (S, A) 1 if a part is in a slice, else 0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -145,7 +118,7 @@ class ResampledSums:
 
     @classmethod
     def of(cls, rounded: Floats, counted: Bools, sliced: SlicedClusters | None = None) -> ResampledSums:
-        """The columns, (C, N), over slices; without slices over all clusters, though only those counted matter."""
+        """Return the columns, (C, N), over slices or all clusters, of which only those counted matter."""
         inside = counted if sliced is None else counted & (sliced.parts > 0)
         if sliced is None or sliced.members.size == 1:
             if inside.sum() >= _WORTH_IT * len(inside) and (sliced is None or sliced.parts.all()):
@@ -156,7 +129,7 @@ class ResampledSums:
         return cls(rows, rounded.T.take(rows, axis=1).T, ends, sliced.members)
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
-        """(S, N, B): the sums of the columns, each cluster taken as often as (B, C) weights say; all are exact."""
+        """Return (S, N, B) the exact sums of the columns, each cluster taken as often as (B, C) weights say."""
         taken = weights[:, self.rows]
         if self.ends is None:
             return (self.rounded.T @ taken.astype(np.float64, copy=False).T)[np.newaxis]
@@ -176,23 +149,13 @@ class ResampledSums:
 
 @dataclass(frozen=True, eq=False)
 class LargeSums:
-    """As `ResampledSums`, of so many clusters that their numbers are made and rounded some at a time.
+    """`ResampledSums` of so many clusters that their numbers are made and rounded some at a time."""
 
-    What they add is exact, so that it may be added up.
-
-    Attributes:
-        numbers: gives (N, c), the numbers of some clusters.
-        steps: (N,) what they are rounded to.
-        rows: the clusters in which any of the columns is not 0, part by part.
-        ends: (A,) where each part ends among them.
-        members: (S, A) 1 where a part is in a slice, else 0.
-    """
-
-    numbers: Callable[[Where], Floats]
-    steps: Floats
-    rows: Indices
-    ends: Indices
-    members: Floats
+    numbers: Callable[[Where], Floats]  # gives (N, c), the numbers of some clusters
+    steps: Floats  # (N,) what they are rounded to
+    rows: Indices  # clusters in which any of the columns is not 0, part by part
+    ends: Indices  # (A,) end of each part among them
+    members: Floats  # (S, A) 1 if a part is in a slice, else 0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -203,14 +166,14 @@ class LargeSums:
     def of(
         cls, numbers: Callable[[Where], Floats], steps: Floats, counted: Bools, sliced: SlicedClusters | None
     ) -> LargeSums:
-        """The columns over slices; without slices over all clusters; only those that are counted matter."""
+        """Return the columns over slices; without slices over all clusters; only those that are counted matter."""
         if sliced is None:
             rows = np.flatnonzero(counted)
             return cls(numbers, steps, rows, np.array([len(rows)]), np.ones((1, 1)))
         return cls(numbers, steps, *sliced.part_by_part(counted & (sliced.parts > 0)), sliced.members)
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
-        """(S, N, B): the sums of the columns, each cluster taken as often as (B, C) weights say; all are exact."""
+        """Return (S, N, B) the exact sums of the columns, each cluster taken as often as (B, C) weights say."""
         parts = np.zeros((len(self.ends), len(self.steps), len(weights)))
         for part, (first, end) in enumerate(pairwise((0, *self.ends.tolist()))):
             for begin in range(first, end, _RANGE):
@@ -227,21 +190,13 @@ Sums: TypeAlias = ResampledSums | LargeSums
 class Draws:
     """B resamples of C clusters, each of which draws C of them with replacement.
 
-    Attributes:
-        n_resamples: B.
-        are_kept: whether their counts stay in memory for all sums; if not, they are drawn anew for each block.
+    `are_kept` tells if their counts stay in memory for all sums; otherwise they are drawn anew for each block.
     """
 
     def __init__(
         self, n_clusters: int, stream: str, settings: Settings, *, _chunk: int = _CHUNK, _kept: int = _KEPT
     ) -> None:
-        """Nothing is drawn yet.
-
-        Args:
-            n_clusters: C.
-            stream: names the stream; the same name gives the same resamples whatever is summed over them.
-            settings: how they are drawn.
-        """
+        """Name the stream: the same name gives the same resamples whatever is summed over them."""
         self.n_resamples = settings.resamples
         self.are_kept = n_clusters * settings.resamples <= _kept
         self._settings = settings
@@ -255,11 +210,11 @@ class Draws:
         return list(_in_tasks("Drawing resamples", _draw_counts, calls, self._settings.workers, _TASK))
 
     def let_go(self) -> None:
-        """Do not keep the counts; they are drawn again if they are needed again."""
+        """Do not keep the counts. They are drawn again if they are needed again."""
         self.__dict__.pop("_counts", None)
 
     def windows(self, n_resamples: int) -> Iterator[Draws]:
-        """The same resamples, about so many at a time."""
+        """Yield the same resamples, about so many at a time."""
         n_chunks = max(1, n_resamples // max((size for _, size in self._chunks), default=1))
         for begin in range(0, len(self._chunks), n_chunks):
             window = copy(self)
@@ -270,19 +225,15 @@ class Draws:
             yield window
 
     def sums(self, parts: Sequence[Sums]) -> list[Floats]:
-        """(S, N, 1 + B) of each part: the sums over the clusters, and over each resample of them; all are exact.
+        """Return (S, N, 1 + B) of each part: the exact sums over the clusters, and over each resample of them.
 
         Raises:
-            InputError: this machine has no memory for so many.
+            InputError: This machine has no memory for so many.
         """
         return self.begin(parts)()
 
     def begin(self, parts: Sequence[Sums]) -> Callable[[], list[Floats]]:
-        """What gives the `sums`. The workers add them up from now on, whatever the caller does before it asks for them.
-
-        Raises:
-            InputError: this machine has no memory for so many.
-        """
+        """Return a function that gives the `sums`. The workers add them up meanwhile."""
         if not parts:
             return list
         shapes = [part.shape for part in parts]
@@ -315,11 +266,7 @@ class Draws:
         return _in_tasks("Drawing resamples", _sum_drawn, calls, self._settings.workers, 1)
 
     def refuse_too_many(self, n_columns: int) -> None:
-        """Refuse what memory cannot hold.
-
-        Raises:
-            InputError: there are so many sums over each resample.
-        """
+        """Raise InputError if memory cannot hold so many sums over each resample."""
         resamples, memory = self.n_resamples, self._settings.memory
         needed = np.dtype(np.float64).itemsize * n_columns * resamples
         if needed > memory:
@@ -340,7 +287,7 @@ def in_chunks(
     n_cells: int,
     per_task: int = 1,
 ) -> Iterator[Any]:
-    """What the function makes of each chunk of about `n_cells` draws: it takes a seed and how many rows to draw."""
+    """Yield the result of the function, of a seed and a number of rows, for each chunk of about `n_cells` draws."""
     calls = [(drawn_for, n_clusters, *chunk) for chunk in _chunks(n_clusters, stream, settings, n_cells)]
     return _in_tasks(title, function, calls, settings.workers, per_task)
 
@@ -355,7 +302,7 @@ def _chunks(n_clusters: int, stream: str, settings: Settings, n_cells: int) -> l
 def _in_tasks(
     title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], workers: Workers, per_task: int
 ) -> Iterator[T]:
-    """The results of the calls in their order, a few calls to a task: workers fetch what these share once."""
+    """Yield the results of the calls in their order, a few calls to a task: workers fetch what these share once."""
     tasks = [(function, calls[begin : begin + per_task]) for begin in range(0, len(calls), per_task)]
     with threaded_libraries().limit(limits=1, user_api="blas"):  # the workers share the cores already
         for results in workers.each(title, _run_task, tasks):
@@ -367,19 +314,22 @@ def _run_task(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> l
 
 
 def entropy_of(stream: str) -> int:
-    """The number that stands for a stream's name in the seeds of its chunks."""
+    """Return the number that stands for a stream's name in the seeds of its chunks."""
     return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:16], "big")
 
 
 def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = None) -> Floats:
-    """(C, N), each column in one piece: rounded to a power-of-two step, so that no sum of C has 2**53 steps.
+    """Round N columns of C finite numbers to a power-of-two step, so that no sum of C has 2**53 steps.
 
     The step is at most 2**-52 of the greatest such sum: 2**-39 for scores in [0, 1] of 7,000 queries.
 
     Args:
         columns: N columns of C finite numbers.
         bounds: (N,) what the numbers of a column cannot exceed, whatever the model: columns of one bound share their
-            step, so that what is equal in two of them stays equal. 0 where that is not known.
+            step, so that what is equal in two of them stays equal. 0 if unknown.
+
+    Returns:
+        (C, N), each column in one piece.
     """
     rounded = np.empty((len(columns), len(columns[0])))
     for own in _some_at_a_time(columns):
@@ -389,40 +339,34 @@ def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = N
 
 
 def steps_of(columns: Sequence[Floats], bounds: Floats) -> Floats:
-    """(N,): the steps that `round_to_exact` rounds these columns to; the arguments are the same."""
+    """Return (N,) the steps that `round_to_exact` rounds these columns to."""
     n_clusters = len(columns[0])
     found = [_greatest(np.stack(columns[own]), bounds, own) for own in _some_at_a_time(columns)]
     return _steps(np.concatenate(found), n_clusters)
 
 
 def _greatest(numbers: Floats, bounds: Floats | None, own: slice) -> Floats:
-    """(n,): the greatest numbers of these columns, (n, C), or their bounds if these are greater."""
+    """Return (n,) the greatest numbers of these columns, (n, C), or their bounds if these are greater."""
     greatest: Floats = np.abs(numbers).max(axis=1, initial=0.0)
     return greatest if bounds is None else np.maximum(greatest, bounds[own])
 
 
 def _steps(greatest: Floats, n_clusters: int) -> Floats:
-    """The steps with which no sum of C numbers up to these has 2**53 of them."""
+    """Return the steps with which no sum of C numbers up to these has 2**53 of them."""
     exponents = np.frexp(greatest * n_clusters)[1] - 53
     steps: Floats = np.ldexp(1.0, np.maximum(exponents, -1074))  # 2**-1074: the least double
     return steps
 
 
 def _to_steps(numbers: Floats, steps: Floats) -> Floats:
-    """(n, c): the numbers of n columns, rounded to their steps; those that were given are changed."""
+    """Return (n, c) the numbers of n columns, rounded to their steps, in place."""
     numbers /= steps[:, np.newaxis]
     np.rint(numbers, out=numbers)
     return np.multiply(numbers, steps[:, np.newaxis], out=numbers)
 
 
 def same_steps(columns: Sequence[Floats], bounds: Floats, sliced: SlicedClusters) -> Bools:
-    """(S, N): whether `round_to_exact` rounds a column to the same step if it is 0 outside a slice.
-
-    Args:
-        columns: N columns of C finite numbers.
-        bounds: (N,) as of `round_to_exact`.
-        sliced: S slices.
-    """
+    """Return (S, N), True if `round_to_exact` rounds a column to the same step if it is 0 outside a slice."""
     same = np.empty((len(sliced.names), len(columns)), dtype=bool)
     for own in _some_at_a_time(columns):
         found = np.abs(np.stack(columns[own]))
@@ -432,7 +376,6 @@ def same_steps(columns: Sequence[Floats], bounds: Floats, sliced: SlicedClusters
 
 
 def _some_at_a_time(columns: Sequence[Floats] | Floats) -> Iterator[slice]:
-    """Columns of a million numbers together, at least one: they are large."""
     step = max(1, _ROUNDED // max(1, len(columns[0])))
     return (slice(begin, begin + step) for begin in range(0, len(columns), step))
 
@@ -446,7 +389,7 @@ def _sum_drawn(parts: Sequence[Sums], n_clusters: int, chunks: Sequence[tuple[li
 
 
 def _draw_counts(n_clusters: int, entropy: list[int], n_resamples: int) -> Counts:
-    """(n_resamples, C): how often each cluster is drawn in each resample; bytes, unless one is more than 255 times.
+    """Return (n_resamples, C), how often each cluster is drawn; bytes, unless one is more than 255 times.
 
     Counting drawn integers is 6 to 9 times as fast as `Generator.multinomial`. Those of 32 bits are the same as of 64.
     """

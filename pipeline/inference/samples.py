@@ -1,8 +1,4 @@
-"""One dataset's figures over its sample and over the resamples of it, all from one draw, and their differences.
-
-Whatever is asked of a sample, a figure, a slice of it, or a difference to another model, rests on the same resamples;
-so every difference is paired.
-"""
+"""Figures of one dataset over its sample and its resamples, all from one draw, so that every difference is paired."""
 
 from __future__ import annotations
 
@@ -38,35 +34,21 @@ Key: TypeAlias = tuple[ModelKey, Measure, str]
 
 @dataclass(frozen=True)
 class Pair:
-    """A difference of two models.
-
-    Attributes:
-        model: the model that is compared.
-        baseline: the one that it is compared with.
-        measure: by what.
-        slice: over which queries.
-        factor: what the baseline's figure is multiplied by first.
-    """
+    """Difference of two models."""
 
     model: str
     baseline: ModelKey
     measure: Measure
     slice: str = ALL
-    factor: float = 1.0
+    factor: float = 1.0  # what the baseline's figure is multiplied by first
 
 
 class Sample:
-    """One dataset's models and measures over its sample and its resamples.
+    """Models and measures of one dataset over its sample and its resamples.
 
-    Attributes:
-        dataset: the dataset's name.
-        groups: its clusters and slices.
-        slices: whether each query is in it, by slice; None for `all`.
-        n_clusters: how many clusters are drawn from.
-        n_resamples: how often they are.
-        contributions: what each query adds to the sums, by model and measure.
-        slicings: the slices that no cluster is cut by, those together that share products.
-        cut: the slices that hold a part of some cluster.
+    Nothing is drawn before it is asked for. Then it is drawn in `blocks`; sums over all queries are kept, and those
+    over slices as far as there is room. `cut` are the slices that hold a part of some cluster, and `slicings` the
+    others, those together that share products.
     """
 
     def __init__(
@@ -78,20 +60,17 @@ class Sample:
         *,
         whole: Sequence[Scores] = (),
     ) -> None:
-        """The resamples of one dataset.
-
-        Nothing is drawn before it is asked for. Then it is drawn in `blocks`; sums over all queries are kept, and those
-        over slices as far as there is room.
+        """Gather what each query adds to the sums.
 
         Args:
-            results: the scores of its models, those of records among them. All have the same queries.
-            conventions: say what an undefined query counts as, and one without output.
-            groups: the clusters, which are drawn as one, and the slices.
-            settings: how the queries are resampled.
-            whole: further scores, whose figures are asked over all queries and in no slice.
+            results: Scores of the dataset's models, also those of records. All have the same queries.
+            conventions: Rules for undefined queries and for queries without output.
+            groups: Clusters, which are drawn as one, and slices.
+            settings: Settings of the resampling.
+            whole: Further scores, whose figures are asked over all queries and in no slice.
 
         Raises:
-            InputError: this machine has no memory for so many resamples.
+            InputError: This machine has no memory for so many resamples.
         """
         self.dataset = results[0].dataset
         self.groups = groups
@@ -142,11 +121,11 @@ class Sample:
 
     @property
     def blocks(self) -> tuple[tuple[Measure, ...], ...]:
-        """The measures that are drawn together: as many as their sums leave room for, and at least one."""
+        """Measures that are drawn together: as many as their sums leave room for, and at least one."""
         return tuple(self._blocks)
 
     def each_block(self) -> Iterator[tuple[Measure, ...]]:
-        """The blocks as they are drawn; the workers draw the next one while the caller has one."""
+        """Yield the blocks as they are drawn; the workers draw the next one while the caller has one."""
         first = {block: (*next(key for key in self.contributions if key[1] in block), ALL) for block in self.blocks}
         try:
             for block, following in zip_longest(self.blocks, self.blocks[1:]):
@@ -159,7 +138,7 @@ class Sample:
             self._coming.clear()  # which cancels it
 
     def slices_of(self, measure: Measure) -> tuple[str, ...]:
-        """The slices in which the measure has a figure, `all` first."""
+        """Return the slices in which the measure has a figure, `all` first."""
         return tuple(self.slices) if measure.has_slices else (ALL,)
 
     def scored(self, measure: Measure) -> Bools:
@@ -186,7 +165,7 @@ class Sample:
         return lacking
 
     def windows(self, n_figures: int) -> Iterator[Sample]:
-        """This sample with some of its resamples at a time, as many as leave room for those of so many figures."""
+        """Yield this sample with some of its resamples at a time, as many as so many figures leave room for."""
         if n_figures * self.n_resamples <= self._settings.together:
             yield self
             return
@@ -212,7 +191,7 @@ class Sample:
         return {tuple(block): sum(block.values()) for block in blocks}
 
     def figure(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Resampled:
-        """A model's figure over the queries of a slice."""
+        """Return a model's figure over the queries of a slice."""
         drawn = self._drawn_of((model, measure, slice))
         figures, ratio = drawn.figures, drawn.ratio
         n_queries, n_clusters = self._sizes((model, model), measure, slice, ratio)
@@ -228,21 +207,25 @@ class Sample:
         )
 
     def components(self, model: ModelKey, measure: Measure) -> Components | None:
-        """The variance components of a figure; None for a model of fewer than two replicates."""
+        """Return the variance components of a figure; None for a model of fewer than two replicates."""
         found = self._replicate_cells(model, measure, ALL)
         cells = np.stack([*found.values()], axis=1) if found else np.empty((0, 0))
         return components_of(cells) if min(cells.shape) > 1 else None
 
+    def is_family(self, model: ModelKey, measure: Measure) -> bool:
+        """Return whether the model's scores by this measure are a mean over replicates."""
+        return (model, measure) in self._replicated
+
     def has_replicates(self, pair: Pair) -> bool:
-        """Whether one of the two is a family of replicates."""
-        return any((name, pair.measure) in self._replicated for name in (pair.model, pair.baseline))
+        """Return whether one of the two models is a family of replicates."""
+        return self.is_family(pair.model, pair.measure) or self.is_family(pair.baseline, pair.measure)
 
     def has_paired_replicates(self, pair: Pair) -> bool:
-        """Whether both are families of the same replicates that share their seeds, so that these are paired."""
+        """Return whether both are families of the same replicates that share their seeds, so that these are paired."""
         return self._sharing(pair) and not self.unshared_replicates(pair)
 
     def unshared_replicates(self, pair: Pair) -> tuple[str, ...]:
-        """Sorted, the replicates that only one of two families with shared seeds has: so these are not paired."""
+        """Return, sorted, the replicates that only one of two families with shared seeds has, which are not paired."""
         if not self._sharing(pair):
             return ()
         families = (self._replicated[name, pair.measure][0].replicates for name in (pair.model, pair.baseline))
@@ -254,15 +237,15 @@ class Sample:
         return all(family is not None and family[0].shared_seeds for family in found)
 
     def figures(self, model: ModelKey, measure: Measure) -> Floats:
-        """(1 + B,): a model's figure over the sample, as it was rounded, and over each resample."""
+        """Return (1 + B,) a model's figure over the rounded sample and over each resample."""
         return self._drawn_of((model, measure, ALL)).figures
 
     def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
-        """The differences of these pairs over the queries that are defined in both, oriented: positive is better."""
+        """Return the differences of these pairs over the queries that both define, oriented: positive is better."""
         return list(self._differences(pairs)[0])
 
     def each_difference(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Resampled]]:
-        """As `differences`, each with its place: measure by measure, a few drawn at a time, let go before the next."""
+        """Yield the `differences` with their places, measure by measure, a few at a time and let go before the next."""
         by_measure: dict[Measure, list[int]] = {measure: [] for measure in self._block_of}
         for place, pair in enumerate(pairs):
             by_measure[pair.measure].append(place)
@@ -273,19 +256,19 @@ class Sample:
                     yield place, next(differences)
 
     def few_at_a_time(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
-        """The items, as many at a time as there is room for the columns and sums of differences."""
+        """Yield the items, as many at a time as there is room for the columns and sums of differences."""
         n_items = max(1, min(self._settings.together // (1 + self.n_resamples), _NUMBERS // self.n_clusters) // 8)
         return (items[begin : begin + n_items] for begin in range(0, len(items), n_items))
 
     def differences_and_sums(self, pairs: Sequence[Pair], columns: Floats) -> tuple[Iterator[Resampled], list[Floats]]:
-        """As `each_difference`, and (N, 1 + B) the sums of N columns, (N, C), over the sample and over each resample.
+        """Return the `differences`, and (N, 1 + B) the sums of N columns, (N, C), over the sample and each resample.
 
         All are drawn together, which takes little longer than drawing the differences.
         """
         return self._differences(pairs, ResampledSums(slice(None), round_to_exact(columns)))
 
     def _differences(self, pairs: Sequence[Pair], *beside: ResampledSums) -> tuple[Iterator[Resampled], list[Floats]]:
-        """They are drawn together and made one by one: each holds a number of every cluster, too."""
+        """Draw them together and yield one by one: each holds a number of every cluster, too."""
         sides = [self.sides(pair) for pair in pairs]
         own = [
             () if one is self._ratios.get((pair.model, pair.measure, pair.slice)) else _to_draw(pair.factor, one, other)
@@ -300,7 +283,7 @@ class Sample:
         ), sums
 
     def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
-        """A pair's two figures over the queries that both define; those of `figure` where both define the same."""
+        """Return a pair's two figures over the queries that both define; those of `figure` if both define the same."""
         ours, theirs = (self.contributions[name, pair.measure] for name in (pair.model, pair.baseline))
         if ours.denominators is theirs.denominators or np.array_equal(ours.counted, theirs.counted):
             one, other = map(self._ratio_of, self._keys(pair))
@@ -313,11 +296,11 @@ class Sample:
         return (pair.model, pair.measure, pair.slice), (pair.baseline, pair.measure, pair.slice)
 
     def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
-        """(Q,) the scores whose plain mean a figure is, by sorted query id; None if it is no plain mean of queries."""
+        """Return (Q,) the scores whose plain mean a figure is, by sorted query id; None if it is no plain mean."""
         return self._in_order(self._ratio_of((model, measure, slice)))
 
     def differences_of(self, pair: Pair) -> Floats | None:
-        """(Q,) the differences whose plain mean a pair's is, oriented; None if it is no plain mean of queries."""
+        """Return (Q,) the differences whose plain mean a pair's is, oriented; None if it is no plain mean."""
         one, other = self.sides(pair)
         ours, theirs = self._in_order(one), self._in_order(other)
         if ours is None or theirs is None or not one.is_mean_over(other):
@@ -333,7 +316,7 @@ class Sample:
         return ratio.values[np.argsort(self._query_ids[counted], kind="stable")]
 
     def clusters_of(self, slice: str) -> npt.NDArray[np.int64]:
-        """The clusters that have a query in a slice, ascending."""
+        """Return the clusters that have a query in a slice, ascending."""
         mask = self.slices[slice]
         if mask is None:
             return np.arange(self.n_clusters)
@@ -361,7 +344,6 @@ class Sample:
         )
 
     def _pair_effects(self, pair: Pair) -> tuple[ReplicateEffects, ...]:
-        """The effects of both families on a difference; of its replicates, where they are paired."""
         names = (pair.model, pair.baseline)
         both = self.contributions[names[0], pair.measure].counted & self.contributions[names[1], pair.measure].counted
         ours, theirs = (self._replicate_cells(name, pair.measure, pair.slice, both) for name in names)
@@ -373,7 +355,7 @@ class Sample:
     def _replicate_cells(
         self, model: ModelKey, measure: Measure, slice: str, queries: Bools | None = None
     ) -> dict[str, Floats]:
-        """By replicate, (C,) numbers of clusters that count, whose mean is how far its figure is from the family's."""
+        """Return, by replicate, (C,) numbers of clusters that count, whose mean is its distance from the family."""
         if (model, measure) not in self._replicated:
             return {}
         family, row = self._replicated[model, measure]
@@ -403,7 +385,7 @@ class Sample:
         return self._counted[key]
 
     def _influence_of(self, ratio: Ratio) -> Floats:
-        """Its influence; the last ones are kept, for a figure is compared with many others."""
+        """Return its influence; the last ones are kept, because a figure is compared with many others."""
         if ratio not in self._influences:
             while self._influences and (1 + len(self._influences)) * self.n_clusters > _INFLUENCES:
                 del self._influences[next(iter(self._influences))]
@@ -415,7 +397,6 @@ class Sample:
         return contributions.ratio(reduce(np.logical_and, masks) if masks else None, self.groups.clusters)
 
     def _ratio_of(self, key: Key) -> Ratio:
-        """A model's figure; ratios share denominators that are the same."""
         if key not in self._ratios:
             ratio = self._ratio(self.contributions[key[:2]], key[2])
             shared = self._denominators.setdefault((self._weights[key[:2]], key[2]), ratio.denominators)
@@ -423,7 +404,7 @@ class Sample:
         return self._ratios[key]
 
     def _clusters_in(self, mask: Bools | None) -> Bools | None:
-        """(C,): the clusters in a slice; None if it cuts one."""
+        """Return (C,) the clusters in a slice; None if it cuts one."""
         clusters = self.groups.clusters
         if mask is None:
             return np.ones(self.n_clusters, dtype=bool)
@@ -442,7 +423,7 @@ class Sample:
         return self._drawn[key]
 
     def let_go(self) -> None:
-        """Keep no sums but those over all queries; what else is asked for is drawn again."""
+        """Keep no sums but those over all queries. What else is asked for is drawn again."""
         self._make_room(self._settings.together)
         self._influences.clear()
         self._draws.let_go()
@@ -459,7 +440,7 @@ class Sample:
                     self._drawn[key] = Drawn(drawn.ratio, drawn.numerators.copy(), totals)
 
     def _begin_block(self, block: Collection[Measure]) -> Callable[[], None]:
-        """Begin to draw a block's figures; what this gives keeps their sums.
+        """Begin to draw a block's figures, and return a function that keeps their sums.
 
         Those of a slice are a share of the product of all, if they are rounded alike.
         """
@@ -506,7 +487,7 @@ class Sample:
 
 
 def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
-    """What to resample for a difference: the mean difference of its queries where it is one, else both figures."""
+    """Return what to resample for a difference: the mean difference of its queries if it is one, else both figures."""
     if not one.is_mean_over(other):
         return one, other
     bound = (1 + factor) * one.bound
@@ -525,7 +506,7 @@ def _times(factor: float, numbers: Floats) -> Floats:
 
 
 def effective_clusters(weights: Floats) -> float:
-    """As how many clusters of one weight those with these weights count; NaN if all weights are 0.
+    """Return as how many clusters of one weight those with these weights count; NaN if all weights are 0.
 
     Reference:
         Kish 1965, Survey Sampling, section 11.7: `(Σ w)² / Σ w²`.

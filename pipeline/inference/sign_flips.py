@@ -1,20 +1,19 @@
 """The randomization test of many pairs at once: sign flips, p-values, and corrections for the number of tests.
 
-Where there is no difference between the models either order is as likely, so every pattern of signs is. All of them
-are counted where there are few, else random ones, which are drawn once per dataset and shared by all that is tested on
-it.
+If there is no difference between the models either order is as likely, so every pattern of signs is. All of them are
+counted if they are few, else random ones, which are drawn once per dataset and shared by all that is tested on it.
 
 A pair's statistic is |T(s)|, T(s) being the difference of the two figures after each cluster whose sign is -1 has given
 what it adds to one model's sums to the other's. All such sums are signs times columns of numbers, and a model's columns
 serve all its pairs: Σ s·(a - b) is Σ s·a - Σ s·b.
 
-It is divided by its standard deviation over all signs, so that pairs can be compared. Changing places
-does not move that, so the test stays exact; and it is the test of Student's t. For let d be what C clusters add to a
-difference: Σ d² is the same under all signs, so with z = Σ s·d / √(Σ d²) the t of the numbers s·d is
-z·√((C - 1) / (C - z²)), which rises with z.
+It is divided by its standard deviation over all signs, so that pairs can be compared. Changing places does not move
+that, so the test stays exact; and it is the test of Student's t. For let d be what C clusters add to a difference:
+Σ d² is the same under all signs, so with z = Σ s·d / √(Σ d²) the t of the numbers s·d is z·√((C - 1) / (C - z²)), which
+rises with z.
 
 Every pair, measure and slice of a dataset has the same signs, so their statistics move together as they would if no
-model were better. For all pairs of models this does what the randomised Tukey test does, without taking more than two
+model were better. For all pairs of models this does what the randomized Tukey test does, without taking more than two
 models at a time for alike.
 
 Reference:
@@ -50,13 +49,13 @@ Signs = npt.NDArray[np.int8]
 
 
 def all_signs(n_clusters: int) -> Signs:
-    """(2**K, K): every pattern of 1 and -1 over K clusters; the first is that of the sample, all 1."""
+    """Return (2**K, K), every pattern of 1 and -1 over K clusters; the first is that of the sample, all 1."""
     patterns = np.arange(2**n_clusters)[:, np.newaxis]
     return _from_bits(patterns >> np.arange(n_clusters) & 1)
 
 
 def draw_signs(entropy: list[int], n_patterns: int, n_clusters: int) -> Signs:
-    """(n_patterns, C): random signs, a bit each."""
+    """Return (n_patterns, C) random signs, a bit each."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     n_signs = n_patterns * n_clusters
     drawn = np.frombuffer(rng.bytes(-(-n_signs // 8)), dtype=np.uint8)
@@ -72,31 +71,26 @@ Rows: TypeAlias = npt.NDArray[np.int64] | slice
 
 @dataclass(frozen=True, eq=False)
 class FlippedPair:
-    """Two models' figures by one measure over the same C clusters.
-
-    Attributes:
-        ours: the figure of one.
-        theirs: that of the other.
-    """
+    """Figures of two models by one measure over the same C clusters."""
 
     ours: Ratio
     theirs: Ratio
 
     @cached_property
     def moved(self) -> Bools:
-        """(C,): the clusters in which anything changes as the models change places."""
+        """(C,) clusters in which anything changes as the models change places."""
         stacked = [one.numerators if self.is_plain else _stacked(one) for one in (self.ours, self.theirs)]
         moved: Bools = (stacked[0] != stacked[1]).any(axis=0)
         return moved
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether T rises with a single sum Σ s·d, which is then taken for it: one mean over the same denominators."""
+        """True if T rises with a single sum Σ s·d, which is then taken for it: one mean over the same denominators."""
         return self.ours.n_sums == 1 and self.ours.has_weights_of(self.theirs)
 
     @cached_property
     def slopes(self) -> Floats:
-        """(S + 1,): how much T moves with each Σ s·(a - b), numerators first, from where both models are alike."""
+        """(S + 1,) how much T moves with each Σ s·(a - b), numerators first, from where both models are alike."""
         if self.is_plain:
             return np.array([1.0, 0.0])
         sums = (_stacked(self.ours) + _stacked(self.theirs)).sum(axis=1)
@@ -106,7 +100,7 @@ class FlippedPair:
 
     @cached_property
     def deviation(self) -> float:
-        """The standard deviation of T over all signs, to first order where T is not plain; 1 where it does not move."""
+        """Standard deviation of T over all signs, to first order if T is not plain; 1 if it does not move."""
         if self.is_plain:
             moved = self.ours.numerators[0] - self.theirs.numerators[0]
         else:
@@ -115,31 +109,29 @@ class FlippedPair:
         return float(np.sqrt((moved * moved).sum())) or 1.0
 
     def rest(self, rows: Rows) -> Floats:
-        """(S + 1, 1): what both models have together in all clusters but these."""
+        """Return (S + 1, 1), what both models have together in all clusters but these."""
         both = np.delete(_stacked(self.ours) + _stacked(self.theirs), rows, axis=1)
         rest: Floats = both.sum(axis=1, keepdims=True)
         return rest
 
     def differences(self, ours: Floats, theirs: Floats) -> Floats:
-        """(B,): the differences of the figures that these sums make, (S + 1, B) each."""
+        """Return (B,) the differences of the figures that these sums make, (S + 1, B) each."""
         return self.ours.figure(ours[:-1], ours[-1]) - self.theirs.figure(theirs[:-1], theirs[-1])
 
 
 class FlippedPairs:
     """H pairs over the same clusters, K of which have signs. It keeps little: processes are sent a copy each.
 
-    Attributes:
-        observed: (H,) the statistics of the sample.
-        thresholds: (H,) what counts as reaching them: less by what rounding can make of statistics that are equal.
+    `observed` (H,) are the statistics of the sample. `thresholds` (H,) are less by what rounding can move them.
     """
 
     def __init__(self, swaps: Sequence[FlippedPair], rows: Rows, shared: _SharedSums | None = None) -> None:
         """Gather the columns of numbers.
 
         Args:
-            swaps: the pairs.
-            rows: the K clusters that have signs; in the others nothing changes.
-            shared: the sums of a slice, if its columns are those of all queries.
+            swaps: The pairs.
+            rows: The K clusters that have signs. In the others nothing changes.
+            shared: Sums of a slice, if its columns are those of all queries.
         """
         if shared is None:
             columns = _Columns([ratio for swap in swaps for ratio in (swap.ours, swap.theirs)], rows)
@@ -164,11 +156,11 @@ class FlippedPairs:
         self.thresholds: Floats = self.observed - np.array(errors) / self._deviations
 
     def statistics(self, signs: Signs) -> Floats:
-        """(H, B): the statistics under each pattern of signs, (B, K); NaN where a figure is undefined."""
+        """Return (H, B) the statistics under each pattern of signs, (B, K); NaN if a figure is undefined."""
         return self.of(self._sums(signs, slice(None)))
 
     def all_statistics(self, *, _part: int = 1 << 16) -> Iterator[Floats]:
-        """(H, B) each: the statistics under half of all patterns of K signs, the sample's first.
+        """Yield (H, B) each, the statistics under half of all patterns of K signs, the sample's first.
 
         The other half are their opposites, which have the same statistics: the last cluster keeps the sign 1. Sums are
         exact, so those of a pattern are those of its first signs and those of its other signs together.
@@ -182,15 +174,14 @@ class FlippedPairs:
             yield self.of(first + (self._sums(signs, slice(n_first, n_free)) + last))
 
     def part(self, rows: Rows) -> ResampledSums:
-        """The columns as they are summed under signs for all clusters; these rows have signs here."""
+        """Return the columns as they are summed under signs for all clusters; these rows have signs here."""
         return ResampledSums(rows, self._rounded)
 
     def _sums(self, signs: Signs, rows: slice) -> Floats:
-        """(N, B): the sums of signs times these rows."""
         return np.ascontiguousarray((signs.astype(np.float64) @ self._rounded[rows]).T)
 
     def of(self, sums: Floats) -> Floats:
-        """(H, B): the statistics that sums times signs make, (N, B)."""
+        """Return (H, B) the statistics that sums times signs make, (N, B)."""
         found = np.empty((len(self._deviations), sums.shape[1]))
         found[self._plain] = sums[self._first[0]] - sums[self._first[1]]
         totals = self._totals
@@ -204,17 +195,12 @@ class FlippedPairs:
 
 @dataclass(frozen=True, eq=False)
 class _SharedSums:
-    """N sums over a slice.
+    """N sums over a slice."""
 
-    Attributes:
-        places: of both figures of each pair, which columns they are made of: numerators first, then the denominator.
-        totals: (N, 1) the sums if all signs are 1.
-        errors: (N,) how far apart rounding can take two sums that are equal but for the signs.
-    """
-
+    # of both figures of each pair, their columns: numerators first, then the denominator
     places: Sequence[tuple[Indices, Indices]]
-    totals: Floats
-    errors: Floats
+    totals: Floats  # (N, 1) the sums if all signs are 1
+    errors: Floats  # (N,) how far apart rounding can take two sums that are equal but for the signs
 
 
 class _Columns:
@@ -228,7 +214,7 @@ class _Columns:
         self._greatest = np.maximum([np.abs(own).max(initial=0.0) for own in numbers], columns.bounds)
 
     def errors(self, n_clusters: int) -> Floats:
-        """(N,): how far apart rounding can take two sums over so many of the clusters that are equal but for the signs.
+        """Return (N,) how far apart rounding can take two sums of clusters that are equal but for the signs.
 
         Their numbers are each moved by half a step at most in two sums, and by as much again before they came here.
         """
@@ -237,12 +223,11 @@ class _Columns:
 
 
 def _stacked(ratio: Ratio) -> Floats:
-    """(S + 1, C): numerators and denominators."""
     return np.vstack([ratio.numerators, ratio.denominators])
 
 
 def holm(p_values: Floats) -> Floats:
-    """(H,): corrected so that any true hypothesis of the family is rejected at most at the level's rate.
+    """Return (H,) corrected so that any true hypothesis of the family is rejected at most at the level's rate.
 
     Reference:
         Holm 1979, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6, 65-70.
@@ -253,7 +238,7 @@ def holm(p_values: Floats) -> Floats:
 
 
 def benjamini_hochberg(p_values: Floats) -> Floats:
-    """(H,): corrected so that the expected share of true hypotheses among those rejected is at most the level.
+    """Return (H,) corrected so that the expected share of true hypotheses among those rejected is at most the level.
 
     It holds for independent tests and positively dependent ones.
 
@@ -266,12 +251,11 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
 
 
 def westfall_young(p_values: Floats, jointly: Floats, ascending: Indices) -> Floats:
-    """(H,): step-down maxT. Corrected as `holm`, but by how the statistics of the family move together.
+    """Return (H,) p-values by step-down maxT, corrected by how the statistics of the family move together.
 
     Args:
         p_values: (H,) uncorrected; no corrected one is less.
-        jointly: (H,) how often the greatest statistic among a hypothesis and all that are before it in `ascending`
-            reaches the hypothesis's own.
+        jointly: (H,) how often the greatest statistic of a hypothesis and all before it in `ascending` reaches its own.
         ascending: (H,) the hypotheses by their statistics over the sample.
 
     Reference:
@@ -282,7 +266,7 @@ def westfall_young(p_values: Floats, jointly: Floats, ascending: Indices) -> Flo
 
 
 def exceedances(statistics: Floats, thresholds: Floats, floor: Floats | float = 0.0) -> tuple[Indices, Indices, Floats]:
-    """How often a statistic reaches its threshold, alone and together with those before it.
+    """Count how often a statistic reaches its threshold, alone and together with those before it.
 
     An undefined statistic counts as one that does.
 
@@ -292,8 +276,7 @@ def exceedances(statistics: Floats, thresholds: Floats, floor: Floats | float = 
         floor: (B,) the greatest of the hypotheses before these.
 
     Returns:
-        (H,) how many of B statistics reach it, (H,) how many of the greatest down to each do, and (B,) the greatest of
-        all.
+        (H,) how many of B statistics reach it, (H,) how many of the greatest down to each do, and (B,) the greatest.
     """
     greatest = np.maximum.accumulate(statistics, axis=0)
     np.maximum(greatest, floor, out=greatest)
@@ -303,7 +286,6 @@ def exceedances(statistics: Floats, thresholds: Floats, floor: Floats | float = 
 
 
 def _placed(values: Floats, order: Indices) -> Floats:
-    """The values, which are in this order, in the order of the hypotheses."""
     placed = np.empty_like(values)
     placed[order] = values
     return placed
@@ -325,16 +307,11 @@ def randomization(
     _held: int = _HELD,
     _enumerated: int = _MOST_ENUMERATED,
 ) -> tuple[Floats, Floats]:
-    """The p-values of each pair alone, (H,), and as corrected among all of them by maxT, (H,).
+    """Return the p-values of each pair alone, (H,), and as corrected among all of them by maxT, (H,).
 
-    A p-value is (1 + n) / (1 + B), n of B random patterns of signs having a statistic that reaches the sample's. Where
-    m clusters differ and H · 2**m is at most 10**8, or m is at most 13, it is exact: n / 2**m over all patterns of
-    these.
-
-    Args:
-        sample: one dataset's models.
-        pairs: what is tested; of the others, a pair's p-value alone depends on the number only, by whether it is exact.
-        settings: how patterns of signs are drawn.
+    A p-value is (1 + n) / (1 + B), n of B random patterns of signs having a statistic that reaches the sample's. If m
+    clusters differ and H · 2**m is at most 10**8, or m is at most 13, it is exact: n / 2**m over all patterns of these.
+    The p-value of a pair alone depends on the other pairs only by whether it is exact.
     """
     most = max(_enumerated // len(pairs), 2**_ALWAYS_ENUMERATED).bit_length() - 1
     n_moved, moved = np.empty(len(pairs), dtype=np.int64), np.zeros(sample.n_clusters, dtype=bool)
@@ -357,16 +334,16 @@ def randomization(
 
 
 class _Family:
-    """All that is tested together, in groups of pairs that take the signs of different clusters."""
+    """Pairs that are tested together, in groups that take the signs of different clusters."""
 
     def __init__(self, products: Sequence[_Product], order: Indices, ties: Indices, held: int) -> None:
         """Put the pairs in the order of their statistics.
 
         Args:
-            products: the pairs in groups.
+            products: The pairs in groups.
             order: (H,) the places of the pairs, group by group.
             ties: (H,) the order of those whose statistics are equal.
-            held: statistics that are looked at together.
+            held: Statistics that are looked at together.
         """
         self._held = held
         self._products = products
@@ -376,7 +353,7 @@ class _Family:
         self.ascending = order[self._order]  # the pairs by their statistics over the sample
 
     def count(self, signs: Signs) -> Indices:
-        """(2, H): how often each pair's statistic reaches the sample's, and how often one of those up to it does."""
+        """Return (2, H), how often each pair's statistic reaches the sample's, and how often one up to it does."""
         n_parts = -(-len(signs) * len(self._order) // self._held)
         counts = np.zeros((2, len(self._order)), dtype=np.int64)
         for some in np.array_split(signs, n_parts):
@@ -385,7 +362,7 @@ class _Family:
         return counts
 
     def reached(self, statistics: Sequence[Floats]) -> Indices:
-        """As `count`, given the statistics of each group under the same patterns, (H', B) each."""
+        """Return the counts, given the statistics of each group under the same patterns, (H', B) each."""
         alone, jointly, _ = exceedances(np.concatenate(statistics)[self._order], self._thresholds)
         counts = np.empty((2, len(self._order)), dtype=np.int64)
         counts[:, self.ascending] = alone, jointly
@@ -399,12 +376,12 @@ _Product: TypeAlias = tuple[ResampledSums, Sequence[tuple[int, FlippedPairs]]]
 def _flipped_pairs(
     sample: Sample, pairs: Sequence[Pair], rows: Rows, shared: _SharedSums | None = None
 ) -> FlippedPairs:
-    """The pairs with signs for these clusters. Their figures are made here and let go: those of all would be large."""
+    """Return the pairs with signs for these clusters. Their figures are let go, because those of all would be large."""
     return FlippedPairs([FlippedPair(*sample.sides(pair)) for pair in pairs], rows, shared)
 
 
 def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _Family:
-    """The pairs in a group per slice: few clusters are in most slices."""
+    """Return the pairs in a group per slice: few clusters are in most slices."""
     members: dict[str, list[int]] = {}
     for i, pair in enumerate(pairs):
         members.setdefault(pair.slice, []).append(i)
@@ -425,7 +402,7 @@ def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _Family:
 
 
 def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Sequence[Pair]]) -> _Product:
-    """The pairs over slices that share their products: of columns that are rounded as those of all queries."""
+    """Return the pairs over slices that share their products: of columns that are rounded as those of all queries."""
     asked = dict.fromkeys(replace(pair, slice=ALL) for own in members.values() for pair in own)
     whole = {pair: sample.sides(pair) for pair in asked}
     columns = _Columns([ratio for sides in whole.values() for ratio in sides], slice(None))
@@ -446,7 +423,7 @@ def _count_chunk(family: _Family, n_clusters: int, entropy: list[int], n_pattern
 
 
 def _exact(sample: Sample, pairs: Sequence[Pair], moved: Indices, held: int) -> tuple[_Family, Floats]:
-    """The family of these pairs, and (2, H) their p-values over all patterns of the clusters that move."""
+    """Return the family of these pairs, and (2, H) their p-values over all patterns of the clusters that move."""
     group = _flipped_pairs(sample, pairs, moved)
     family = _Family([(group.part(moved), [(0, group)])], np.arange(len(pairs)), np.arange(len(pairs)), held)
     counts = np.sum([family.reached([statistics]) for statistics in group.all_statistics()], axis=0)

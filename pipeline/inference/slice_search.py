@@ -1,4 +1,4 @@
-"""Where a change sits: the slices, by one query column or two, in which it differs from the other queries' change.
+"""Search for the slices, by one query column or two, in which a change differs from the other queries' change.
 
 All slices are tested together. Under the hypothesis that the change has nothing to do with the columns, the changes of
 the queries can change places; the greatest statistic of all slices over such permutations is what a slice's own must
@@ -49,41 +49,24 @@ _Ints: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class FoundSlice:
-    """A slice in which the change differs from the rest.
+    """Slice in which the change differs from the rest."""
 
-    Attributes:
-        name: `column=value`, or two of them with ` & ` between; after `outside ` where it is all other queries that
-            changed more.
-        queries: (Q,) whether each query is in it.
-        statistic: by how many standard errors its change is above, or below, what it would be among the same queries
-            if the change had nothing to do with the columns.
-        p_value: how often the greatest statistic of all slices is at least as great under permutation.
-    """
-
-    name: str
-    queries: Bools
-    statistic: float
-    p_value: float
+    name: str  # `column=value`, two of them with ` & ` between; after `outside ` if it is all other queries
+    queries: Bools  # (Q,)
+    statistic: float  # standard errors between its change and what it would be if columns did not matter
+    p_value: float  # how often the greatest statistic of all slices is at least as great under permutation
 
 
 @dataclass(frozen=True, eq=False)
 class SliceSearch:
-    """What a search came to.
+    """Result of a search."""
 
-    Attributes:
-        found: the slices, in the order in which they were found.
-        n_slices: different slices that were tested.
-        columns: the columns that make them; in no others do values have enough queries.
-        too_small: what was not searched because too few queries are in it or outside: values as `column=value`, and
-            columns that have no others, such as `every value of author`; columns of ids or texts are left out.
-        n_skipped: columns and pairs of columns that were not searched, for there are too many queries.
-    """
-
-    found: tuple[FoundSlice, ...] = ()
-    n_slices: int = 0
-    columns: tuple[str, ...] = ()
+    found: tuple[FoundSlice, ...] = ()  # in the order in which they were found
+    n_slices: int = 0  # different slices that were tested
+    columns: tuple[str, ...] = ()  # columns that make them; in no others do values have enough queries
+    # values of too few queries, `column=value`, and columns of no others, `every value of author`
     too_small: tuple[str, ...] = ()
-    n_skipped: int = 0
+    n_skipped: int = 0  # columns and pairs of columns that were not searched because queries are too many
 
 
 def search_slices(
@@ -97,18 +80,18 @@ def search_slices(
     _least: int = _LEAST,
     _cells: int = _CELLS,
 ) -> SliceSearch:
-    """The slices in which the change of the queries differs from that of the others.
+    """Return the slices in which the change of the queries differs from that of the others.
 
-    The chance of finding any where none differs is at most `alpha`. A column of more than 10 different numbers is cut
-    into quartiles. Of slices with the same queries the one with fewer columns counts.
+    The chance of finding any if none differs is at most `alpha`. A column of more than 10 different numbers is cut into
+    quartiles. Of slices with the same queries the one with fewer columns counts.
 
     Args:
-        changes: (Q,) how much each query changed; NaN where that is undefined, and the query is then in no slice.
-        columns: by name, (Q,) texts; None for a query without.
-        clusters: (Q,) the cluster of each query, from 0 on; None where each query stands for itself.
-        settings: how permutations are drawn.
-        alpha: the level of the test, in (0, 1).
-        stream: names the stream of the permutations.
+        changes: (Q,) how much each query changed; NaN if undefined, and the query is then in no slice.
+        columns: (Q,) texts by name; None for a query without.
+        clusters: (Q,) cluster of each query, from 0 on; None if each query stands for itself.
+        settings: How permutations are drawn.
+        alpha: Level of the test, in (0, 1).
+        stream: Name of the stream of the permutations.
     """
     defined = np.flatnonzero(~np.isnan(changes))
     texts = {name: np.array(column, dtype=object)[defined] for name, column in columns.items()}
@@ -138,7 +121,7 @@ def search_slices(
 
 
 def _p_value(test: _Test, statistic: float, n_queries: int, stream: str, settings: Settings, alpha: float) -> float:
-    """How often the greatest statistic of all slices is at least that great.
+    """Return how often the greatest statistic of all slices is at least that great.
 
     As soon as it is certain to be above `alpha` no more is drawn, and 1 stands for it.
     """
@@ -154,7 +137,7 @@ def _p_value(test: _Test, statistic: float, n_queries: int, stream: str, setting
 
 
 def _greatest(test: _Test, n_queries: int, entropy: list[int], n_permutations: int) -> Floats:
-    """(n_permutations,): the greatest statistic of all slices, over each permutation."""
+    """Return (n_permutations,) the greatest statistic of all slices, over each permutation."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     permuted = np.empty((n_queries, n_permutations))
     for stratum in test.strata:
@@ -167,18 +150,13 @@ def _greatest(test: _Test, n_queries: int, entropy: list[int], n_permutations: i
 
 @dataclass(frozen=True, eq=False)
 class _Stratum:
-    """K clusters of m queries each, which change places.
+    """K clusters of m queries each, which change places."""
 
-    Attributes:
-        queries: (K, m) their places among all queries.
-        changes: (K, m) how much each changed, less their mean.
-    """
-
-    queries: _Ints
-    changes: Floats
+    queries: _Ints  # (K, m) places among all queries
+    changes: Floats  # (K, m) changes less their mean
 
     def permuted(self, rng: np.random.Generator, n_permutations: int) -> Floats:
-        """(K · m, n_permutations): the changes, clusters in a random order and the queries of each, too."""
+        """Return (K · m, n_permutations) changes, clusters in a random order and the queries of each, too."""
         n_clusters, size = self.changes.shape
         order = rng.permuted(np.broadcast_to(np.arange(n_clusters), (n_permutations, n_clusters)), axis=1)
         changes = self.changes[order]
@@ -190,39 +168,26 @@ class _Stratum:
 
 @dataclass(frozen=True, eq=False)
 class _Partition:
-    """S slices of the same columns: no query is in two of them.
+    """S slices of the same columns: no query is in two of them."""
 
-    Attributes:
-        queries: (N,) the queries of all slices, slice by slice.
-        begins: (S,) where those of each slice begin.
-    """
-
-    queries: _Ints
-    begins: _Ints
+    queries: _Ints  # (N,) slice by slice
+    begins: _Ints  # (S,)
 
     def sums(self, values: Floats) -> Floats:
-        """(S, …): the sum over each slice of what each query has, (Q, …)."""
+        """Return (S, …) the sum over each slice of what each query has, (Q, …)."""
         members = values[self.queries]
         return members if len(self.begins) == len(members) else np.add.reduceat(members, self.begins, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Pieces:
-    """The slices of a partition, cut by the units that change places.
+    """The slices of a partition, cut by the units that change places."""
 
-    Attributes:
-        partition: the pieces, slice by slice.
-        begins: (S,) where the pieces of each slice begin.
-        units: (P,) the unit of each piece.
-        twice: (P, 1) twice the share of the unit's stratum that is in the slice.
-        rest: (S, 1) Σ share² (sum of a unit)² over all units; inf for a slice that is not tested.
-    """
-
-    partition: _Partition
-    begins: _Ints
-    units: _Ints
-    twice: Floats
-    rest: Floats
+    partition: _Partition  # the pieces, slice by slice
+    begins: _Ints  # (S,) first piece of each slice
+    units: _Ints  # (P,)
+    twice: Floats  # (P, 1) twice the share of the unit's stratum that is in the slice
+    rest: Floats  # (S, 1) Σ share² (sum of a unit)² over all units; inf for a slice that is not tested
 
     @classmethod
     def of(
@@ -248,7 +213,7 @@ class _Pieces:
         )
 
     def statistics(self, changes: Floats, sums: Floats | None, least: float) -> Floats:
-        """Return (S, B): the sum of a slice over its standard error, whatever the spread is inside and outside.
+        """Return (S, B) the sum of a slice over its standard error, whatever the spread is inside and outside.
 
         A unit of sum y, x of it in the slice, adds x - share · y to the sum and its square to the variance.
         """
@@ -262,34 +227,25 @@ class _Pieces:
 
 @dataclass(frozen=True, eq=False)
 class _Test:
-    """All slices, each tested against the rest of the queries.
-
-    Attributes:
-        partitions: the slices.
-        strata: the units as they change places.
-        apart: (Q,) the changes less the mean of their stratum.
-        units: the queries of each unit.
-        pieces: the slices as they are cut.
-        least: the variance of a slice that is no rounding.
-    """
+    """All slices, each tested against the rest of the queries."""
 
     partitions: Sequence[_Partition]
     strata: Sequence[_Stratum]
-    apart: Floats
-    units: _Partition
+    apart: Floats  # (Q,) changes less the mean of their stratum
+    units: _Partition  # queries of each unit
     pieces: Sequence[_Pieces]
-    least: float
+    least: float  # variance of a slice that is no rounding
 
     @classmethod
     def of(cls, partitions: Sequence[_Partition], exact: Floats, clusters: Clusters, cells: _Ints, least: int) -> _Test:
-        """The test of all slices.
+        """Return the test of all slices.
 
         Args:
-            partitions: the slices.
+            partitions: The slices.
             exact: (Q,) changes whose sums are exact.
-            clusters: (Q,) the cluster of each query.
+            clusters: (Q,) cluster of each query.
             cells: (Q,) what a query must share with another to change places with it.
-            least: how many queries must be in a slice, and out of it, within the cells.
+            least: Number of queries that must be in a slice, and out of it, within the cells.
         """
         units = np.unique(np.stack([clusters, cells]), axis=1, return_inverse=True)[1].ravel()
         sizes = np.bincount(units)[units]
@@ -308,19 +264,16 @@ class _Test:
         return cls(partitions, strata, apart, of_units, pieces, _SAME * float(exact @ exact) / len(exact) or 1.0)
 
     def statistics(self, changes: Floats) -> Iterator[Floats]:
-        """For each partition (S, B): the statistics for B orders of the changes, (Q, B)."""
+        """Yield (S, B) by partition, the statistics for B orders of the changes, (Q, B)."""
         sums = None if len(self.units.begins) == len(changes) else self.units.sums(changes)
         return (pieces.statistics(changes, sums, self.least) for pieces in self.pieces)
 
     def strongest(self, exact: Floats, others: Bools) -> tuple[int, float, bool] | None:
-        """The slice with the greatest statistic; None if none can be tested.
+        """Return the place of the slice with the greatest statistic, the statistic, and if it is of the rest.
 
         The queries outside a slice have the same statistic with the other sign. So of equal ones, and of these two, it
         is the one that changed more, by its queries among the `others`, (Q,), which are in no slice that was found
-        before.
-
-        Returns:
-            The place of the slice, the statistic, and whether it is that of the queries outside.
+        before. None if no slice can be tested.
         """
         statistics = np.concatenate([own[:, 0] for own in self.statistics(self.apart[:, np.newaxis])])
         equal = np.flatnonzero(np.abs(statistics) >= np.abs(statistics).max() - _SAME)
@@ -336,15 +289,7 @@ class _Test:
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    """The different slices of one column or two with enough queries in them and outside.
-
-    Attributes:
-        names: of S slices, those of one column first.
-        partitions: the same in that order.
-        columns: the columns that make them.
-        too_small: values of too few queries, and columns that have no others.
-        n_skipped: columns and pairs of columns for which the queries are too many.
-    """
+    """The different slices of one column or two with enough queries in them and outside."""
 
     names: Sequence[str]
     partitions: Sequence[_Partition]
@@ -353,7 +298,6 @@ class _Candidates:
     n_skipped: int
 
     def queries(self, place: int) -> _Ints:
-        """The places of a slice's queries."""
         for partition in self.partitions:
             if place < len(partition.begins):
                 return np.split(partition.queries, partition.begins[1:])[place]
@@ -364,7 +308,7 @@ class _Candidates:
     def of(
         cls, columns: Mapping[str, npt.NDArray[np.object_]], n_queries: int, least: int, most_cells: int
     ) -> _Candidates:
-        """The slices that these columns make; of those with the same queries the first."""
+        """Return the slices that these columns make; of those with the same queries the first."""
         coded = {name: _Column.of(name, texts) for name, texts in columns.items()}
         kept = [name for name, column in coded.items() if any(column.slices(least))]
         too_small = [
@@ -392,19 +336,14 @@ class _Candidates:
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A column of the queries, or two together.
+    """A column of the queries, or two together."""
 
-    Attributes:
-        codes: (Q,) the value of each query, from 0 on; -1 for a query without.
-        names: the slice that each value makes.
-    """
-
-    codes: _Ints
-    names: Callable[[int], str]
+    codes: _Ints  # (Q,) value of each query, from 0 on; -1 for a query without
+    names: Callable[[int], str]  # the slice that each value makes
 
     @classmethod
     def of(cls, name: str, texts: npt.NDArray[np.object_]) -> _Column:
-        """A column by its texts; one of many numbers is cut into quartiles, from the least to the greatest of each."""
+        """Return a column by its texts; one of many numbers is cut into quartiles, named by their ends."""
         filled = np.flatnonzero(texts != None)  # noqa: E711  # element by element
         values, places = np.unique(texts[filled], return_inverse=True)
         labels = values.tolist()
@@ -421,14 +360,13 @@ class _Column:
         return cls(codes, lambda code: f"{name}={labels[code]}")
 
     def within(self, other: _Column) -> _Column:
-        """The values of both together."""
         n_codes = int(other.codes.max(initial=0)) + 1
         both = (self.codes >= 0) & (other.codes >= 0)
         codes = np.where(both, self.codes * n_codes + other.codes, -1)
         return _Column(codes, lambda code: f"{self.names(code // n_codes)} & {other.names(code % n_codes)}")
 
     def slices(self, least: int) -> Iterator[tuple[str, _Ints]]:
-        """The name and the queries of each value that enough queries have, and enough have not."""
+        """Yield the name and the queries of each value that enough queries have, and enough have not."""
         order = np.argsort(self.codes, kind="stable")
         codes, begins, sizes = np.unique(self.codes[order], return_index=True, return_counts=True)
         large = (codes >= 0) & (sizes >= least) & (len(order) - sizes >= least)
@@ -437,17 +375,15 @@ class _Column:
 
     @property
     def groups(self) -> bool:
-        """Whether any two queries have the same value; in a column of ids or texts none have."""
+        """True if any two queries have the same value; in a column of ids or texts none have."""
         return bool((np.bincount(self.codes[self.codes >= 0]) > 1).any())
 
     def small(self, least: int) -> list[str]:
-        """The values that too few queries have, or too few have not."""
         codes, sizes = np.unique(self.codes[self.codes >= 0], return_counts=True)
         return [self.names(int(code)) for code in codes[np.minimum(sizes, len(self.codes) - sizes) < least]]
 
 
 def _numbers(texts: Sequence[str]) -> Floats | None:
-    """(N,): the texts as numbers; None if one is none, or not finite."""
     try:
         numbers = np.array(texts, dtype=np.float64)
     except ValueError:
@@ -457,15 +393,9 @@ def _numbers(texts: Sequence[str]) -> Floats | None:
 
 @dataclass(frozen=True)
 class SearchRule:
-    """How slices are searched.
+    """Settings of the search of slices."""
 
-    Attributes:
-        alpha: the chance of finding one where none differs, for each pair of models; in (0, 1).
-        seed: root of all streams.
-        workers: run the permutations.
-    """
-
-    alpha: float
+    alpha: float  # chance of finding one if none differs, for each pair of models; in (0, 1)
     seed: int
     workers: Workers
 
@@ -473,15 +403,15 @@ class SearchRule:
 def changed_slices(
     names: tuple[str, str, str], sides: tuple[Contributions, Contributions], groups: Groups, rule: SearchRule
 ) -> tuple[tuple[SliceChange, ...], str]:
-    """The slices in which a model's change against a baseline differs from the rest, and a line on what was searched.
+    """Return the slices in which a model's change against a baseline differs from the rest, and a line on the search.
 
-    The line is empty where there is nothing to search: no column, or no change.
+    The line is empty if there is nothing to search: no column, or no change.
 
     Args:
-        names: of the dataset, the model and the baseline.
-        sides: what each query adds to the model's figure, and to the baseline's.
-        groups: the clusters and the columns of the queries.
-        rule: how they are searched.
+        names: Names of the dataset, the model and the baseline.
+        sides: What each query adds to the model's figure, and to the baseline's.
+        groups: Clusters and columns of the queries.
+        rule: How they are searched.
     """
     dataset, model, baseline = names
     measure, after, before = sides[0].measure, sides[0].scores, sides[1].scores
@@ -535,6 +465,5 @@ def _described(search: SliceSearch, changed: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"{', '.join(names[:_NAMED])}{more}"

@@ -1,4 +1,4 @@
-"""The lines of the summary, estimates with intervals, and precision-recall curves with bands."""
+"""Estimates with intervals, the lines of the summary, and precision-recall curves with bands."""
 
 from __future__ import annotations
 
@@ -25,18 +25,13 @@ POOLED = "*"
 
 @dataclass(frozen=True)
 class IntervalRule:
-    """How an interval is read off the resamples.
-
-    Attributes:
-        method: `percentile`, `basic` or `bca`.
-        confidence: how often an interval should cover, in (0, 1).
-    """
+    """Method and confidence of the intervals."""
 
     method: Method
     confidence: float
 
     def of(self, resampled: Resampled) -> tuple[float | None, float | None]:
-        """The two ends; None if there is no interval."""
+        """Return the two ends; None if there is no interval."""
         return interval(resampled, self.method, self.confidence)
 
 
@@ -47,17 +42,17 @@ def estimate(
     rule: IntervalRule,
     meanwhile: Callable[[Collection[Measure]], object] | None = None,
 ) -> tuple[Estimate, ...]:
-    """The summary of one dataset: per model a line per measure, then those of the set of lists, then slice by slice.
+    """Return the summary of one dataset: per model a line per measure, then those of the set of lists, then the slices.
 
-    There is no interval where a resample leaves the figure undefined, and none for a measure that describes a set of
+    There is no interval if a resample leaves the figure undefined, and none for a measure that describes a set of
     documents: a resample holds 63% of the queries and so less of the set.
 
     Args:
-        sample: the dataset's resamples.
-        results: the scores of its models.
-        conventions: say what an undefined query counts as, and one without output.
-        rule: how an interval is read off.
-        meanwhile: reads off what else there is to be read off the sums of these measures; not all are kept.
+        sample: Resamples of the dataset.
+        results: Scores of its models.
+        conventions: Rules for undefined queries and for queries without output.
+        rule: How an interval is read off.
+        meanwhile: Reads off what else depends on the sums of these measures, which are not all kept.
     """
     lines: dict[tuple[ModelKey, str, Measure], Estimate] = {}
     for block in each("Reading off intervals", sample.each_block(), len(sample.blocks), "blocks"):
@@ -141,13 +136,7 @@ def _figures(scores: Scores, n_clusters: int) -> Iterator[Estimate]:
 def replicate_estimates(
     results: Sequence[Scores], groups: Groups, conventions: Conventions
 ) -> Iterator[ReplicateEstimate]:
-    """The figures of each replicate of the models that have some.
-
-    Args:
-        results: the scores of one dataset's models.
-        groups: its clusters.
-        conventions: say what an undefined query counts as, and one without output.
-    """
+    """Yield the figures of each replicate of the models that have some."""
     for own in (replicate for scores in results for replicate in scores.replicates):
         figures = {
             measure: contributions_of(own, row, own.values[row], conventions).ratio(None, groups.clusters).estimate
@@ -159,12 +148,7 @@ def replicate_estimates(
 
 
 def variance_components(sample: Sample, results: Sequence[Scores]) -> Iterator[VarianceComponents]:
-    """What the errors of families' figures are made of, of those that have at least two replicates.
-
-    Args:
-        sample: one dataset's resamples.
-        results: the scores of its models.
-    """
+    """Yield the variance components of families' figures with at least two replicates."""
     for scores in results:
         for measure in scores.measures:
             found = sample.components(scores.key, measure)
@@ -186,14 +170,9 @@ def variance_components(sample: Sample, results: Sequence[Scores]) -> Iterator[V
 
 
 def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: IntervalRule) -> tuple[Estimate, ...]:
-    """The lines of all datasets together: for every model and measure that each of them has, the unweighted mean.
+    """Return the lines of all datasets together: the unweighted mean for every model and measure that all of them have.
 
     The interval is stratified: each dataset is resampled by itself, and a resample of the mean is the mean of theirs.
-
-    Args:
-        samples: the datasets' resamples.
-        lines: the lines of the datasets, whose counts are added up.
-        rule: how an interval is read off.
     """
     own: dict[tuple[str, str], list[Estimate]] = {}
     for line in lines:
@@ -232,7 +211,7 @@ def _pooled_line(
 
 
 def recall_levels(profile: Profile) -> tuple[Measure, ...]:
-    """The interpolated precision at recall 0, 0.1 … 1, as the profile defines it; none where ties are averaged over.
+    """Return the interpolated precision at recall 0, 0.1 … 1 by the profile; none if ties are averaged over.
 
     Over all orders of tied documents it has no exact mean.
     """
@@ -242,13 +221,7 @@ def recall_levels(profile: Profile) -> tuple[Measure, ...]:
 
 
 def precision_by_recall(sample: Sample, results: Sequence[Scores], rule: IntervalRule) -> Iterator[CurvePoint]:
-    """The points of each model's curve.
-
-    Args:
-        sample: the dataset's resamples.
-        results: the scores of its models by `recall_levels`.
-        rule: how an interval is read off.
-    """
+    """Yield the points of each model's curve, from its scores by `recall_levels`."""
     for scores in results:
         for measure in scores.measures:
             resampled = sample.figure(scores.model, measure)

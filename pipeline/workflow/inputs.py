@@ -206,19 +206,20 @@ def _data_warnings(
             key: output for key, output in read.items() if key[0] == dataset.name and not isinstance(output, Failure)
         }
         lengths = _lengths({key: output.joined for key, output in known.items() if isinstance(output, ReadOutput)})
+        lists = {model: own_lists for (_, model), own_lists in lengths.items()}
         baselines = planned.comparison.rules.baselines if planned.comparison else ()
         cutoffs = {measure.k: str(measure) for measure in reversed(dataset.measures) if measure.k}
         for key, output in known.items():
-            others = [other.quality for name, other in known.items() if name != key]
+            others = (other.quality for name, other in known.items() if name != key)
             found = [small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output))]
             if isinstance(own, DatasetInput):
                 score = outputs[key].columns.get("score", "")
                 rank_order = 0 if score else find_rank_order(outputs[key])
                 found += odd_rankings(len(own.query_ids), output.quality, own.judgments, score, rank_order)
             if isinstance(own, DatasetInput) and isinstance(output, ReadOutput) and output.joined.hits:
-                lists = {model: own_lists for (_, model), own_lists in lengths.items() if model != model_of(key)[1]}
-                lists = {name: lists[name] for name in baselines if name in lists} or lists
-                found.append(short_lists(output.joined.hits, own.judgments, cutoffs, lists, own.n_documents))
+                model = model_of(key)[1]
+                beside = {name: lists[name] for name in baselines if name != model and name in lists} or lists
+                found.append(short_lists(model, output.joined.hits, own.judgments, cutoffs, beside, own.n_documents))
             found += [output.quality.look_alikes, find_cut_number(outputs[key])]
             if isinstance(output, _ExternalScores):
                 found += [*output.warnings, _unscored(output.scores)]

@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
 
 from rankledger.metrics.conventions import Conventions
@@ -411,7 +410,7 @@ def judging_warnings(
         if isinstance(output, ReadOutput) and output.joined.hits is not None:
             retrieved.setdefault(model_of(key)[1], []).append((output.joined.hits, judged.judgments.grades))
     compared = planned.comparison
-    pairs = [*combinations(retrieved, 2)] if compared is None else compared.pairs.get(dataset.name, ())
+    pairs = None if compared is None else compared.pairs.get(dataset.name, ())
     measures = dataset.measures if compared is None else compared.measures[dataset.name]
     for line in unequal_judging(retrieved, measures, pairs, conventions):
         yield DataWarning(dataset.name, "", line)

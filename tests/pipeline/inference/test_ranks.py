@@ -350,3 +350,13 @@ def test_ranks_do_not_contradict_the_test_of_a_pair():
     assert tested[0].p_corrected == 2 / 2**5
     assert [(line.rank_low, line.rank_high) for line in with_ranks(lines, [both], 0.95)] == [(2, 2), (1, 1)]
     assert [(line.rank_low, line.rank_high) for line in with_ranks(lines, [both], 0.95, tested)] == [(1, 2), (1, 2)]
+
+
+def test_many_pairs_of_models_are_compared_over_fewer_resamples(monkeypatch):
+    figures = np.random.default_rng(7).normal(0, 1, (6, 2_001)) + np.arange(6)[:, np.newaxis]
+    over_all = rank_intervals(figures, 50.0, 0.95)
+
+    monkeypatch.setattr("rankledger.pipeline.inference.ranks._MOST_COMPARED", 15 * 700)
+
+    assert rank_intervals(figures, 50.0, 0.95) == rank_intervals(figures[:, :701], 50.0, 0.95)
+    assert over_all != [(1, 6)] * 6
