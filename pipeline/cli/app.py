@@ -1,6 +1,6 @@
-"""The process of the command line: how it begins, and how it ends.
+"""Process of the command line: its start and its end.
 
-Commands are imported in `main`: Ctrl-C until then ends the process with a line, as it does later.
+Commands are imported in `main`, so that Ctrl-C until then ends the process with a line, too.
 """
 
 from __future__ import annotations
@@ -31,11 +31,7 @@ _INTERRUPTED = 130  # the exit code
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit by the rule: 0, 1, 2, 3, 4, 5, 70, 74, 75 or 130.
-
-    Args:
-        arguments: the words of the command; those of the process if None, which ends with it.
-    """
+    """Run the command line. Exit with its code if `arguments` is None, which takes those of the process."""
     _prepare()
     with _ending_at_once():
         from rankledger.pipeline.cli.commands import run  # takes a tenth of a second
@@ -48,7 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 @contextmanager
 def _ending_at_once() -> Iterator[None]:
-    """Let Ctrl-C end the process while there is nothing to finish: raised within an import, it prints a traceback."""
+    """Let Ctrl-C end the process while modules are imported. An import would print a traceback."""
     is_main = threading.current_thread() is threading.main_thread()
     ours = [
         number
@@ -71,10 +67,10 @@ def _end_at_once(_signal: int, _frame: object) -> NoReturn:
 
 
 def _end(code: int) -> None:
-    """End the process with its exit code, without taking Python apart.
+    """End the process without taking Python apart.
 
-    A thread of Arrow's that lets go of a buffer while Python is taken apart aborts the process, now and then and with
-    exit code 134 (apache/arrow#34314): a night whose output was refused would seem to have crashed.
+    A thread of Arrow that lets go of a buffer meanwhile aborts the process now and then, with exit code 134
+    (apache/arrow#34314). A night with a refused output would seem to have crashed.
     """
     from rankledger.pipeline.cli.terminal import unread_is_fine
 
@@ -99,5 +95,5 @@ def _prepare() -> None:
 
 
 def _nowhere() -> TextIO:
-    """A stream that takes everything; it has the lowest number that is free, so that no file gets that of a stream."""
+    """Return a stream that takes everything. It has the lowest free number, so that no file gets a stream's."""
     return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")

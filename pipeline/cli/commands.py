@@ -1,4 +1,4 @@
-"""All commands, and how the result of one becomes an exit code and a line on stderr."""
+"""All commands, and their errors as exit codes and lines on stderr."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 class _GroupedHelp(click.Group):
-    """A command whose help lists its commands by group, and which knows what they are called elsewhere."""
+    """A command whose help lists commands by group. It knows their names in other tools."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])  # click 8.2 and newer raise the help as an error
@@ -96,7 +96,6 @@ def cli() -> None:
 
 
 def _meant(word: str) -> str:
-    """The end of a message on an unknown command: what is likely meant."""
     if word.endswith((".yaml", ".yml")):
         return f"; did you mean `rankledger evaluate {shorten(word)}`?"
     meant = next((ours for ours, words in OTHER_WORDS.items() if word.lower() in words), None)
@@ -109,7 +108,7 @@ for _commands in GROUPS.values():
 
 
 def run(arguments: list[str] | None) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line and return the exit code."""
     try:
         with work():
             cli.main(arguments, prog_name="rankledger", standalone_mode=False)
@@ -138,7 +137,7 @@ def run(arguments: list[str] | None) -> int:
 
 
 def _usage(error: click.ClickException) -> list[str]:
-    """What click's own `show` says of a wrong command, with the message on one line whatever word it repeats."""
+    """Return click's own message on a wrong command, with the text on one line."""
     message = f"Error: {error.format_message()}"
     if not isinstance(error, click.UsageError) or error.ctx is None:
         return [message]

@@ -34,12 +34,7 @@ INTERRUPTED = 130
 
 
 def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
-    """The exit code of an evaluation: a failed gate first, then a missing copy, a failed output, and a gate in doubt.
-
-    Args:
-        evaluation: what was evaluated.
-        require_tracking: whether MLflow must have it.
-    """
+    """Return the exit code of an evaluation. A failed gate comes first, a gate in doubt last."""
     from rankledger.pipeline.types.gates import overall_outcome  # imports NumPy, which `--help` must not wait for
 
     verdict = overall_outcome(evaluation.verdicts)
@@ -54,7 +49,7 @@ def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """Return the notes on an error and on the one it was raised from: what was recorded, or nothing."""
+    """Return the notes on an error and on the error it was raised from."""
     return [note for each in (error, error.__context__) for note in getattr(each, "__notes__", ())]
 
 
@@ -82,7 +77,7 @@ def print_result(
     markdown: Callable[[_Result], str],
     table: Callable[..., str],
 ) -> None:
-    """Print a result on stdout, in the form that the options ask for."""
+    """Print a result on stdout in the form of the options."""
     if form == "json":
         print_json(json(result))
     elif form == "markdown":
@@ -99,7 +94,7 @@ def print_text(text: str) -> None:
 
 
 def print_bytes(texts: Iterable[str]) -> None:
-    """Write texts on stdout as they are, in UTF-8 wherever it goes: other programs compare the bytes."""
+    """Write texts on stdout in UTF-8 as they are, because other programs compare the bytes."""
     with aside(), unread_is_fine(sys.stdout):
         sys.stdout.buffer.writelines(text.encode(errors="surrogateescape") for text in texts)
         sys.stdout.flush()
@@ -113,20 +108,20 @@ def print_remark(*lines: str) -> None:
 
 
 def width() -> int:
-    """The terminal's columns; a pipe gets enough for the first few measures."""
+    """Return the terminal's columns. A pipe gets enough for the first few measures."""
     return shutil.get_terminal_size(fallback=(120, 24)).columns
 
 
 def height() -> int:
-    """The terminal's lines; a pipe gets enough for ten reasons of a few lines."""
+    """Return the terminal's lines. A pipe gets enough for ten reasons of a few lines."""
     return shutil.get_terminal_size(fallback=(120, 60)).lines
 
 
 def colour() -> bool:
-    """Whether stdout takes colours and bold: a terminal does, unless the user says otherwise.
+    """Return whether stdout takes colors, as for Python's own output.
 
-    NO_COLOR forbids them (https://no-color.org), else FORCE_COLOR asks for them, each if it is not empty; a terminal
-    that says it is dumb has none. As in Python's own output, in this order.
+    NO_COLOR forbids them (https://no-color.org), then FORCE_COLOR asks for them, then a terminal takes them that is not
+    dumb.
     """
     if os.environ.get("NO_COLOR"):
         return False
@@ -139,8 +134,7 @@ def colour() -> bool:
 def unread_is_fine(stream: TextIO) -> Iterator[None]:
     """Ignore a reader that has closed its end, as in `rankledger … 2>&1 | head`, and any error of stderr.
 
-    After an error the stream writes to /dev/null: Python would try the rest again at exit and change the exit code,
-    which may be all that the user sees of the error, as on a full disk.
+    After an error the stream writes to /dev/null. At exit Python would try the rest again and change the exit code.
     """
     try:
         yield

@@ -1,3 +1,1 @@
-"""YAML to a plan: `yaml` reads one text, `loader` stacks files, overrides and variables, `schema` says what may be
-written, `plan` spells out which model is evaluated on which dataset by which measures.
-"""
+"""Configs in YAML, and plans made of them: datasets, models, tasks, measures and gates."""

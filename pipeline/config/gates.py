@@ -1,4 +1,4 @@
-"""The config's gates.
+"""Sections of the config for gates.
 
 The keys of a gate give its kind: `margin` a difference, `max_query_drop` the queries that lost much, `max_missing` the
 queries without output or score, `extra` an external metric, and limits without `extra` a figure.
@@ -28,7 +28,7 @@ from rankledger.pipeline.types.gates import GateKind
 
 @dataclass(frozen=True)
 class _Kind:
-    """One kind of gate: the keys that each make it so, those it needs beside them, and those it may have."""
+    """A kind of gate with the keys that make it so, those it needs, and those it may have."""
 
     kind: GateKind
     made_by: tuple[str, ...]
@@ -146,7 +146,7 @@ class Gate(Section):
 
     @property
     def kind(self) -> GateKind:
-        """What it judges."""
+        """Kind of the gate."""
         return self._kinds()[0].kind
 
     @model_validator(mode="after")
@@ -184,7 +184,7 @@ class Gate(Section):
         return self
 
     def _kinds(self) -> list[_Kind]:
-        """The kinds that its keys make it; limits are those of `extra` where that is written."""
+        """Return the kinds that the keys make. Limits beside `extra` belong to it."""
         made = [kind for kind in _KINDS if set(kind.made_by) & set(self._written())]
         return [kind for kind in made if kind.kind != "limit" or self.extra is None]
 

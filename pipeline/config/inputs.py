@@ -1,4 +1,4 @@
-"""The sections that name inputs: datasets, models, and the files of both."""
+"""Sections of the config for datasets, models, and the files of both."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 
 class _Formats:
-    """The formats that there are, for editors."""
+    """JSON Schema of the names of formats."""
 
     @staticmethod
     def __get_pydantic_json_schema__(_schema: CoreSchema, _handler: GetJsonSchemaHandler) -> JsonSchemaValue:
@@ -102,11 +102,7 @@ class Score(Section):
     """The lowest and the highest possible score; null for no limit. Other scores are refused."""
 
     def measure(self, name: str) -> Measure:
-        """The score of that name as a measure.
-
-        Raises:
-            ValueError: the range holds nothing.
-        """
+        """Return the score of a name as a measure. Raise ValueError if the range is empty."""
         least, greatest = self.range
         ends = (-math.inf if least is None else least, math.inf if greatest is None else greatest)
         return external_measure(name, self.direction, ends)
@@ -188,14 +184,14 @@ class Dataset(DatasetDefaults):
 
     @property
     def kind(self) -> Literal["rankings", "ratings", "scores"]:
-        """What is evaluated on it; logs are read as scores are, without files of the dataset's own."""
+        """Kind of what is evaluated. Logs are scores that are computed."""
         if self.scores is not None or self.logs is not None:
             return "scores"
         return "rankings" if self.ratings is None else "ratings"
 
     @property
     def output_columns(self) -> Columns:
-        """Names in models' outputs by ours, of scores, too."""
+        """Columns of models' outputs by our names, scores included."""
         scores = {name: score.column for name, score in (self.scores or {}).items() if score.column}
         return {**self.columns, **cast(Columns, scores)}
 
@@ -238,7 +234,7 @@ class Promote(Section):
 
     @property
     def registered(self) -> str:
-        """The name of the registered model."""
+        """Name of the registered model."""
         return self.model.removeprefix("models:/")
 
     @model_validator(mode="after")

@@ -56,7 +56,7 @@ _ASSIGNMENT = re.compile(rf"({_SEGMENT}(?:\.{_SEGMENT}|\[\d+\])*)=(.*)", re.DOTA
 
 @dataclass(frozen=True)
 class Document:
-    """A config's values before anyone asks what they mean."""
+    """Values of a config before anyone asks what they mean."""
 
     data: dict[str, Value]
     """The values, variables expanded and defaults filled in."""
@@ -75,11 +75,11 @@ class Document:
     `data`."""
 
     def origin(self, path: KeyPath) -> Origin:
-        """Where the value at `path` was written, or the innermost one around it."""
+        """Return the origin of the value at a path, or of the innermost one around it."""
         return self.origins[self._innermost(path)]
 
     def value(self, path: KeyPath) -> Value:
-        """The value at `path`; None if there is none."""
+        """Return the value at a path. None if there is none."""
         value: Value = self.data
         for key in path:
             if isinstance(value, dict):
@@ -89,19 +89,11 @@ class Document:
         return value
 
     def refuse(self, findings: Iterable[tuple[KeyPath, str]], *, n_further: int = 0) -> None:
-        """Raise all findings in the order of their lines; a finding in a default is raised once.
-
-        Args:
-            findings: key paths, and what is wrong there.
-            n_further: how many more findings there are.
-
-        Raises:
-            InputError: there are findings.
-        """
+        """Raise InputError for findings, a line each in the order of their lines. Do nothing if there are none."""
         _raise(in_order(self.finding(path, message) for path, message in findings), n_further)
 
     def finding(self, path: KeyPath, message: str) -> Finding:
-        """What is wrong at a key path, where that was written: of a default's value, at the default."""
+        """Return a finding with the origin of its key. A value that a default filled in is found at the default."""
         written = self._innermost(path)
         return Finding(self.origins[written], self.inherited.get(written, written), message)
 
@@ -113,13 +105,13 @@ class Document:
 
 @dataclass
 class _Layer:
-    """One file's values, or several merged, and where each was written."""
+    """Values of one file, or of several merged, and their origins."""
 
     data: dict[str, Value] = field(default_factory=dict)
     origins: dict[KeyPath, Origin] = field(default_factory=dict)
 
     def under(self, over: _Layer) -> _Layer:
-        """This layer with `over` on top; the origins of values that `over` replaced linger until `load` ends."""
+        """Return this layer with `over` on top."""
         return _Layer(merge(self.data, over.data), self.origins | over.origins)
 
 
@@ -132,14 +124,13 @@ def load(
     """Read a YAML file, what it extends, overrides and environment variables.
 
     Args:
-        path: the file; errors spell it as given.
+        path: File, spelled in errors as given.
         overrides: `key.path=value` texts, later ones on top.
-        environ: the variables that `${NAME}` may name.
-        secrets: Variables for `tracking` and `notify`. `environ` by default.
+        environ: Variables that `${NAME}` may name.
+        secrets: Variables for `tracking` and `notify`. None for `environ`.
 
     Raises:
-        InputError: what is wrong with the files; or, once they can be read, with overrides and variables. All findings
-            at once, one line each.
+        InputError: All findings at once, one line each.
     """
     if not isinstance(path, str | os.PathLike):
         raise InputError(f"config: found a {type(path).__name__}; give the path of a YAML file")
@@ -150,15 +141,12 @@ def load(
 
 
 def given(data: Mapping[str, Value], arguments: Mapping[KeyPath, str], overrides: Sequence[str] = ()) -> Document:
-    """What the arguments of a function come to as a config, with overrides on top.
+    """Return the config that the arguments of a function make, with overrides on top.
 
     Args:
-        data: the values, to be taken as they are.
-        arguments: by the key that an argument gave, its name, which errors have in the place of the key.
-        overrides: as of `load`.
-
-    Raises:
-        InputError: an override is wrong.
+        data: Values, taken as they are.
+        arguments: Name of the argument by the key that it gave. Errors have it in place of the key.
+        overrides: As of `load`.
     """
     origins = {path: Origin("evaluate", None) for path in _places(dict(data), ())}
     for key, name in arguments.items():
@@ -167,7 +155,7 @@ def given(data: Mapping[str, Value], arguments: Mapping[KeyPath, str], overrides
 
 
 def _escaped(value: Any) -> Any:
-    """The value with every dollar doubled, so that none names a variable."""
+    """Double every dollar, so that none names a variable."""
     if isinstance(value, dict):
         return {key: _escaped(entry) for key, entry in value.items()}
     if isinstance(value, list):
@@ -197,7 +185,7 @@ def _document(
 
 
 def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Value]:
-    """`over` on top of `base`: mappings key by key, anything else replaced; None takes a key of `base` away."""
+    """Return `over` on top of `base`, mappings merged key by key. None removes a key of `base`."""
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
@@ -213,7 +201,7 @@ def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Val
 def _with_defaults(
     data: dict[str, Value], origins: Mapping[KeyPath, Origin]
 ) -> tuple[dict[str, Value], dict[KeyPath, KeyPath]]:
-    """`data` with defaults under each dataset and model; and of what they fill in, the path and that of the default."""
+    """Return `data` with defaults under each dataset and model, and the default of each path that was filled in."""
     filled = dict(data)
     inherited: dict[KeyPath, KeyPath] = {}
     too_many = []
@@ -257,7 +245,7 @@ def _is_file(value: Value) -> bool:
 
 
 def _places(value: Value, path: KeyPath) -> Iterator[KeyPath]:
-    """The path of `value` and of everything in it, each one after what it is in."""
+    """Yield the path of a value and of everything in it, outer ones first."""
     left = [(value, path)]
     while left:
         value, path = left.pop()
@@ -272,7 +260,7 @@ def _raise(findings: Iterable[Finding], n_further: int = 0) -> None:
 
 
 class _Reader:
-    """Reads the files of a config: each once, however often it is extended."""
+    """Reads the files of a config, each once."""
 
     def __init__(self) -> None:
         self.errors: list[Finding] = []
@@ -281,7 +269,7 @@ class _Reader:
         self._n_files = 0
 
     def read(self, path: Path, chain: tuple[Path, ...]) -> _Layer:
-        """One file on top of those it extends. `chain` holds the files that led here."""
+        """Return one file on top of those that it extends. `chain` holds the files that led here."""
         try:
             text = _text_of(path)
         except InputError as error:
@@ -298,7 +286,7 @@ class _Reader:
         return _Layer()
 
     def _extend(self, layer: _Layer, path: Path, chain: tuple[Path, ...]) -> _Layer:
-        """`layer` without its `extends` key, on top of the files that key names: later ones over earlier ones."""
+        """Return `layer` without its `extends` key, on top of the files that the key names."""
         names = layer.data.pop("extends", None)
         origin = layer.origins.pop(("extends",), layer.origins[()])
         named = names if isinstance(names, list) else [] if names is None else [names]
@@ -369,7 +357,7 @@ class _Expander:
         self._errors = errors
 
     def expand(self, value: Value, path: KeyPath) -> Value:
-        """`value` with every text in it expanded."""
+        """Return `value` with the variables in its texts."""
         if isinstance(value, dict):
             return {key: self.expand(below, (*path, key)) for key, below in value.items()}
         if isinstance(value, list):
@@ -408,7 +396,6 @@ class _Expander:
 
 
 def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -> _Layer:
-    """`layer` with one `key.path=value` put in."""
     assignment = _ASSIGNMENT.fullmatch(text)
     name = f"override {shorten(assignment[1] if assignment else text.partition('=')[0])}"  # the value may be a secret
     try:
@@ -428,7 +415,7 @@ def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -
 
 
 def _path(data: Value, keys: Sequence[str]) -> KeyPath:
-    """The path that `keys` name in `data`, positions in lists as integers."""
+    """Return the path that keys name in `data`, positions in lists as integers."""
     if len(keys) > _DEEPEST:
         raise ValueError(f"has more than {_DEEPEST} keys; no config is that deep")
     if keys[0] == "extends":
@@ -448,7 +435,7 @@ def _path(data: Value, keys: Sequence[str]) -> KeyPath:
 
 
 def _put(container: Value, path: KeyPath, value: Value) -> Value:
-    """`container` with `value` at `path`; None takes a mapping's key away where there is one."""
+    """Return `container` with `value` at `path`. None removes the key."""
     if not path:
         return value
     key, rest = path[0], path[1:]

@@ -1,4 +1,4 @@
-"""Messages on wrong values and keys of a config: what was found, and what was likely meant."""
+"""Messages on wrong values and keys of a config."""
 
 from __future__ import annotations
 
@@ -86,13 +86,7 @@ _LONGEST = 200  # characters of the word
 def explain_errors(
     errors: Iterable[ErrorDetails], data: Mapping[str, Value], section_at: Callable[[KeyPath], type[BaseModel]]
 ) -> Iterator[tuple[KeyPath, str]]:
-    """The key path and the message of each error.
-
-    Args:
-        errors: of one validation of `data`.
-        data: the values; what `tracking` and `notify` hold is never shown, for it may be a secret.
-        section_at: which section stands at a key path, for the keys it knows.
-    """
+    """Yield key path and message of each error of pydantic. Values of `tracking` and `notify` are never shown."""
     for error in errors:
         # A tag says which branch of a union was tried, `[key]` that the key itself was refused; neither was written.
         path = tuple(key for key in error["loc"] if not str(key).startswith("\0") and key != "[key]")
@@ -111,13 +105,7 @@ def explain_errors(
 
 
 def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tuple[KeyPath, str]:
-    """Where, and what is wrong with a line of measures; one that a YAML flow list has split is put together again.
-
-    Args:
-        data: the values.
-        path: where the line stands.
-        message: why it cannot be read.
-    """
+    """Return key path and message for a wrong line of measures. Join a line that a YAML flow list has split."""
     if whole := _split(data, path):
         first, line = whole
         return first, f"a comma splits items in [...]: quote it ('{line}') or put it on its own line"
@@ -128,14 +116,7 @@ def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tupl
 
 
 def unreadable_lines(data: Mapping[str, Value], recorded: Collection[str]) -> Iterator[tuple[KeyPath, str]]:
-    """The key path and the message of each line of a suite that is text, or a number, and no measure.
-
-    Lines of metrics of the user's own are read when the config is planned, which loads them.
-
-    Args:
-        data: the values.
-        recorded: metrics of the user's own that a record describes.
-    """
+    """Yield key path and message of each line of a suite that is no measure, but for the user's own metrics."""
     suites, named = data.get("suites"), data.get("metrics")
     own = {*recorded, *(named if isinstance(named, dict) else ())}
     listed = suites.items() if isinstance(suites, dict) else ()
@@ -161,12 +142,12 @@ def unreadable_lines(data: Mapping[str, Value], recorded: Collection[str]) -> It
 
 
 def metric_in(line: str) -> str:
-    """The name of the metric that a line begins with."""
+    """Return the name of the metric that a line begins with."""
     return re.split(r"[(@\s]", line.strip(), maxsplit=1)[0]
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
-    """The end of a message on an unknown word: the choice that is likely meant, or else all of them."""
+    """Return the end of a message on an unknown word: the likely choice, or all choices."""
     known = list(choices)
     further = f" and {len(known) - _MOST_NAMED:,} more" if len(known) > _MOST_NAMED else ""
     listed = f"; known: {', '.join(known[:_MOST_NAMED])}{further}" if known else ""
@@ -196,7 +177,7 @@ def _message(error: ErrorDetails, *, secret: bool) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it."""
+    """Return a value as messages show it."""
     if value is None or value in ({}, [], ()):
         return "nothing"
     if isinstance(value, dict | list | tuple):
@@ -205,7 +186,7 @@ def shown(value: object) -> str:
 
 
 def _split(data: Mapping[str, Value], path: KeyPath) -> tuple[KeyPath, str] | None:
-    """Where the measure at `path` begins and how it reads, if a YAML flow list has split it at its commas."""
+    """Return path and text of a measure that a YAML flow list has split at its commas. None if it was not split."""
     listed = (path[:1] == ("suites",) and len(path) == 3) or path[-2:-1] in (("measure",), ("measures",))
     items = reduce(getitem, path[:-1], cast("Any", data)) if listed else None
     if not isinstance(items, list):
@@ -231,5 +212,5 @@ LONGEST_LINE = 10_000
 
 
 def is_line(value: object) -> bool:
-    """Whether it is read as a line of a suite: a text, or a number that a flow list has split off at a comma."""
+    """Return whether a value is read as a line of a suite."""
     return isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) <= LONGEST_LINE

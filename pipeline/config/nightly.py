@@ -1,4 +1,4 @@
-"""What `rankledger nightly` waits for, where changes of state are sent, and what of that may be recorded."""
+"""Sections of the config for `rankledger nightly`: what it waits for, and where it sends changes of state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ STABLE = "stable"
 
 
 def _ready(ready: str) -> str:
-    """A marker's name must be one that `fill` can fill; its words are known when it is planned."""
     try:
         fields = [(spec, conversion) for _, name, spec, conversion in Formatter().parse(ready) if name is not None]
     except ValueError:
@@ -117,11 +116,7 @@ class Notify(Section):
 
 
 def recorded_secrets(raw: Value) -> Iterator[tuple[KeyPath, str]]:
-    """Yield where `notify` as written would put a secret into the record, and what to do instead.
-
-    Args:
-        raw: the section, with `${NAME}` kept.
-    """
+    """Yield key path and message for each secret that `notify` as written would put into the record."""
     for position, target in enumerate(raw if isinstance(raw, list) else ()):
         url = target.get("webhook") if isinstance(target, dict) else None
         if isinstance(url, str) and not _VARIABLE.fullmatch(url):

@@ -1,10 +1,8 @@
-"""References and paths in a config: templates to fill in, folders they start from, and outputs to search for.
+"""References and paths in a config.
 
 A reference, `(ID | PATH | last | last_passed | previous | accepted | mlflow:RUN_ID)[#model]`, is a record and a model
-of it: the same model, unless another is named. `self@` before it says so. The name of a model of the config is that
-model in this evaluation.
-
-A template is text with `{word}`, and `{{` or `}}` for a literal brace. URLs and absolute paths stay as they are.
+of it. `self@` before it stands for the same model. The name of a model of the config is that model in this evaluation.
+A template is text with `{word}`, and `{{` or `}}` for a literal brace.
 """
 
 from __future__ import annotations
@@ -36,15 +34,15 @@ _RECORD = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+-[0-9a-f]{8}|mlflow:[A-Za-z0-
 
 
 def parse_reference(text: str, models: Collection[str], words: Sequence[str] = WORDS) -> Reference:
-    """The reference that `text` writes; a path in it is as it was written.
+    """Return the reference that a text writes.
 
     Args:
-        text: such as `self@accepted`, `last_passed#bm25`, `runs/records/20261120T020000Z-nightly-1f0c9a2b` or `bm25`.
-        models: what the models of the config are called, if there is one.
-        words: which of `WORDS` a message on an unknown reference lists.
+        text: Such as `self@accepted`, `last_passed#bm25`, `runs/records/20261120T020000Z-nightly-1f0c9a2b` or `bm25`.
+        models: Names of the models of the config.
+        words: Those of `WORDS` that a message on an unknown reference lists.
 
     Raises:
-        InputError: it is none; the message says what was likely meant.
+        InputError: The text is no reference.
     """
     if text in models:
         return Reference(text, None, text)
@@ -61,14 +59,14 @@ def parse_reference(text: str, models: Collection[str], words: Sequence[str] = W
 
 
 def split_reference(text: str) -> tuple[str, str, str]:
-    """`self@` or nothing, the record, and `#model` or nothing; the text is the three in a row."""
+    """Return `self@` or nothing, the record, and `#model` or nothing."""
     own = _SELF if text.startswith(_SELF) else ""
     record, mark, model = text.removeprefix(own).rpartition("#")
     return (own, record, f"{mark}{model}") if mark else (own, model, "")
 
 
 def is_path(record: str) -> bool:
-    """Whether a record is named by its path, which has a slash to tell it from an id."""
+    """Return whether a record is named by its path. A path has a slash to tell it from an id."""
     return "/" in record
 
 
@@ -78,14 +76,10 @@ _FOUND = "\0"  # stands for the name that is searched for in a pattern; no name 
 
 
 def fill(template: str, words: Mapping[str, str | None]) -> str:
-    """`template` with every `{word}` replaced.
-
-    Args:
-        template: a path with placeholders.
-        words: what each placeholder stands for; `date` is None where none was given.
+    """Return `template` with every `{word}` replaced.
 
     Raises:
-        ValueError: a placeholder is unknown, or a brace is not closed.
+        ValueError: A placeholder is unknown or its word is None, or a brace is not closed.
     """
     parts = []
     try:
@@ -107,7 +101,7 @@ def fill(template: str, words: Mapping[str, str | None]) -> str:
 
 
 def has_placeholder(template: str, word: str) -> bool:
-    """Whether a template has that placeholder; False for one that `fill` refuses."""
+    """Return whether a template has a placeholder."""
     try:
         return any(name == word for _, name, _, _ in Formatter().parse(template))
     except ValueError:
@@ -115,28 +109,28 @@ def has_placeholder(template: str, word: str) -> bool:
 
 
 def is_url(path: str) -> bool:
-    """Whether a path names a filesystem other than the local one."""
+    """Return whether a path names a filesystem other than the local one."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path) is not None
 
 
 def absolute(path: str, directory: Path) -> str:
-    """A local path from the root on, a relative one starting at `directory`; a URL as it is."""
+    """Return a local path from the root on. A URL stays as it is."""
     return path if is_url(path) else os.path.normpath(Path.cwd() / directory / path)
 
 
 def search(
     template: str, words: Mapping[str, str | None], directory: Path, word: Literal["model", "replicate"] = "model"
 ) -> Iterator[tuple[str, str]]:
-    """The models, or the replicates of one, whose outputs are there: each name and file, in the order of file names.
+    """Yield name and file of each model, or each replicate of one, whose output exists.
 
     Args:
-        template: a local path with `{model}`; `*`, `?` and `[…]` in it match within a name, as in a shell.
-        words: what the other placeholders stand for; of models, `{replicate}` is any.
-        directory: where a relative path starts.
-        word: the placeholder that is searched for.
+        template: Local path with the placeholder. `*`, `?` and `[…]` match within a name.
+        words: Words for the other placeholders.
+        directory: Start of a relative path.
+        word: Placeholder to search for.
 
     Raises:
-        ValueError: as `fill`, or the template is a URL or has no such placeholder.
+        ValueError: As of `fill`, or the template is a URL or lacks the placeholder.
     """
     if is_url(template):
         where = " under `replicates`" if word == "replicate" else ""
@@ -153,12 +147,7 @@ def search(
 
 
 def tables_of_folder(folder: str, roles: Collection[str] | None = None) -> dict[str, str]:
-    """The tables of queries and documents in a local folder of BEIR, by what they are of the dataset.
-
-    Args:
-        folder: what the judgments are named by.
-        roles: those that an earlier evaluation had; None if the folder is looked at.
-    """
+    """Return the tables of queries and documents in a local folder of BEIR by role. Look only if `roles` is None."""
     if is_url(folder):
         return {}
     paths = {role: os.path.join(folder, name) for role, name in BEIR_TABLES.items()}  # noqa: PTH118
@@ -184,9 +173,9 @@ def _regex(pattern: str) -> str:
 
 
 def relocate(document: Document, directory: Path) -> dict[str, Value]:
-    """The config as written, to be kept in `directory`: local relative paths start there, `${NAME}` is kept.
+    """Return the config as written, for a copy in `directory`. Relative paths are adapted, `${NAME}` is kept.
 
-    A path that begins with `${NAME}` stays as it is where the variable holds an absolute path or a URL.
+    A path that begins with `${NAME}` stays as it is if the variable holds an absolute path or a URL.
     """
     raw = copy.deepcopy(document.raw)
     for holder, key, path in _path_values(raw):
@@ -218,7 +207,7 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
 
 
 def paths_of(data: dict[str, Value]) -> Iterator[tuple[KeyPath, str]]:
-    """The paths and URLs in a valid config, each with its key path."""
+    """Yield the key path of each path and URL in a valid config."""
     for holder, key, path in _path_values(data):
         if isinstance(text := holder[key], str):
             yield path, text
@@ -229,13 +218,12 @@ def _is_relative(path: str) -> bool:
 
 
 def _joined(start: str, text: str) -> str:
-    """The path that `text` writes, variables and all, from the folder `start`; a dollar sign in that is doubled."""
     joined = f"{start.replace('$', '$$')}/{text}"
     return joined if "$" in text else os.path.normpath(joined)
 
 
 def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:
-    """Every path in a valid config: the mapping and key that hold it, and its key path."""
+    """Yield mapping, key and key path of every path in a valid config."""
     if raw.get("records"):
         yield raw, "records", _RECORDS
     if isinstance(_mapping(raw.get("execution")).get("cache"), str):

@@ -1,6 +1,6 @@
-"""The plan: what a config comes to, dataset by dataset and model by model, with comparisons, gates and tracking.
+"""Plan of a config: datasets, models, tasks, comparison, gates and tracking.
 
-Whether files exist is asked only where models are searched for: a missing output is one model's failure.
+Files are looked for only to find models. A missing output is the failure of one model.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
 
 
 def _measures(planning: Planning, at: KeyPath, lines: Sequence[str], *, of_logs: bool = False) -> tuple[Measure, ...]:
-    """What the lines of a suite write; those of logs stand in a dataset, and no others do."""
+    """Return the measures of a suite's lines. Measures of logs stand in a dataset alone."""
     measures: dict[Measure, str] = {}
     for position, line in enumerate(lines):
         path = (*at, position)
@@ -127,7 +127,7 @@ def _dataset(
 def _chosen(
     planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
 ) -> dict[str, tuple[Measure, ...]]:
-    """The dataset's suites: those it names, or all of its kind."""
+    """Return the suites that a dataset names, or all of its kind."""
     of_kind = {
         suite: measures for suite, measures in suites.items() if measures and kind_of(measures[0]) == dataset.kind
     }
@@ -146,7 +146,6 @@ def _chosen(
 
 
 def _refuse_ungrouped(planning: Planning, name: str, key: Literal["cluster", "slices"], column: str) -> None:
-    """Find a column for clusters or slices, of the dataset or of all, where no queries table can have it."""
     path: KeyPath = ("datasets", name, key) if getattr(planning.config.datasets[name], key) else ("datasets", name)
     made, instead = ("clusters", "cluster: query_id") if key == "cluster" else ("slices", "slices: []")
     planning.find(path, f"{made} by {column!r} need a queries table; add `queries:`, or write `{instead}`")
@@ -164,10 +163,7 @@ def _check_needs(planning: Planning, planned: PlannedDataset) -> None:
 
 
 def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
-    """Find scores that would be taken for another measure, or for a sum of one, as `rmse.denominator`.
-
-    Tables and MLflow tell measures by their names alone.
-    """
+    """Find scores with the name of another measure or of its sums. Tables and MLflow know measures by name."""
     known: dict[str, tuple[Measure, str]] = {}
     pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if measure.weighted)
     for dataset in sorted(datasets, key=lambda dataset: dataset.kind == "scores"):
@@ -184,7 +180,7 @@ def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> Non
 
 
 def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
-    """Warn of measures that have no mean over datasets, for some define them by another `relevant`."""
+    """Warn of measures without a mean over datasets, because datasets define them by another `relevant`."""
     if planning.config.pooled:
         meant: dict[str, set[Measure]] = {}
         for measure in (measure for dataset in datasets for measure in dataset.measures):
@@ -240,7 +236,6 @@ def _plan_external_metrics(planning: Planning, models: Mapping[str, Model]) -> M
 
 
 def _entry(planning: Planning, model: str) -> str:
-    """The key of `models` that describes a model."""
     return model if model in planning.config.models else EVERYTHING
 
 
@@ -274,11 +269,7 @@ def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
 
 
 def _check_compared(planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, _Outputs]) -> None:
-    """Find measures that do not go with the models on the dataset.
-
-    Some compare with a model that has no output there, or one for each replicate; others have no score per query, which
-    is what replicates are averaged by.
-    """
+    """Find measures that compare with a model without output, and measures that replicates cannot average."""
     for dataset in datasets:
         here = {model: files[dataset.name] for model, files in outputs.items() if dataset.name in files}
         families = [model for model, files in here.items() if any(files)]
@@ -299,7 +290,7 @@ def _check_compared(planning: Planning, datasets: Sequence[PlannedDataset], outp
 
 
 def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, KeyPath, OutputFile]]:
-    """Dataset by dataset, where an entry of `models` names its output, and the file with placeholders."""
+    """Yield dataset, key path and file of each output that an entry of `models` names."""
     outputs = planning.config.models[entry].outputs
     for name, dataset in planning.config.datasets.items():
         if isinstance(outputs, File):
@@ -309,7 +300,7 @@ def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, K
 
 
 def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] = _KINDS) -> _Outputs:
-    """By dataset and replicate, the outputs of a model that `entry` describes, where it is evaluated."""
+    """Return the outputs of a model that `entry` describes by dataset and replicate."""
     outputs = {}
     for name, dataset, path, file in _templates(planning, entry):
         words = {**planning.words(name, entry), "replicate": "*", "model": model}
@@ -333,10 +324,7 @@ def _is_family(file: OutputFile) -> bool:
 def _replicates(
     planning: Planning, task: tuple[str, str], path: KeyPath, file: OutputFile, words: Mapping[str, str | None]
 ) -> list[str]:
-    """The replicates of a model on a dataset: those that are listed, or that are there; none if it is no family.
-
-    Of an earlier evaluation they are those that it had.
-    """
+    """Return the replicates of a model on a dataset, listed or found. Empty if the model has one output."""
     entry = planning.config.models[str(path[1])]
     if not _is_family(file):
         if entry.replicates is not None or entry.shared_seeds:
@@ -364,7 +352,7 @@ def _replicates(
 def _search(
     planning: Planning, datasets: Sequence[PlannedDataset], listed: Mapping[str, _Outputs]
 ) -> dict[str, _Outputs]:
-    """The outputs of the models that are found: each is expected on every dataset of a kind where it has one.
+    """Return the outputs of models that are found. Each is expected on every dataset of a kind where it has one.
 
     A file that a dataset or a listed model names is not the output of another model.
     """
@@ -384,7 +372,7 @@ def _search(
 
 
 def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
-    """The kind, the model and the file of every output that is there; or that was, where it is known what was found."""
+    """Yield kind, model and file of every output that exists, or that an earlier evaluation had."""
     for name, dataset, path, file in _templates(planning, EVERYTHING):
         words = planning.words(name, EVERYTHING)
         if planning.recorded is not None:
@@ -403,15 +391,7 @@ def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
 
 
 def markers(loaded: Loaded, planned: Plan) -> Mapping[OutputKey, str]:
-    """The name of the file that makes an output ready; none where no marker is asked for.
-
-    Args:
-        loaded: the config, and where it was written.
-        planned: what it comes to on that date.
-
-    Raises:
-        InputError: the marker's name has a placeholder that is unknown.
-    """
+    """Return the name of the file that makes each output ready. Empty if no marker is asked for."""
     config = loaded.config
     if config.nightly.ready in (EXISTS, STABLE):
         return {}
@@ -428,7 +408,7 @@ def markers(loaded: Loaded, planned: Plan) -> Mapping[OutputKey, str]:
 
 
 def unlisted_replicates(loaded: Loaded) -> list[tuple[KeyPath, str]]:
-    """What keeps a night from being waited for: outputs of replicates without a list of these, by key path."""
+    """Return the models whose replicates `nightly` cannot wait for, because they are not listed."""
     message = "`{replicate}` without a list, so `nightly` cannot know what to wait for; add replicates: [1, 2, 3]"
     return [
         (("models", entry, "outputs"), message)
@@ -439,7 +419,7 @@ def unlisted_replicates(loaded: Loaded) -> list[tuple[KeyPath, str]]:
 
 
 def unpaired_gates(loaded: Loaded, planned: Plan) -> Iterator[tuple[KeyPath, str]]:
-    """Families that a gate compares with earlier records, replicate by replicate only if they share seeds."""
+    """Yield the families that a gate compares with earlier records without pairing them by seed."""
     families = dict.fromkeys(task.model for task in planned.tasks if task.replicate)
     for gate in planned.gates:
         if gate.against is None or gate.against.record is None or gate.against.model is not None:
@@ -452,7 +432,7 @@ def unpaired_gates(loaded: Loaded, planned: Plan) -> Iterator[tuple[KeyPath, str
 
 
 def unmatched_searches(loaded: Loaded, date: str | None) -> tuple[str, ...]:
-    """The patterns of the outputs of models that are searched for, if there is not one output yet."""
+    """Return the patterns of outputs if models are searched for and none is found yet."""
     if EVERYTHING not in loaded.config.models:
         return ()
     planning = Planning(loaded, date)
@@ -474,19 +454,18 @@ def plan(
     roles: Mapping[str, Collection[str]] | None = None,
     given: Mapping[str, Metric] | None = None,
 ) -> Plan:
-    """What a config comes to.
+    """Return the plan of a config.
 
     Args:
-        loaded: the config, and where it was written.
-        date: what `{date}` in paths stands for.
-        recorded: the outputs of an earlier evaluation; they are taken for those that are searched for, which need not
-            be there.
-        metrics: its metrics of the user's own; by default those whose code the config names, which is run.
-        roles: by dataset, what the files of an earlier evaluation were; by default folders are looked at.
-        given: metrics in memory, by the name that the config has for each.
+        loaded: Config and its origins.
+        date: Word for `{date}` in paths.
+        recorded: Outputs of an earlier evaluation. They are taken for those that are searched for, and need not exist.
+        metrics: Own metrics of an earlier evaluation. None loads those that the config names, and runs their code.
+        roles: Roles of the files of each dataset of an earlier evaluation. None looks into folders.
+        given: Metrics in memory by the names that the config has for them.
 
     Raises:
-        InputError: all findings at once, one line each.
+        InputError: All findings at once, one line each.
     """
     planning = Planning(loaded, date, recorded, metrics, roles, given)
     datasets = _plan_datasets(planning)

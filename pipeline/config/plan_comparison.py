@@ -1,4 +1,4 @@
-"""Planning comparisons: which models are compared with which, by which measures, and which measure leads."""
+"""Plan of comparisons, and the measure that leads on each dataset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MANY = 10  # models, each with each: beyond, the correction for 55 pairs and mo
 def plan_comparison(
     planning: Planning, datasets: Sequence[PlannedDataset], models: Mapping[str, Model], tasks: Sequence[Task]
 ) -> PlannedComparison | None:
-    """What is compared with what; None where nothing is."""
+    """Return what is compared with what. None if nothing is."""
     section = planning.config.comparison
     if section is None:
         return None
@@ -63,7 +63,7 @@ def plan_comparison(
 
 
 def _pairs(baselines: Sequence[str], models: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """The (model, baseline) among the models of one dataset; of all pairs, the first by name is the baseline."""
+    """Return pairs of model and baseline on one dataset. For all pairs the first by name is the baseline."""
     if baselines == (_ALL_PAIRS,):
         return tuple((second, first) for first, second in combinations(sorted(models), 2))
     baseline = next((name for name in baselines if name in models), None)
@@ -73,7 +73,7 @@ def _pairs(baselines: Sequence[str], models: Collection[str]) -> tuple[tuple[str
 def plan_lead(
     planning: Planning, datasets: Sequence[PlannedDataset], comparison: PlannedComparison | None
 ) -> dict[str, Measure]:
-    """By dataset, the measure of the config's `lead`, or else the first of the dataset's own first suite."""
+    """Return the primary measure of each dataset: the config's `lead`, or the first of its first suite."""
     line = planning.config.lead
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
     chosen = [] if line is None else planned_measures(planning, ("lead",), line, there)

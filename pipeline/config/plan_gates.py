@@ -1,4 +1,4 @@
-"""Planning gates: which models each judges on which datasets, by which measures and against what."""
+"""Plan of gates: the models, datasets, measures and reference of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def plan_gates(
     tasks: Sequence[Task],
     external_metrics: Mapping[str, File],
 ) -> tuple[PlannedGate, ...]:
-    """Every gate with what it judges."""
+    """Return every gate with what it judges."""
     gates = planning.config.gates
     names = [gate.name for gate in gates]
     pairs = [*dict.fromkeys((task.dataset, task.model) for task in tasks)]
@@ -52,7 +52,7 @@ def plan_gates(
 
 @dataclass(frozen=True)
 class _GatePlanner:
-    """Plans one gate, from the section that stands at a key path."""
+    """Plans the gate at a key path."""
 
     planning: Planning
     gate: Gate
@@ -64,7 +64,7 @@ class _GatePlanner:
     settled: bool  # nothing was wrong before: a gate that is left without a task then says so
 
     def plan(self) -> PlannedGate:
-        """The gate with its measures spelled out, and the models and datasets that it is for."""
+        """Return the planned gate."""
         gate = self.gate
         n_findings = len(self.planning.findings)
         models = choose_names(self.planning, self._at("models"), gate.models, self.models, "model")
@@ -131,7 +131,7 @@ class _GatePlanner:
                     self.planning.find(self._at(key), message)
 
     def _against(self) -> Reference | None:
-        """What the models are compared with; the path of a record starts at the file that names it."""
+        """Return what the models are compared with. The path of a record starts at the file that names it."""
         text, path = self.gate.against, self._at("against")
         if text is None:
             return None
@@ -159,7 +159,7 @@ class _GatePlanner:
     def _tasks(
         self, datasets: Sequence[str], models: Sequence[str], measures: Sequence[Measure], against: Reference | None
     ) -> tuple[tuple[str, str], ...]:
-        """The (dataset, model) that are there, with a measure of the gate and the model that it is compared with."""
+        """Return dataset and model of each task that has a measure of the gate and the model to compare with."""
         if self.gate.kind == "extra":
             return tuple(("", model) for model in models if model in self.external_metrics)
         other = against.model if against and against.record is None else None
@@ -209,14 +209,13 @@ class _GatePlanner:
 
 
 def _outside(limit: float | None, low: float, high: float, key: str, below: str, above: str) -> str:
-    """What comes of a limit outside of a range; empty within it."""
     if limit is None or low <= limit <= high:
         return ""
     return f"{key} {limit:g} {below if limit < low else above} passes"
 
 
 def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
-    """Against `last_passed` alone, a model may lose the margin night by night and never fail."""
+    """Warn of gates against `last_passed` alone. A model may lose the margin every night."""
     held = {
         (task, measure)
         for gate in gates
@@ -232,7 +231,7 @@ def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
 
 
 def _warn_of_looks(planning: Planning, gates: Sequence[PlannedGate]) -> None:
-    """Looks keep failures rare, not undecided verdicts; and until the night from which they count anew, all count."""
+    """Warn of undecided verdicts that block, and of looks that are renewed after this night."""
     night = night_of(planning.date, datetime.now(UTC))
     for position, gate in enumerate(gates):
         path = ("gates", position, "looks")

@@ -1,4 +1,4 @@
-"""The metrics of one's own: those that a config names and those of installed packages, loaded; what fails is found."""
+"""Own metrics of a config and of installed packages, loaded."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ from rankledger.pipeline.types.own_metrics import own_metric
 
 
 def load_metrics(planning: Planning, wanted: Iterable[str]) -> Mapping[str, Metric]:
-    """The metrics by name, those that can be used.
-
-    Args:
-        planning: says which the config names, and takes what is wrong with some.
-        wanted: metrics that suites name and that may be those of installed packages.
-    """
+    """Return the own metrics by name. Those that cannot be loaded are findings."""
     found: dict[str, Metric] = {}
     for name, reference in planning.config.metrics.items():
         path: KeyPath = ("metrics", name)
@@ -37,7 +32,7 @@ def load_metrics(planning: Planning, wanted: Iterable[str]) -> Mapping[str, Metr
 
 
 def installed_metrics() -> Iterator[tuple[str, Metric | str]]:
-    """Each metric of an installed package by its name; or why it cannot be used."""
+    """Yield each metric of an installed package by name, or the reason why it cannot be used."""
     for name in installed(METRICS_GROUP):
         try:
             _refuse_known(name)
@@ -52,6 +47,5 @@ def _installed(name: str) -> dict[str, Metric]:
 
 
 def _refuse_known(name: str) -> None:
-    """Refuse the name of a built-in metric, or another tool's for one: figures would mean two things by it."""
     if is_built_in(name):
         raise ValueError(f"`rankledger measures` knows a metric {name!r}, ours or another tool's; choose another name")

@@ -1,6 +1,6 @@
-"""Names, params and tags that MLflow could not take, or could not tell apart; and promotions that cannot be.
+"""Names, params and tags that MLflow cannot take or tell apart, and promotions that cannot be.
 
-The former are refused with tracking disabled, too: a record may be logged years later.
+They are refused even if tracking is off, because a record may be logged years later.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def plan_tracking(
     comparison: PlannedComparison | None,
     lead: Mapping[str, Measure],
 ) -> None:
-    """Find names, params and tags that are too long for MLflow, or that are one to it."""
+    """Find names, params and tags that are too long for MLflow or equal to it."""
     for dataset in datasets:
         name = history_of(planning.config.name, dataset.name)  # the longer one of a dataset's two
         if len(name) > EXPERIMENT_LIMIT:
@@ -67,7 +67,7 @@ def _too_long(what: str, text: str, limit: int) -> str:
 
 
 def _figure_clashes(planning: Planning, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[str]:
-    """What is wrong with the names of a dataset's figures: of a line for each measure, the first that is."""
+    """Yield clashes between the names of a dataset's figures."""
     named = [*_figures(planning, dataset, dict.fromkeys(baselines))]
     measures = {str(measure): measure for measure in dataset.measures}
     yield from clashes(named)
@@ -79,7 +79,7 @@ def _figure_clashes(planning: Planning, dataset: PlannedDataset, baselines: Iter
 
 
 def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(name, what has it) of everything that may be logged of a model on the dataset."""
+    """Yield the name and the owner of everything that may be logged of a model on a dataset."""
     naming = _naming(planning)
     for suite, measures in dataset.suites.items():
         for measure in measures:
@@ -98,7 +98,7 @@ def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[st
 def _overview_clashes(
     planning: Planning, datasets: Sequence[PlannedDataset], models: Iterable[str], lead: Mapping[str, Measure]
 ) -> list[str]:
-    """What is wrong with the names of figures in the evaluation's own run; if nothing is, of their intervals' names."""
+    """Return clashes between the names of figures in the run of the whole evaluation."""
     firsts = [
         (overview(model, dataset, measure.key), f"{model} on {dataset}")
         for model in models
@@ -136,7 +136,7 @@ def _check_texts(planning: Planning, entry: str, model: Model) -> None:
 
 
 def plan_promotions(planning: Planning, tasks: Sequence[Task], gates: Sequence[PlannedGate]) -> None:
-    """Find promotions of what is no version of a registered model, or that no gate decides."""
+    """Find promotions of models that are no version of a registered model, or that no gate judges."""
     judged = {model for gate in gates for _, model in gate.tasks}
     families = {task.model for task in tasks if task.replicate}
     targets: dict[tuple[str, str], str] = {}

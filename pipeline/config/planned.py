@@ -1,4 +1,4 @@
-"""What a config comes to, and how its measures and models are chosen by name."""
+"""Types of a plan, and the choice of measures and models by name."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class Task:
 
     @property
     def key(self) -> OutputKey:
-        """The dataset, and the model or its replicate."""
+        """Dataset, and model or replicate."""
         return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
 
 
 @dataclass(frozen=True)
 class PlannedDataset:
-    """A dataset with its files found and its measures spelled out; files as in `Task`."""
+    """A dataset with its files found and its measures resolved."""
 
     name: str
     kind: Kind
@@ -76,37 +76,35 @@ class PlannedDataset:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """The distinct measures of all its suites, in their order."""
+        """Distinct measures of all suites."""
         return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))
 
     def defined(self, measure: Measure) -> Measure:
-        """The measure as the dataset defines it: with its `relevant` for a `rel` that the measure does not give."""
+        """Return a measure with `rel` from the dataset's `relevant`, unless the measure sets it."""
         if self.relevant is None or "rel" not in measure.parameters or "rel" in dict(measure.given):
             return measure
         return measure.with_default("rel", int(self.relevant) if self.relevant.is_integer() else self.relevant)
 
     @property
     def judged(self) -> File:
-        """Its judgments, or its ratings: every dataset but one of scores has one of them."""
+        """Judgments or ratings. Datasets of scores have neither."""
         file = self.judgments or self.ratings
         assert file is not None, "a dataset of scores is read otherwise, and any other is refused without"
         return file
 
     @property
     def files(self) -> tuple[File, ...]:
-        """Its files, those it has."""
+        """Files of the dataset."""
         files = (self.judgments, self.ratings, self.queries, self.documents, self.interactions, self.exclude)
         return tuple(file for file in files if file is not None)
 
 
 @dataclass(frozen=True)
 class PlannedComparison:
-    """Which models are compared, and how.
+    """Models and measures to compare.
 
     Attributes:
-        pairs: the (model, baseline) that are compared, by dataset; models without output may be among them.
-        measures: by what, by dataset.
-        rules: how, as the config says.
+        pairs: (model, baseline) by dataset. Models without output may be among them.
     """
 
     pairs: Mapping[str, tuple[tuple[str, str], ...]]
@@ -159,12 +157,12 @@ class Plan:
 
 
 def kind_of(measure: Measure) -> Kind | Literal["logs"]:
-    """What the measure is of; `logs` are datasets of the kind `scores` whose scores are computed."""
+    """Return the kind of a measure. `logs` are of datasets of the kind `scores`."""
     return measure.metric.input if measure.metric.input in ("ratings", "logs", "scores") else "rankings"
 
 
 def is_built_in(line: str) -> bool:
-    """Whether a line begins with a metric of ours, or is another tool's name for one."""
+    """Return whether a line begins with a built-in metric, or another tool's name for one."""
     try:
         return metric_in(line) in METRICS or translate(line) != (line,)
     except ValueError:  # another tool's name of what is not here
@@ -179,7 +177,7 @@ EVERYTHING = "*"  # stands for every model, or every dataset
 
 
 class Planning:
-    """A config that is being planned: parts that are wrong are found, left out, and refused together at the end."""
+    """Context of a plan. Parts that are wrong are noted, left out, and refused together at the end."""
 
     def __init__(
         self,
@@ -190,12 +188,7 @@ class Planning:
         roles: Mapping[str, Collection[str]] | None = None,
         given: Mapping[str, Metric] | None = None,
     ) -> None:
-        """Begin the plan of a config; `{date}` in its paths stands for the date.
-
-        The outputs of an earlier evaluation are taken for those that are searched for, its metrics of the user's own
-        for those whose code the config names, and by dataset the roles of its files for those of folders. Metrics in
-        memory are taken for what the config names.
-        """
+        """Begin a plan. The arguments are those of `plan`."""
         self.config = loaded.config
         self.recorded = recorded
         self.findings = [*loaded.findings]
@@ -208,11 +201,7 @@ class Planning:
         self.date = date
 
     def find(self, path: KeyPath, message: str) -> None:
-        """Note what is wrong at a key path.
-
-        Raises:
-            InputError: it is the thousandth finding.
-        """
+        """Note what is wrong at a key path. Raise InputError at the thousandth finding."""
         self.findings.append((path, message))
         if len(self.findings) == _MOST_FINDINGS:
             self.refuse()
@@ -222,16 +211,12 @@ class Planning:
         self.warnings.append(str(Finding(self._document.origin(path), path, message)))
 
     def refuse(self) -> None:
-        """Raise what was found.
-
-        Raises:
-            InputError: all findings at once, one line each.
-        """
+        """Raise InputError for all findings."""
         self._document.refuse(self.findings)
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
-        """Metrics of the user's own, by name; those that cannot be loaded are found."""
+        """Own metrics by name."""
         if self._metrics is not None:
             return self._metrics
         lines = [line for suite in self.config.suites.values() for line in suite]
@@ -243,7 +228,7 @@ class Planning:
         return load_metrics(self, unknown)
 
     def measures(self, path: KeyPath, line: str) -> tuple[Measure, ...]:
-        """What a line of a suite writes, under the profile's defaults; none if its metric cannot be loaded."""
+        """Return the measures of a line of a suite. Empty if its metric cannot be loaded."""
         if metric_in(line) in self.config.metrics.keys() - self.metrics.keys() and self._metrics is None:
             return ()
         try:
@@ -254,25 +239,25 @@ class Planning:
 
     @property
     def knows_suites(self) -> bool:
-        """Whether nothing is wrong with a suite: else a measure that is in none may be meant by a wrong line."""
+        """True if no suite is wrong. Otherwise a wrong line may mean a measure that is in none."""
         return not any(path[:1] in (("metrics",), ("suites",)) for path, _ in self.findings)
 
     def is_measure(self, line: str) -> bool:
-        """Whether a line writes measures."""
+        """Return whether a line writes measures."""
         try:
             return bool(Measure.expand(line, self.config.conventions.resolved, self.metrics))
         except ValueError:
             return False
 
     def words(self, dataset: str, entry: str | None = None) -> dict[str, str | None]:
-        """What fills templates: of a dataset's files, or of a model's outputs on it."""
+        """Return the words for templates of a dataset's files, or of a model's outputs on it."""
         own = self.config.models[entry].keys if entry else {}
         return {"dataset": dataset, "date": self.date, **self.config.datasets[dataset].keys, **own}
 
     def filled(
         self, path: KeyPath, file: FileT, words: Mapping[str, str | None], columns: Columns | None = None
     ) -> FileT | None:
-        """The file with its placeholders filled in, its path absolute, and the columns under its own."""
+        """Return a file with an absolute path without placeholders, and with further columns."""
         try:
             where = absolute(fill(file.path, words), self.directory(path))
         except ValueError as error:
@@ -291,7 +276,7 @@ class Planning:
         return file.model_copy(update=update)
 
     def _check_format(self, path: KeyPath, name: str | None) -> None:
-        """Find a format that is neither built in nor of an installed package; what a record named was there then."""
+        """Find a format that does not exist. The formats of a record existed."""
         if name is None or name in FORMATS or self._roles is not None:
             return
         from rankledger.pipeline.support.own_code import installed  # here, because most formats are ours
@@ -301,23 +286,23 @@ class Planning:
             self.find((*path, "format"), f"unknown format {name!r}{suggestion(name, known)}")
 
     def tables(self, dataset: str, judgments: File) -> dict[str, File]:
-        """The tables that are in the folder that the judgments are named by, by what they are of the dataset."""
+        """Return the tables in the folder of the judgments by role."""
         roles = None if self._roles is None else self._roles.get(dataset, ())
         return {role: File(path=path) for role, path in tables_of_folder(judgments.path, roles).items()}
 
     def records(self) -> str | None:
-        """Where records are kept, a folder by its absolute path; None where the config does not say."""
+        """Return the absolute folder or URL of the records. None if the config names none."""
         place = self.config.records
         return place and absolute(place, self._document.origin(("records",)).directory)
 
     def cache(self) -> str | None:
-        """Where the output cache is, a folder by its absolute path; None if the config names no place."""
+        """Return the absolute folder or URL of the output cache. None if the config names none."""
         place = self.config.execution.cache
         directory = self._document.origin(("execution", "cache")).directory
         return absolute(place, directory) if isinstance(place, str) else None
 
     def directory(self, path: KeyPath) -> Path:
-        """Where the path of the file at a key path starts."""
+        """Return the folder in which the path of a file starts."""
         return self._document.origin((*path, "path")).directory
 
 
@@ -327,15 +312,7 @@ _Item = TypeVar("_Item")
 def choose_names(
     planning: Planning, path: KeyPath, names: Sequence[str], known: Mapping[str, _Item], what: str
 ) -> list[str]:
-    """The known ones among these names, all for `*`; what is unknown is found, with what was likely meant.
-
-    Args:
-        planning: takes what is found.
-        path: where the names were written.
-        names: what was written.
-        known: what there is, by name.
-        what: the word for it, such as `model`.
-    """
+    """Return those of `names` that are known, all for `*`. Unknown ones are findings."""
     for position, name in enumerate(names):
         if name not in known and name != EVERYTHING:
             planning.find((*path, position), f"unknown {what} {name!r}{suggestion(name, known)}")
@@ -345,17 +322,14 @@ def choose_names(
 def choose_measures(
     planning: Planning, path: KeyPath, lines: Sequence[str], datasets: Iterable[PlannedDataset]
 ) -> tuple[Measure, ...]:
-    """The measures of these datasets that lines write: scores by their names, others as a suite writes them.
-
-    What is in no suite of theirs is found, and what has one figure per dataset and none per query.
-    """
+    """Return the measures that lines write. Unknown ones and those without a score per query are findings."""
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
     found = [choose_one_line(planning, (*path, position), line, there) for position, line in enumerate(lines)]
     return tuple(dict.fromkeys(measure for measures in found for measure in measures))
 
 
 def choose_one_line(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
-    """The measures among these that one line writes; as `choose_measures`."""
+    """Return the measures that one line writes, as `choose_measures`."""
     chosen: list[Measure] = []
     for measure in planned_measures(planning, path, line, there):
         if measure.metric.per == "dataset":
@@ -366,7 +340,7 @@ def choose_one_line(planning: Planning, path: KeyPath, line: str, there: Sequenc
 
 
 def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
-    """The measures among these that one line writes, those with one figure per dataset included."""
+    """Return the measures that one line writes, those with one figure per dataset included."""
     chosen: list[Measure] = []
     measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
     if not measures and any(kind_of(measure) == "scores" for measure in there) and not planning.is_measure(line):

@@ -89,12 +89,12 @@ class Comparison(Section):
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """The baselines; a dataset uses the first that has an output there."""
+        """Baselines in the order of preference."""
         return (self.baseline,) if isinstance(self.baseline, str) else self.baseline
 
     @property
     def chosen_correction(self) -> Correction:
-        """The correction that is written, or the test's own."""
+        """Correction that is written, or the default of the test."""
         return self.correction or ("holm" if self.test == "t" else "maxt")
 
     @property
@@ -117,12 +117,7 @@ _OF_A_MODEL = "contains credentials, which would be recorded; remove them"
 
 
 def _secrets_in(document: Document, models: Mapping[KeyPath, Model]) -> Iterator[tuple[KeyPath, str]]:
-    """Where credentials are, and what to do instead; those that the environment gives are none in `tracking` alone.
-
-    Args:
-        document: what was written.
-        models: the models, by where they are written.
-    """
+    """Yield key path and message of each credential, but for those that variables put into `tracking`."""
     section = document.raw.get("tracking")
     uri = section.get("uri") if isinstance(section, dict) else None
     written = re.sub(r"\$\{\w+(:-)?\}?", "", uri) if isinstance(uri, str) else ""  # a default is written in the config
@@ -173,7 +168,7 @@ class Conventions(Section):
 
     @property
     def resolved(self) -> rankledger.metrics.conventions.Profile:
-        """The profile with what is written here in its place."""
+        """Profile with the conventions that are written."""
         chosen = self.model_dump(exclude={"profile"}, exclude_none=True)
         return rankledger.metrics.conventions.PROFILES[self.profile].with_conventions(**chosen)
 
@@ -225,7 +220,7 @@ class Execution(Section):
 
     @property
     def local_backend(self) -> Literal["threads", "processes"]:
-        """What this machine does its own part in."""
+        """Backend of the work on this machine."""
         return "threads" if self.backend == "dask" else self.backend
 
 
@@ -345,7 +340,7 @@ class Config(Section):
     @field_validator("suites", mode="before")
     @classmethod
     def _has_few_lines(cls, suites: object) -> object:
-        """Before any line is read: of each that is wrong, what was meant is searched for."""
+        """Count lines before any is read, because suggestions are searched for each wrong one."""
         lines = [suite for suite in suites.values() if isinstance(suite, list)] if isinstance(suites, dict) else []
         if sum(map(len, lines)) > MOST_LINES:
             n_lines = f"{sum(map(len, lines)):,} lines in all suites"
@@ -406,30 +401,20 @@ def load(
 ) -> Loaded:
     """Read a config file with what it extends, `--set` overrides, environment variables and defaults.
 
-    The other arguments are those of `loader.load`.
-
     Args:
-        will_plan: whether a plan is made of it, which refuses unknown keys and measures together with its own findings.
-        own_metrics: metrics of the user's own that the record describes whose config it is.
+        path, overrides, environ, secrets: As of `loader.load`.
+        will_plan: Leave unknown keys and measures to the plan, which refuses them together with its own findings.
+        own_metrics: Own metrics that the record describes whose config is read.
 
     Raises:
-        InputError: all findings at once, one line each.
+        InputError: All findings at once, one line each.
     """
     document = loader.load(path, overrides, environ, secrets)
     return checked(document, will_plan=will_plan, own_metrics=own_metrics)
 
 
 def checked(document: Document, *, will_plan: bool = False, own_metrics: Collection[str] = ()) -> Loaded:
-    """The config that a document is.
-
-    Args:
-        document: what was written.
-        will_plan: as of `load`.
-        own_metrics: as of `load`.
-
-    Raises:
-        InputError: all findings at once, one line each.
-    """
+    """Return the config of a document. The arguments are those of `load`."""
     written, findings, n_further = _validated(document.data)
     findings = [*findings, *unreadable_lines(document.data, own_metrics)]
     if written is None or not will_plan:
@@ -442,10 +427,7 @@ def checked(document: Document, *, will_plan: bool = False, own_metrics: Collect
 
 
 def _validated(data: dict[str, Value]) -> tuple[ConfigFile | None, list[tuple[KeyPath, str]], int]:
-    """The config without its unknown keys, or None if more is wrong with it; what is wrong, and how much more there is.
-
-    Lines of suites are not read yet.
-    """
+    """Return the config without unknown keys or None, the findings, and the number of further findings."""
     try:
         return ConfigFile.model_validate(data), [], 0
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The values of a config: what each may be, and the message if it is something else."""
+"""Values of a config, and the message if a value is wrong."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rankledger.pipeline.support.credentials import without_credentials
 
 
 def _attribute_docstrings(section: type) -> Iterator[tuple[str, str]]:
-    """The keys of a section with what stands below them; pydantic reads it from the source at every start."""
+    """Yield the keys of a section with their descriptions. pydantic would read them at every start."""
     body = cast(ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(section))).body[0]).body
     for key, text in pairwise(body):
         match key, text:
@@ -53,7 +53,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _spell_out(cls, data: object) -> object:
-        """A text alone as a mapping, and a mapping without its empty keys."""
+        """Return a lone text as a mapping, and a mapping without its empty keys."""
         if cls.short_for and isinstance(data, str):
             return {cls.short_for: data}
         if isinstance(data, dict):
@@ -85,22 +85,22 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def is_printable(text: str) -> bool:
-    """Whether it holds neither a control character nor half of a surrogate pair, which stands for a byte of no text."""
+    """Return whether a text has no control character and no half of a surrogate pair."""
     return not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text)
 
 
 def is_share(amount: float | str) -> bool:
-    """Whether an amount was written as a percentage."""
+    """Return whether an amount was written as a percentage."""
     return isinstance(amount, str)
 
 
 def number_of(amount: float | str) -> float:
-    """What an amount comes to: 0.02 for `2%`."""
+    """Return an amount as a number: 0.02 for `2%`."""
     return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) else amount
 
 
 def format_duration(duration: timedelta) -> str:
-    """The duration as it is written in a config, in the greatest unit that gives a whole number."""
+    """Return a duration as a config writes it, in the greatest unit that gives a whole number."""
     seconds = round(duration.total_seconds())
     for unit, size in (("h", 3600), ("m", 60)):
         if seconds and seconds % size == 0:
@@ -159,7 +159,7 @@ def _measure_line(value: object) -> object:
 
 
 def _named(pattern: str, what: str, rule: str) -> AfterValidator:
-    """What names of scores or metrics must be: as MLflow, the header of a table and `--measure` can all take them."""
+    """Return a check of names that MLflow, headers of tables and `--measure` can all take."""
 
     def check(name: str) -> str:
         if name in _TAKEN or not re.fullmatch(pattern, name):
@@ -180,7 +180,7 @@ def _distinct(what: str) -> AfterValidator:
 
 
 def _amount(value: object) -> float | str:
-    """A number; or a percentage, which stays as it was written."""
+    """Return a number, or a percentage as written."""
     text = "" if isinstance(value, bool) else str(value).strip()
     if not _NUMBER.fullmatch(text.removesuffix("%").rstrip()) or math.isinf(float(text.rstrip("% "))):
         raise ValueError(f"found {value!r}; write a number, or a percentage such as 2%")
@@ -250,11 +250,7 @@ def _profile(name: str) -> str:
 
 
 def checked_jobs(jobs: int) -> int:
-    """The same number of workers.
-
-    Raises:
-        ValueError: it is 0, below -2, or more than a system has threads for.
-    """
+    """Return a number of workers. Raise ValueError if it is 0, below -2, or above 1,000."""
     if not (jobs in (-1, -2) or 1 <= jobs <= _MOST_JOBS):
         wanted = f"a number of workers from 1 to {_MOST_JOBS:,}, or -1 for one per CPU, -2 for one fewer"
         raise ValueError(f"found {jobs}; write {wanted}")

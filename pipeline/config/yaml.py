@@ -1,7 +1,7 @@
-"""One YAML text to plain values, each with the line it came from.
+"""YAML text as plain values with their lines.
 
-Every scalar is read as YAML's safe loader reads it, except that a date stays the text it was written as, and that
-numbers are refused which YAML 1.1 reads otherwise than people do: `017`, `1:30`, `2024_01`. Keys are text.
+Scalars are read as by YAML's safe loader, but dates stay text, and numbers are refused which YAML 1.1 reads otherwise
+than people do: `017`, `1:30`, `2024_01`. Keys are text.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ class Origin:
     """The key that an argument gave; its name is then `file`, and stands in the place of the key."""
 
     def __str__(self) -> str:
-        """As errors begin: `configs/nightly.yaml:14`."""
+        """Return the start of an error: `configs/nightly.yaml:14`."""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     @property
     def directory(self) -> Path:
-        """Where relative paths start: the file's folder; for an override the working directory."""
+        """Folder in which relative paths start. The working directory for an override."""
         return Path() if self.line is None else Path(self.file).parent
 
 
 def dotted(path: KeyPath) -> str:
-    """A key's path as errors show it and `--set` reads it: `suites.search[2]`, `datasets."trec.8"`."""
+    """Return a key's path as errors show it and `--set` reads it: `suites.search[2]`, `datasets."trec.8"`."""
     parts = []
     for key in path:
         if isinstance(key, int):
@@ -93,7 +93,7 @@ class Finding(NamedTuple):
     """What was found and what to do."""
 
     def __str__(self) -> str:
-        """An error's one line: where, the key's path, what was found and what to do."""
+        """Return an error's line."""
         origin, key = str(self.origin), dotted(self.path)
         if origin.startswith("override ") and key.startswith(origin.removeprefix("override ")):
             origin, key = f"override {shorten(key)}", ""  # it names the key, or one that holds it
@@ -107,17 +107,12 @@ class Finding(NamedTuple):
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings in the order of files and lines, each once."""
+    """Return distinct findings in the order of files and lines."""
     return sorted(dict.fromkeys(findings), key=lambda each: (each.origin.file, each.origin.line or 0))
 
 
 def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
-    """The findings, a line each; many that say the same are one line with their number, and no more than 50 are shown.
-
-    Args:
-        findings: in the order of their lines.
-        n_further: how many more there are.
-    """
+    """Return at most 50 lines of findings. Many with one message are one line with their number."""
     distinct = [*dict.fromkeys(findings)]
     n_alike = Counter(each.message for each in distinct)
     firsts = {each.message: each for each in reversed(distinct)}
@@ -135,7 +130,7 @@ def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
 
 @dataclass
 class Budget:
-    """How many keys and values the files of one config may still hold."""
+    """Number of keys and values that the files of one config may still hold."""
 
     left: int = MOST_NODES
 
@@ -143,17 +138,17 @@ class Budget:
 def parse(
     text: str, name: str, *, at: KeyPath = (), numbered: bool = True, budget: Budget | None = None
 ) -> tuple[Value, dict[KeyPath, Origin], list[Finding]]:
-    """The one YAML document in `text`.
+    """Read the one YAML document in a text.
 
     Args:
-        text: YAML; nothing at all is None.
-        name: what origins and errors name: the file, or `override key.path`.
-        at: the key path of the whole value.
-        numbered: whether origins have lines.
-        budget: its keys and values are taken from it.
+        text: YAML. An empty text is None.
+        name: Name in origins and errors: the file, or `override key.path`.
+        at: Key path of the whole value.
+        numbered: Give origins lines.
+        budget: Remaining number of keys and values.
 
     Returns:
-        The value, the origin of each value by its path, and what is wrong.
+        The value, the origin of each value by its path, and the findings.
     """
     builder = _Builder(name, numbered, budget or Budget())
     try:
@@ -166,20 +161,20 @@ def parse(
 
 @dataclass(eq=False)
 class _RefusedError(Exception):
-    """Why the whole text is refused."""
+    """Reason to refuse the whole text."""
 
     line: int
     message: str
 
 
 class _Composer(Composer):
-    """Composes nodes from a parser's events, as many and as deep as they may be."""
+    """Composes nodes from events, with limits on their number and depth."""
 
     n_nodes = 0
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """The next node, unless there are too many or they are nested too deeply."""
+        """Return the next node."""
         self.n_nodes += 1
         self.depth += 1
         if self.n_nodes > MOST_NODES or self.depth > _DEEPEST + 1:  # what is in the innermost collection counts as well
@@ -199,7 +194,7 @@ _Quick: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _QuickLoader(_Composer, _Quick):  # type: ignore[misc]
-    """libyaml's parser where there is one, which words some errors otherwise."""
+    """libyaml's parser, which words some errors otherwise."""
 
     def __init__(self, text: str) -> None:
         Composer.__init__(self)
@@ -229,7 +224,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 class _Builder:
-    """Turns YAML nodes into plain values, and keeps where each stands and what is wrong with it."""
+    """Turns YAML nodes into plain values with origins and findings."""
 
     def __init__(self, name: str, numbered: bool, budget: Budget) -> None:
         self.origins: dict[KeyPath, Origin] = {}
@@ -243,7 +238,7 @@ class _Builder:
         return Origin(self._name, line if self._numbered else None)
 
     def build(self, node: yaml.Node, path: KeyPath, line: int) -> Value:
-        """The value of `node`; `line` is its key's line, if it has a key."""
+        """Return the value of a node. `line` is the line of its key."""
         self._take(1, line)
         self.origins[path] = self.origin(line)
         if node.tag not in _SUPPORTED:
@@ -298,7 +293,6 @@ class _Builder:
         return value
 
     def _mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Value]:
-        """The mapping's own entries on top of those that `<<` brings in."""
         lines: dict[str, int] = {}
         own: dict[str, yaml.Node] = {}
         self._take(len(node.value), node.start_mark.line + 1)
@@ -319,7 +313,7 @@ class _Builder:
         return brought
 
     def _brought(self, node: yaml.Node, path: KeyPath) -> dict[str, Value]:
-        """What `<<: *anchor` or `<<: [*a, *b]` brings in, the first of several winning."""
+        """Return what `<<: *anchor` or `<<: [*a, *b]` brings in. The first of several wins."""
         brought: dict[str, Value] = {}
         for source in reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]:
             if not isinstance(source, yaml.MappingNode):
@@ -338,7 +332,7 @@ def _shown(tag: str) -> str:
 
 
 def _surprise(node: yaml.ScalarNode) -> str | None:
-    """How YAML 1.1 reads a number that people read otherwise; None where they read the same."""
+    """Return how YAML 1.1 reads a number that people read otherwise. None if they read the same."""
     if node.tag not in (_TAG + "int", _TAG + "float"):
         return None
     if ":" in node.value:

@@ -1,1 +1,1 @@
-"""What any stage may use: Arrow, atomic writes, workers, progress, and text that is safe to print."""
+"""Helpers of all stages: errors, atomic writes, workers, progress, Arrow, and text that is safe to print."""

@@ -1,6 +1,6 @@
-"""Between NumPy and Arrow by way of their buffers.
+"""Conversions between NumPy and Arrow by way of their buffers.
 
-`pa.array`, `pa.scalar` and `to_numpy` import pandas where it is installed, which takes longer than many an evaluation.
+`pa.array`, `pa.scalar` and `to_numpy` import pandas if it is installed, which takes longer than many an evaluation.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ _STRINGS = 1 << 16  # that are encoded at a time: as bytes each takes several ti
 
 
 def numpy_of(numbers: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """(N,): the numbers of an Arrow array without nulls as NumPy sees them, read-only and not copied."""
+    """Return the (N,) numbers of an Arrow array without nulls, read-only and not copied."""
     return np.frombuffer(numbers.buffers()[1], dtype, len(numbers), numbers.offset * np.dtype(dtype).itemsize)
 
 
 def concatenate(arrays: Sequence[pa.StringArray]) -> pa.StringArray:
-    """The strings of all arrays in one."""
+    """Return the strings of all arrays in one."""
     return pa.concat_arrays(arrays) if arrays else strings([])
 
 
 def integers(values: npt.NDArray[np.signedinteger]) -> pa.Int64Array:
-    """The integers as Arrow sees them, not copied if they have 64 bits."""
+    """Return integers as an Arrow array, not copied if they have 64 bits."""
     buffer = pa.py_buffer(np.ascontiguousarray(values, dtype=np.int64))
     return pa.Int64Array.from_buffers(pa.int64(), len(values), [None, buffer])
 
 
 def floats(values: npt.NDArray[np.floating]) -> pa.DoubleArray:
-    """The floats as Arrow sees them, not copied if they have 64 bits; NaN stays NaN and is no null."""
+    """Return floats as an Arrow array, not copied if they have 64 bits. NaN stays NaN."""
     buffer = pa.py_buffer(np.ascontiguousarray(values, dtype=np.float64))
     return pa.DoubleArray.from_buffers(pa.float64(), len(values), [None, buffer])
 
 
 def bools(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
-    """The truth values as an Arrow array, which keeps eight to a byte."""
+    """Return truth values as an Arrow array."""
     bits = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
 def strings(values: Iterable[str]) -> pa.StringArray:
-    """The strings as an Arrow array."""
+    """Return strings as an Arrow array."""
     text, ends, left = bytearray(), [np.zeros(1, dtype=np.int32)], iter(values)
     while encoded := [value.encode() for value in islice(left, _STRINGS)]:
         ends.append(len(text) + np.cumsum([*map(len, encoded)], dtype=np.int32))
@@ -55,7 +55,7 @@ def strings(values: Iterable[str]) -> pa.StringArray:
 
 
 def repeated(value: str, n_rows: int) -> pa.StringArray:
-    """The string so many times."""
+    """Return an Arrow array of one string, `n_rows` times."""
     encoded = value.encode()
     offsets = np.arange(n_rows + 1, dtype=np.int32) * np.int32(len(encoded))
     return pa.StringArray.from_buffers(n_rows, pa.py_buffer(offsets), pa.py_buffer(encoded * n_rows))

@@ -1,8 +1,7 @@
-"""Files and folders that are whole or not there: written under a temporary name, then renamed.
+"""Files and folders that are whole or absent: written under a temporary name, then renamed.
 
-A temporary name says which process writes: `.NAME.<host>-<pid>-<start>-<random>.partial`. What a killed process left is
-deleted before the next one writes beside it; what belongs to a living process stays, and what belongs to another host
-stays for a day, because nobody here knows whether that process lives.
+A temporary name says which process writes: `.NAME.<host>-<pid>-<start>-<random>.partial`. The next writer deletes the
+leftovers of a killed process. Those of another host stay for a day, because nobody here knows whether it lives.
 """
 
 from __future__ import annotations
@@ -27,11 +26,7 @@ _PARTIAL = re.compile(r"\..*\.(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]+)-(?P<start>[0
 
 @contextmanager
 def partial_beside(path: Path) -> Iterator[Path]:
-    """A temporary name beside a path, for a file or a folder: whatever still has it after the block is deleted.
-
-    Args:
-        path: what it is to be renamed to.
-    """
+    """Yield a temporary name beside a path, for a file or a folder. Delete what still has it afterwards."""
     _clear_once(path.parent.absolute())
     name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
     partial = path.with_name(f".{name}.{_host()}-{os.getpid()}-{_start_of(os.getpid())}-{secrets.token_hex(4)}.partial")
@@ -43,18 +38,14 @@ def partial_beside(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file, in the place of one that is there; its bytes are on disk before it has its name.
-
-    Raises:
-        OSError: it cannot be written; what was there stays.
-    """
+    """Write a file or replace it. Its bytes are on disk before it has its name."""
     with partial_beside(path) as partial:
         write_to_disk(partial, data)
         partial.replace(path)
 
 
 def write_to_disk(path: Path, data: bytes) -> None:
-    """Write a file and have the system write it out: a file that a power cut can empty is none."""
+    """Write a file and have the system write it out, because a power cut could empty it."""
     with path.open("wb") as file:
         file.write(data)
         file.flush()
@@ -62,7 +53,7 @@ def write_to_disk(path: Path, data: bytes) -> None:
 
 
 def clear_abandoned(*folders: Path) -> None:
-    """Delete the temporary files and folders whose process is gone; a folder that cannot be read is passed over."""
+    """Delete temporary files and folders of processes that are gone. Skip folders that cannot be read."""
     for folder in folders:
         with suppress(OSError):
             for path in folder.glob(".*.partial"):
@@ -74,7 +65,6 @@ _clear_once = cache(clear_abandoned)
 
 
 def _is_abandoned(path: Path) -> bool:
-    """Whether nobody will rename it; False for a name that is not ours."""
     found = _PARTIAL.fullmatch(path.name)
     if found is None:
         return False
@@ -87,7 +77,6 @@ def _is_abandoned(path: Path) -> bool:
 
 
 def _delete(path: Path) -> None:
-    """Delete a file or a folder; another process may do the same."""
     with suppress(FileNotFoundError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -97,7 +86,7 @@ def _delete(path: Path) -> None:
 
 @cache
 def _host() -> str:
-    """The system whose process ids ours is one of: containers of one machine have their own, and so has each boot."""
+    """Return the system of our process ids. Each container and each boot has its own."""
     names = [socket.gethostname()]
     with suppress(OSError):
         names += [
@@ -108,11 +97,7 @@ def _host() -> str:
 
 
 def _start_of(pid: int) -> str | None:
-    """When a process began, in the system's own count, for its id may be another's by now.
-
-    Returns:
-        `gone` if there is no such process; None if that cannot be known.
-    """
+    """Return the start of a process in the system's count, `gone`, or None if unknown. Ids are used again."""
     if sys.platform != "linux":
         return "0" if pid == os.getpid() else _sign_of_life(pid)
     try:
@@ -126,7 +111,6 @@ def _start_of(pid: int) -> str | None:
 
 
 def _sign_of_life(pid: int) -> str | None:
-    """`0` if a process of that id is there, whichever it is."""
     if sys.platform == "win32":
         return None  # there signal 0 is Ctrl-C
     try:

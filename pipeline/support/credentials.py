@@ -1,4 +1,4 @@
-"""Keeping credentials out of whatever is recorded, logged or shown."""
+"""Credentials, kept out of whatever is recorded, logged or shown."""
 
 from __future__ import annotations
 
@@ -17,21 +17,16 @@ _NOBODY = "://anonymous@"  # of Google Storage
 
 
 def without_credentials(text: str, uri: str = "") -> str:
-    """The text without `user:password@` in any URI, and without what a query says of a token, a secret or a password.
-
-    Args:
-        text: what is to be recorded or shown.
-        uri: the tracking store; only its public part may stay, as its query may hold a token.
-    """
+    """Return a text without users, passwords and tokens in its URIs, and with the public part of `uri` alone."""
     for secret in (uri, uri.rstrip("/")):
         text = text.replace(secret, public_uri(secret))
     return _TOKENS.sub(r"\1", _CREDENTIALS.sub(lambda found: found[0] if _is_name(found) else "://", text))
 
 
 def has_credentials(text: str) -> bool:
-    """Whether a URI in the text holds a password, a token in its query, or a lone word before the `@`: it may be one.
+    """Return whether a URI in a text has a password, a token, or a lone word before the `@`, which may be one.
 
-    A URI within a URI, as that of a server in a query, may be percent-encoded.
+    A URI within a URI, such as a server in a query, may be percent-encoded.
     """
     for written in (text, unquote(text)):
         if _TOKENS.search(written):
@@ -44,12 +39,11 @@ def has_credentials(text: str) -> bool:
 
 
 def _is_name(found: re.Match[str]) -> bool:
-    """Whether what stands before an `@` is a lone word that is no secret."""
     return found[0] == _NOBODY or (":" not in found[0][1:] and found.string[: found.start()].endswith(_NAMED))
 
 
 def public_uri(uri: str) -> str:
-    """A URI that may be shown: without user and password, which may also stand in its query."""
+    """Return a URI without user, password and query."""
     if uri.startswith(("sqlite:", "file:")) or "://" not in uri:
         return uri
     scheme, _, rest = uri.partition("://")

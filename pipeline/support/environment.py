@@ -1,4 +1,4 @@
-"""Where an evaluation ran: packages, platform and repository, for whoever wants to reproduce it."""
+"""Packages, platform and repository of an evaluation."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ from rankledger.pipeline.support.credentials import public_uri
 
 
 def environment(repository: Path) -> dict[str, Any]:
-    """Where an evaluation ran: the versions of every installed package, the platform, and the state of the repository.
-
-    Args:
-        repository: a folder of the repository whose commit counts: the config's.
-    """
+    """Return versions of packages, platform, and state of the repository that holds a folder."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -37,14 +33,14 @@ def environment(repository: Path) -> dict[str, Any]:
 
 @cache
 def threaded_libraries() -> ThreadpoolController:
-    """The libraries that have threads of their own, NumPy's BLAS among them; to find them takes milliseconds."""
+    """Return the libraries with threads of their own, such as NumPy's BLAS. The search takes milliseconds."""
     import numpy  # noqa: F401  (brings its BLAS)
 
     return ThreadpoolController()
 
 
 def at_work() -> dict[str, str]:
-    """The user and the host of this process, as the system knows them."""
+    """Return the user and the host of this process."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # an id without a name, as in containers
@@ -53,13 +49,13 @@ def at_work() -> dict[str, str]:
 
 
 def person(repository: Path) -> str:
-    """Who is at work: the name that git signs with in that repository, else the user's."""
+    """Return the name that git signs with in a repository, or the user's."""
     name = _git_output(repository, "config", "user.name") or ""
     return name.strip() or os.environ.get("USER") or "unknown"
 
 
 def packages() -> dict[str, str]:
-    """Every installed package, by its metadata folder's name: to read what is in them all takes a tenth of a second."""
+    """Return versions of installed packages by their metadata folders, whose files would take 0.1 s to read."""
     found: dict[str, str] = {}
     for folder in (folder for path in sys.path for folder in sorted(Path(path).glob("*.dist-info"))):
         name, _, version = folder.stem.rpartition("-")
@@ -76,7 +72,7 @@ def _cpu() -> str:
 
 
 def _git(repository: Path) -> dict[str, Any] | None:
-    """The commit, its branch, whether anything tracked differs from it, and its public URL; None if not known."""
+    """Return commit, branch, public URL, and whether tracked files differ. None if unknown."""
     commit = _git_output(repository, "rev-parse", "HEAD")
     if commit is None:
         return None

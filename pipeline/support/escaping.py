@@ -1,4 +1,4 @@
-"""Text from outside, a name, a path or a key, in a line of a terminal or a log, and in a cell of a spreadsheet."""
+"""Text from outside, made safe for terminals, logs and spreadsheets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUOTE = "'"
 
 
 def visible(text: str) -> str:
-    """Text on one line and in its own order: what would steer a terminal or a CI, or turn it round, is spelt out."""
+    """Return a text with escapes for what would steer a terminal or a CI, break a line, or turn text round."""
     return _STEERING.sub(lambda found: "\\x23" if found[0] == "#" else ascii(found[0])[1:-1], text)
 
 
@@ -27,21 +27,21 @@ def unbroken(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same as a line of its own, which GitHub would take for a command if it began with `::`."""
+    """Return a text as a line. GitHub would take one that begins with `::` for a command."""
     return _LEADING.sub(r"\1\\x3a", visible(text))
 
 
 def json_text(data: Any, *, indent: int | None = None) -> str:
-    """Data as JSON, with escapes for what would steer a terminal and no others."""
+    """Return data as JSON, with escapes for what would steer a terminal and no others."""
     text = json.dumps(data, indent=indent, ensure_ascii=False)
     return _LEFT_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def to_cell(text: str) -> str:
-    """Text as a cell that spreadsheets show and do not compute: after an apostrophe where they would."""
+    """Return a text as a cell that spreadsheets do not compute, after an apostrophe if necessary."""
     return _QUOTE + text if text.startswith(_FORMULA) else text
 
 
 def from_cell(cell: str) -> str:
-    """The text that `to_cell` gave the cell for."""
+    """Return the text of a cell from `to_cell`."""
     return cell.removeprefix(_QUOTE)

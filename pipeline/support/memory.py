@@ -1,4 +1,4 @@
-"""Memory: how much an evaluation may take, and how much of its work fits into that at a time."""
+"""Memory that an evaluation may take."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ _UNITS = ("GiB", "MiB", "KiB")
 
 @dataclass(frozen=True)
 class MemoryLimit:
-    """The bytes that an evaluation may take.
+    """Bytes that an evaluation may take.
 
     Attributes:
-        limit: the bytes.
-        base: those that it takes already.
-        is_set: whether a config says so; else it is half of what there is.
+        base: Bytes that it takes already.
+        is_set: True if the config sets the limit.
     """
 
     limit: float
@@ -31,22 +30,22 @@ class MemoryLimit:
 
     @classmethod
     def of(cls, n_bytes: int | None) -> MemoryLimit:
-        """The limit that a config sets, or that follows from the machine."""
+        """Return the limit of a config, or of the machine for None."""
         limit = _SHARE * physical_memory() if n_bytes is None else n_bytes
         return cls(limit, _resident_memory(), n_bytes is not None)
 
     def holds(self, peak: float) -> bool:
-        """Whether a task that takes so many bytes fits into it."""
+        """Return whether a task with a peak of so many bytes fits."""
         return self.base + peak <= self.limit
 
     def count(self, peak: float, most: int) -> int:
-        """How many such tasks fit into it at a time, from 1 to `most`."""
+        """Return the number of such tasks that fit at a time, from 1 to `most`."""
         free = max(0.0, self.limit - self.base)
         return max(1, most if free >= most * peak else int(free // peak))
 
 
 def format_bytes(n_bytes: float) -> str:
-    """The bytes as a config has them, in the greatest unit that there is at least one of: `2GiB`; rounded up."""
+    """Return bytes as a config has them, rounded up: `2GiB`."""
     for power, unit in zip((30, 20, 10), _UNITS, strict=True):
         if n_bytes >= 1 << power:
             tenths = math.ceil(n_bytes * 10 / (1 << power))
@@ -55,17 +54,14 @@ def format_bytes(n_bytes: float) -> str:
 
 
 def physical_memory(*, _groups: Path = Path("/sys/fs/cgroup"), _own: Path = Path("/proc/self/cgroup")) -> float:
-    """The bytes that this machine has, or that this process may have of them as a container.
-
-    Infinite where the system does not say, as Windows.
-    """
+    """Return the bytes of this machine, or of the container. Infinite if the system does not say."""
     known = hasattr(os, "sysconf")
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else math.inf
     return min([machine, *_limits_of_groups(_groups, _own)])
 
 
 def _limits_of_groups(groups: Path, own: Path) -> Iterator[float]:
-    """What the control group of this process allows, and each that it lies in; none where they say `max`."""
+    """Yield the limit of the control group of this process, and of each around it."""
     with suppress(OSError):
         for line in own.read_text(encoding="utf-8").splitlines():
             number, _, path = line.split(":", 2)
@@ -76,10 +72,7 @@ def _limits_of_groups(groups: Path, own: Path) -> Iterator[float]:
 
 
 def give_back_memory() -> None:
-    """Give back to the system what Arrow and the C library keep for later, though nothing uses it.
-
-    After many rows were read that is hundreds of megabytes, beside which the next stage would take its own.
-    """
+    """Give back memory that Arrow and the C library keep. After many rows it is hundreds of megabytes."""
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()
@@ -88,7 +81,6 @@ def give_back_memory() -> None:
 
 
 def _resident_memory() -> float:
-    """The bytes of this process that are in memory."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Code of the user's own that a config names: found beside the config or as a module, and known by its version or hash.
+"""The user's own code: named by a config, an entry point or passed as an object, and known by a version or hash.
 
-A file is loaded by its path under a private name: `sys.path` stays as it is, and no other import can meet the module.
-What was hashed is what runs: its bytes are read once.
+A file is loaded by its path under a private name, so that no other import can meet it. Its bytes are read once, so that
+what runs is what was hashed.
 """
 
 from __future__ import annotations
@@ -31,13 +31,11 @@ _PRIVATE = "rankledger_own"
 
 @dataclass(frozen=True)
 class CodePlace:
-    """Where code is.
+    """Place of code.
 
     Attributes:
-        module: the absolute path of a file that ends with `.py`, or the dotted name of a module. Empty for an object in
-            memory.
-        name: the name in it.
-        sha256: the hex digest of the file; empty for a module.
+        module: Absolute path of a `.py` file, or dotted name of a module. Empty for an object in memory.
+        sha256: Hex digest of the file. Empty for a module.
     """
 
     module: str
@@ -46,19 +44,13 @@ class CodePlace:
 
     @property
     def file(self) -> str:
-        """The path of the file, also of a module that was imported; empty if it has none."""
+        """Path of the file, also of an imported module. Empty if there is none."""
         return self.module if self.sha256 else getattr(sys.modules.get(self.module), "__file__", None) or ""
 
 
 @dataclass(frozen=True)
 class OwnCode:
-    """Code that was loaded.
-
-    Attributes:
-        place: where it is.
-        value: what stands there.
-        version: what it is known by: `sha256:…` of its source, or the distribution and its version.
-    """
+    """Code that was loaded. The version is `sha256:…` of the source, or a distribution and its version."""
 
     place: CodePlace
     value: object
@@ -66,15 +58,15 @@ class OwnCode:
 
 
 def find_code(reference: str, directory: Path) -> OwnCode:
-    """The code that a reference means.
+    """Load the code that a reference means.
 
     Args:
-        reference: `clicks:click_value`, which is in `clicks.py` of the directory or else in the module `clicks` that
-            Python finds; or the path of a file, relative to the directory, as in `../lib/clicks.py:click_value`.
-        directory: that of the config's file.
+        reference: `clicks:click_value`, from `clicks.py` in the directory or the module `clicks`, or the relative path
+            of a file, such as `../lib/clicks.py:click_value`.
+        directory: Folder of the config.
 
     Raises:
-        ValueError: there is no such code, or it raises an error: one line.
+        ValueError: The code does not exist or raises an error.
     """
     written = _REFERENCE.fullmatch(reference)
     if written is None:
@@ -95,12 +87,7 @@ def find_code(reference: str, directory: Path) -> OwnCode:
 
 
 def hold_code(value: object, function: object) -> OwnCode:
-    """Return code that was passed as an object, known by the hash of its source and of what it encloses.
-
-    Args:
-        value: the object.
-        function: its function, or the object itself.
-    """
+    """Return code that was passed as an object. `function` is its function, whose source and closure are hashed."""
     function = inspect.unwrap(function)  # type: ignore[arg-type]
     module = sys.modules.get(str(getattr(function, "__module__", "")))
     enclosed = [cell.cell_contents for cell in getattr(function, "__closure__", None) or ()]
@@ -114,22 +101,18 @@ def hold_code(value: object, function: object) -> OwnCode:
 
 
 def installed(group: str) -> tuple[str, ...]:
-    """The names that installed packages give to code of theirs in a group of entry points, in order."""
+    """Return the sorted names in a group of entry points."""
     return tuple(sorted(importlib.metadata.entry_points(group=group).names))
 
 
 def owners(group: str, name: str) -> tuple[str, ...]:
-    """The packages, with their versions, that name code so in a group of entry points; none of them is imported."""
+    """Return the packages, with versions, that give a name in a group of entry points. Import none."""
     found = importlib.metadata.entry_points(group=group, name=name)
     return tuple(sorted({_title_of(entry.dist) for entry in found} - {""}))
 
 
 def find_installed(group: str, name: str) -> OwnCode | None:
-    """The code that an installed package names so; None if none does.
-
-    Raises:
-        ValueError: several packages do, or it cannot be loaded: one line.
-    """
+    """Load the code of an entry point. None if there is none. Raise ValueError if there are several or it fails."""
     found = {
         (entry.value, _title_of(entry.dist)): entry for entry in importlib.metadata.entry_points(group=group, name=name)
     }
@@ -150,7 +133,7 @@ def find_installed(group: str, name: str) -> OwnCode | None:
 
 
 def code_file(reference: str, directory: Path) -> Path | None:
-    """The file that a reference means, whether it is there or not; None if it means a module that Python finds."""
+    """Return the file that a reference means, even if it does not exist. None for a module that Python finds."""
     module, _, _ = reference.rpartition(":")
     if module.endswith(".py"):
         return directory / module
@@ -159,11 +142,7 @@ def code_file(reference: str, directory: Path) -> Path | None:
 
 
 def load_code(place: CodePlace) -> object:
-    """The same code once more, as a process needs it that was started for a part of the work.
-
-    Raises:
-        ValueError: it is no longer there, or has changed.
-    """
+    """Load code again in a further process. Raise ValueError if it is gone or has changed."""
     if not place.sha256:
         return _named(_imported(place.module), place)
     found = _of_file(Path(place.module), place.name)
@@ -173,7 +152,7 @@ def load_code(place: CodePlace) -> object:
 
 
 def reason_of(error: BaseException, file: str = "") -> str:
-    """An error of somebody's own code in one line; with the last line of the file that led to it."""
+    """Return an error of own code in one line, with the last line of `file` that led to it."""
     text = " ".join(str(error).split())
     said = shorten(f"{type(error).__name__}: {text}" if text else type(error).__name__)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
@@ -181,7 +160,7 @@ def reason_of(error: BaseException, file: str = "") -> str:
 
 
 class _Output(AbstractContextManager[None]):
-    """Takes what own code prints to standard error, whose standard output is for results; by any number of threads."""
+    """Diverts standard output, which is for results, to standard error while any thread is inside."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -189,7 +168,7 @@ class _Output(AbstractContextManager[None]):
         self._diverted = redirect_stdout(sys.stderr)
 
     def __enter__(self) -> None:
-        """The first that comes diverts."""
+        """Divert if this thread is the first."""
         with self._lock:
             self._n_inside += 1
             if self._n_inside == 1:
@@ -197,7 +176,7 @@ class _Output(AbstractContextManager[None]):
                 self._diverted.__enter__()
 
     def __exit__(self, *_: object) -> None:
-        """The last that goes puts it back."""
+        """Undo it if this thread is the last."""
         with self._lock:
             self._n_inside -= 1
             if not self._n_inside:
@@ -229,7 +208,7 @@ _LOADING = threading.RLock()
 
 
 def _executed(path: Path, source: bytes, digest: str) -> ModuleType:
-    """The module of a file, once for each content; nothing is written beside it."""
+    """Return the module of a file, loaded once for each content."""
     known = hashlib.sha256(str(path).encode(errors="surrogateescape")).hexdigest()[:8]
     private = f"{_PRIVATE}_{path.stem}_{known}{digest[:16]}"
     with _LOADING:
@@ -264,7 +243,7 @@ def _named(module: ModuleType, place: CodePlace) -> object:
 
 
 def _owner_of(module: ModuleType) -> importlib.metadata.Distribution | None:
-    """The distribution that has the module; None if none or several have its package."""
+    """Return the distribution of a module. None if several share its package."""
     owners = set(importlib.metadata.packages_distributions().get(module.__name__.partition(".")[0], ()))
     return importlib.metadata.distribution(owners.pop()) if len(owners) == 1 else None
 
@@ -274,7 +253,7 @@ def _title_of(distribution: importlib.metadata.Distribution | None) -> str:
 
 
 def _version_of(module: ModuleType, owner: importlib.metadata.Distribution | None) -> str:
-    """The distribution of an imported module with its version; the hash of its source if that may change meanwhile."""
+    """Return the distribution and its version, or the hash of a source that may change."""
     if owner is not None:
         origin = json.loads(owner.read_text("direct_url.json") or "{}")
         if not origin.get("dir_info", {}).get("editable"):
@@ -284,7 +263,7 @@ def _version_of(module: ModuleType, owner: importlib.metadata.Distribution | Non
 
 @cache
 def _source_of(module: ModuleType) -> str:
-    """The hash of a module's source as it was first seen: an edited file is not imported again in this process."""
+    """Return the hash of a source as first seen, because no process imports an edited file again."""
     file = getattr(module, "__file__", None)
     if not (file and file.endswith(".py")):
         raise ValueError(f"{module.__name__} has neither a version nor source to be known by; install it as a package")

@@ -1,4 +1,4 @@
-"""What runs side by side: an evaluation's calls, as a stage of the work, and a file's chunks."""
+"""Workers for the calls of an evaluation, and threads for the chunks of a file."""
 
 from __future__ import annotations
 
@@ -27,12 +27,7 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")  # microseconds of CPU time in a period,
 
 @dataclass(frozen=True)
 class DaskScheduler:
-    """Scheduler of a Dask cluster.
-
-    Attributes:
-        address: Address such as `tcp://10.0.0.5:8786`.
-        timeout: Seconds for the scheduler to answer, and for the cluster to have a worker.
-    """
+    """Scheduler of a Dask cluster. `timeout` is in seconds, for an answer and for the first worker."""
 
     address: str
     timeout: float
@@ -40,13 +35,13 @@ class DaskScheduler:
 
 @dataclass(frozen=True)
 class Workers:
-    """How many calls run at a time, and in what.
+    """Workers of an evaluation.
 
     Attributes:
-        jobs: workers; negative ones count from the cores down, -1 being all of them.
-        backend: `threads` (NumPy and Arrow release the interpreter's lock) or `processes`.
-        scheduler: scheduler of the Dask workers that read outputs; None for this machine.
-        memory: bytes that all of the work may take; None for half of those that there are.
+        jobs: Number of workers. Negative ones count from the cores down, -1 being all of them.
+        backend: Threads (NumPy and Arrow release the interpreter's lock) or processes.
+        scheduler: Scheduler of the Dask workers that read outputs. None for this machine.
+        memory: Bytes that all of the work may take. None for half of the machine's.
     """
 
     jobs: int = -1
@@ -57,28 +52,28 @@ class Workers:
     def run(
         self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str = "parts"
     ) -> list[T]:
-        """As `each`, all of them."""
+        """Return the results of `each`."""
         return list(self.each(title, function, calls, unit=unit))
 
     def share(self, n_calls: int) -> int:
-        """How many threads each of so many calls may have of its own while they run side by side."""
+        """Return the threads that each of `n_calls` parallel calls may use."""
         return max(1, self.n_jobs // max(1, n_calls)) if self.backend == "threads" else 1
 
     @property
     def n_jobs(self) -> int:
-        """How many calls run at a time, if there are as many."""
+        """Calls that run at a time."""
         return self.jobs if self.jobs > 0 else max(1, _cores() + 1 + self.jobs)
 
     def each(
         self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str = "parts"
     ) -> Iterator[T]:
-        """The results of `function(*call)` for each call, in the order of the calls, as soon as they are there.
+        """Yield the results of `function(*call)` in the order of the calls.
 
         Args:
-            title: what is being done, as the progress says.
-            function: a function of a module, so that processes can import it.
-            calls: the arguments of each call; each is asked for as the call begins.
-            unit: what the progress calls them.
+            title: Title of the progress.
+            function: Function of a module, so that processes can import it.
+            calls: Arguments of each call, asked for when the call begins.
+            unit: Unit of the progress.
         """
         return each(title, self._results(function, calls), len(calls), unit)
 
@@ -98,10 +93,10 @@ class Workers:
 
 @cache
 def _stop_processes_at_exit() -> None:
-    """Stop joblib's idle processes before `multiprocessing` waits for them: what is registered last runs first.
+    """Stop joblib's idle processes before `multiprocessing` waits for them.
 
-    The thread that fed them calls is the last to let go of its locks, and nothing waits for it: if the process ended
-    meanwhile, loky would warn of a leaked lock that is gone.
+    The thread that fed them calls is the last to let go of its locks, and nothing waits for it. If the process ended
+    meanwhile, loky would warn of a leaked lock.
     """
     import multiprocessing.util  # noqa: F401
 
@@ -117,7 +112,7 @@ def _stop_processes_at_exit() -> None:
 
 
 def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[T]:
-    """The results in order; after an error or Ctrl-C no further call begins, and those that run are not waited for."""
+    """Yield results in order. After an error or Ctrl-C no further call begins, and running ones are not awaited."""
     pool = ThreadPoolExecutor(jobs)
     try:
         yield from pool.map(lambda place: function(*calls[place]), range(len(calls)))  # each is made as it begins
@@ -126,10 +121,9 @@ def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jo
 
 
 def map_ahead(function: Callable[[A], T], arguments: Iterable[A], at_a_time: int) -> Iterator[T]:
-    """The results of the function for each argument, in order, while so many calls run side by side in threads.
+    """Yield results in order, while up to `at_a_time` calls run in threads.
 
-    An argument is taken once its call can begin, so that there are never more of them than calls. What an argument or
-    a call raises is raised where its result would stand; then no further call begins.
+    An argument is taken once its call can begin, so that only as many exist as calls. Errors are raised in order, too.
     """
     if at_a_time == 1:
         yield from map(function, arguments)
@@ -148,7 +142,7 @@ def map_ahead(function: Callable[[A], T], arguments: Iterable[A], at_a_time: int
 
 
 def _begun(pool: ThreadPoolExecutor, function: Callable[[A], T], left: Iterator[A]) -> Future[T] | None:
-    """The call for the next argument, or one that failed as the argument did; None if no argument is left."""
+    """Return the call for the next argument, failed if the argument fails. None after the last."""
     try:
         return pool.submit(function, next(left))
     except StopIteration:
@@ -160,10 +154,9 @@ def _begun(pool: ThreadPoolExecutor, function: Callable[[A], T], left: Iterator[
 
 
 def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
-    """The results of `function` for each chunk of one file, in order, by a thread per core.
+    """Return results for the chunks of a file in order, by a thread per core.
 
-    For what NumPy and Arrow do in milliseconds without holding the interpreter's lock. The threads stay: each new one
-    would get memory of its own, which the allocator keeps. So the function must not call this one in its turn.
+    Threads stay, because the allocator keeps memory for each new one. The function must not call this one in its turn.
     """
     calls = [*zip(*arguments, strict=False)]
     n_threads = _cores() if len(calls) > 1 else 1
@@ -174,7 +167,7 @@ def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T
 
 @cache
 def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
-    """So many threads of a process; of one that was forked, its own."""
+    """Return the threads of a process. A forked process has its own."""
     return ThreadPoolExecutor(n_threads)
 
 
@@ -183,7 +176,7 @@ _LIMIT: ContextVar[float] = ContextVar("limit", default=math.inf)
 
 @contextmanager
 def limit_cores(n_cores: int) -> Iterator[None]:
-    """Let what this thread calls use at most so many cores."""
+    """Limit the cores for calls of this thread."""
     token = _LIMIT.set(n_cores)
     try:
         yield
@@ -192,7 +185,6 @@ def limit_cores(n_cores: int) -> Iterator[None]:
 
 
 def _cores() -> int:
-    """The cores that this thread may use: by its limit, and its process's affinity and container."""
     return int(min(_LIMIT.get(), _cores_of_process()))
 
 

@@ -1,8 +1,7 @@
-"""Progress on a terminal, drawn by `rich.progress`: the stages of what is running, one within another.
+"""Progress on a terminal, drawn by `rich.progress`: nested stages of the running work.
 
-`work` is a piece of work from beginning to end, such as a command; a `stage` is a part of it that has a name and may be
-counted. A second after the work began a thread imports rich and draws until the work ends: work that is over by then
-has waited for nothing.
+`work` is a whole piece of work, such as a command. A `stage` is a named part of it that may be counted. A thread
+imports rich and draws from one second on, so that short work waits for nothing.
 """
 
 from __future__ import annotations
@@ -39,14 +38,11 @@ class Stage:
     """A part of the work.
 
     Attributes:
-        title: what is being done.
-        total: how much there is of it; None if that is not known.
-        unit: what is counted, in the plural.
-        until: when it ends at most, such as `06:00 UTC`; it then has no pace. Empty for any other.
-        nested: whether each item is one stage within it, whose share counts as a part of the item.
-        done: how much of it is done.
-        began: when it began, in seconds of the monotonic clock.
-        moved: when the last was done; 0 if none is.
+        total: None if unknown.
+        until: End of a stage that waits, such as `06:00 UTC`. Empty for others.
+        nested: True if each item is one stage within, whose share counts as a part of the item.
+        began: Start in seconds of the monotonic clock.
+        moved: Time of the last item, 0 before.
     """
 
     title: str
@@ -59,22 +55,16 @@ class Stage:
     moved: float = 0.0
 
     def advance(self) -> None:
-        """One more is done."""
+        """Count one more item."""
         self.done += 1
         self.moved = time.monotonic()
 
     def share(self) -> float:
-        """How much of it is done, from 0 to 1; 0 if nobody knows how much there is."""
+        """Return the share that is done, 0 if the total is unknown."""
         return min(1.0, self.done / self.total) if self.total else 0.0
 
     def status(self, now: float, inner: Stage | None = None, *, narrow: bool = False) -> str:
-        """How far it is, such as `12 of 40 outputs, 3.1 a second, 9 s left`; a single nested item has its share.
-
-        Args:
-            now: the time by the clock that it began by.
-            inner: the stage within it.
-            narrow: leave the pace out, as there is no room for it.
-        """
+        """Return a text such as `12 of 40 outputs, 3.1 a second, 9 s left`. `narrow` leaves out the pace."""
         within = inner if self.nested else None
         done = self.done + (within.share() if within else 0.0)
         moving = max(self.moved, within.moved if within else 0.0) - self.began
@@ -91,7 +81,7 @@ class Stage:
 
 
 class _Work:
-    """The work of this process, one at a time."""
+    """Work of this process, one piece at a time."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -101,7 +91,7 @@ class _Work:
         self._live: Live | None = None
 
     def begin(self) -> bool:
-        """Draw it, a second from now; false if it has begun, which another thread may have done."""
+        """Start to draw in a second. Return False if another thread draws already."""
         with self.lock:
             if self._ended is not None:
                 return False
@@ -111,7 +101,7 @@ class _Work:
             return True
 
     def end(self) -> None:
-        """Leave the terminal as it was."""
+        """Leave the terminal as before."""
         with self.lock:
             if self._ended is not None:
                 self._ended.set()
@@ -119,7 +109,7 @@ class _Work:
             self.hide()
 
     def hide(self) -> None:
-        """Clear away what is drawn and show the cursor."""
+        """Clear the drawn lines and show the cursor."""
         if self._live is None:
             return
         with suppress(OSError, IndexError):  # IndexError: Ctrl-C came before, and rich has less to take back
@@ -131,7 +121,7 @@ class _Work:
         self._live = None
 
     def _draw(self, ended: threading.Event) -> None:
-        """Draw until the work ends, or the terminal goes away: nobody looks any more, and the work goes on."""
+        """Draw until the work ends or the terminal goes away."""
         if ended.wait(PATIENCE):
             return
         from rich.console import Console
@@ -166,7 +156,6 @@ class _Work:
 
 
 def _progress(width: int) -> Progress:
-    """What draws the stages on a terminal of so many columns: titles, bars that may shrink, and statuses."""
     from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
     from rich.table import Column
 
@@ -179,7 +168,6 @@ def _progress(width: int) -> Progress:
 
 
 def _update(progress: Progress, stages: Sequence[Stage], *, narrow: bool = False) -> None:
-    """Bring rich's tasks up to date with the stages, the outermost first."""
     tasks = {task.fields["stage"]: task.id for task in progress.tasks}
     for ended in tasks.keys() - set(stages):
         progress.remove_task(tasks[ended])
@@ -197,7 +185,6 @@ def _update(progress: Progress, stages: Sequence[Stage], *, narrow: bool = False
 
 
 def _spelt(seconds: float) -> str:
-    """A time to two units: `9 s`, `2 min 05 s`, `1 h 12 min`."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     if minutes < 60:
         return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
@@ -209,10 +196,7 @@ _WORK = _Work()
 
 @contextmanager
 def work() -> Iterator[None]:
-    """A piece of work, within which stages follow one another on the same lines; that of a caller if it has one.
-
-    A function is one with `@work()` above it.
-    """
+    """Draw the stages within, unless a caller draws them already. A decorator for functions, too."""
     # a process without a stderr, such as one of a service, has None
     watched = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM", "") not in _DUMB
     if _WORK.silent or not watched or not _WORK.begin():
@@ -228,7 +212,7 @@ def work() -> Iterator[None]:
 def stage(
     title: str, total: int | None = None, unit: str = "", *, until: str = "", nested: bool = False
 ) -> Iterator[Stage]:
-    """A stage of the work, or a work of its own: call `advance` of what this gives whenever one more is done."""
+    """Yield a stage of the work. Call `advance` for each item that is done."""
     begun = Stage(title, total, unit, until, nested)
     with work():
         _WORK.stages.append(begun)
@@ -240,7 +224,7 @@ def stage(
 
 
 def each(title: str, items: Iterable[T], total: int, unit: str, *, nested: bool = False) -> Iterator[T]:
-    """The items, in a stage where one is done whenever the next is asked for."""
+    """Yield items in a stage. An item is done when the next is asked for."""
     with stage(title, total, unit, nested=nested) as counted:
         for item in items:
             yield item
@@ -249,14 +233,14 @@ def each(title: str, items: Iterable[T], total: int, unit: str, *, nested: bool 
 
 @contextmanager
 def aside() -> Iterator[None]:
-    """Clear the lines away while something else is written on the terminal."""
+    """Clear the drawn lines while something else is written."""
     with _WORK.lock:
         _WORK.hide()
         yield
 
 
 def say(line: str) -> None:
-    """Write a line on stderr, for logs too, unless within `quiet`."""
+    """Write a line on stderr, unless within `quiet`."""
     if not _WORK.silent:
         with aside():
             print(one_line(line), file=sys.stderr, flush=True)
@@ -264,7 +248,7 @@ def say(line: str) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Neither show progress nor write lines."""
+    """Show no progress and write no lines."""
     before, _WORK.silent = _WORK.silent, True
     if not before:
         _WORK.end()
