@@ -51,12 +51,7 @@ _SIDES = ("before", "after")
 
 
 def query_rows(title: str, queries: Sequence[QueryChange]) -> TextTable:
-    """A row per query: both scores, the change and, if any are ranked, the documents graded above 0 whose rank changed.
-
-    Args:
-        title: of the table.
-        queries: the queries.
-    """
+    """Return a row per query with its scores and the graded documents whose rank changed, if any are ranked."""
     rows = [
         (
             models(query.model, query.baseline),
@@ -74,7 +69,6 @@ def query_rows(title: str, queries: Sequence[QueryChange]) -> TextTable:
 
 
 def _documents(documents: Sequence[RankedDocument]) -> str:
-    """The documents whose rank changed, the best first, and how many are not named."""
     changed = [document for document in documents if document.before != document.after]
     names = [
         f"{short_text(item.doc_id)} (grade {item.grade:g}): {item.before or _NOWHERE} → {item.after or _NOWHERE}"
@@ -86,13 +80,7 @@ def _documents(documents: Sequence[RankedDocument]) -> str:
 
 
 def comparison_tables(report: ComparisonReport, *, width: int, colour: bool) -> str:
-    """What is compared, where it changed, and tables of the differences, the queries, the slices and the parts.
-
-    Args:
-        report: what to show.
-        width: columns of the terminal.
-        colour: whether to write the terminal's colours.
-    """
+    """Write a comparison for a terminal of so many columns."""
     text = TerminalText(width=width, colour=colour)
     text.add(*_heading(report))
     text.add(*where(report), summary(report), style="bold")
@@ -103,7 +91,7 @@ def comparison_tables(report: ComparisonReport, *, width: int, colour: bool) -> 
 
 
 def comparison_markdown(report: ComparisonReport) -> str:
-    """The same in GitHub's Markdown; ids stand as they are."""
+    """Write a comparison in GitHub's Markdown."""
     title = ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in report.records)
     lines = [f"### {plain(title)}", ""]
     lines += [*(f"- {plain(line)}" for line in _heading(report)), ""]
@@ -114,7 +102,7 @@ def comparison_markdown(report: ComparisonReport) -> str:
 
 
 def comparison_data(report: ComparisonReport) -> dict[str, Any]:
-    """The report as JSON can hold it, every number in full; None if there is none."""
+    """Return a comparison as JSON can hold it."""
     data: dict[str, Any] = _without_infinity(
         {
             "records": [_pair_data(pair) for pair in report.records],
@@ -141,7 +129,6 @@ def _pair_data(pair: RecordPair) -> dict[str, Any]:
 
 
 def _without_infinity(value: Any) -> Any:
-    """The value as JSON has it, which knows neither NaN nor infinity."""
     if isinstance(value, dict):
         return {key: _without_infinity(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -165,14 +152,14 @@ def _description(side: Side) -> str:
 
 
 def where(report: ComparisonReport) -> Iterator[str]:
-    """A line per slice in which the change differs from the rest; models and datasets are named if they are several."""
+    """Yield a line per slice in which the change differs from the rest."""
     for line in report.slice_changes:
         names = models(line.model, line.baseline) if len(report.pairs) > 1 else ""
         yield where_it_changed(line, names, line.dataset if len(report.leading) > 1 else "")
 
 
 def summary(report: ComparisonReport) -> str:
-    """How many differences are better, worse and unclear, in a line."""
+    """Count the differences that are better, worse and unclear, in a line."""
     if not report.moved:
         return "nothing changed: every query has the same score"
     overall = [line for line in report.comparisons if line.slice == ALL]
@@ -185,13 +172,11 @@ def summary(report: ComparisonReport) -> str:
 
 
 def _tables(report: ComparisonReport) -> Iterator[TextTable]:
-    """The tables that have a row; models are named if there are several pairs."""
     for table in (*_change_tables(report), *split_tables(report)):
         yield table if len(report.pairs) > 1 else table.without("model")
 
 
 def _change_tables(report: ComparisonReport) -> Iterator[TextTable]:
-    """By dataset the differences, the largest changes and the slices; and the figures that no query has."""
     if not report.moved:
         return
     for dataset in dict.fromkeys(line.dataset for line in report.comparisons):
@@ -213,7 +198,6 @@ def _change_tables(report: ComparisonReport) -> Iterator[TextTable]:
 
 
 def _unchanged(report: ComparisonReport, dataset: str) -> list[str]:
-    """The models whose every query has the same score; if that is all of them, no table is shown anyway."""
     return [model for model, _ in report.unchanged.get(dataset, ())]
 
 
@@ -227,7 +211,7 @@ def _figure_table(figures: Sequence[DatasetFigure]) -> TextTable:
 
 
 def split_tables(report: ComparisonReport) -> Iterator[TextTable]:
-    """By dataset a line per figure, and one per part of its change."""
+    """Yield a table per dataset with a row per figure and per part of its change."""
     for dataset in dict.fromkeys(split.dataset for split in report.splits):
         rows: list[tuple[str, ...]] = []
         for split in report.splits:
@@ -242,7 +226,6 @@ def split_tables(report: ComparisonReport) -> Iterator[TextTable]:
 
 
 def _is_still(split: ChangeSplit) -> bool:
-    """Whether no part of a change amounts to anything; parts that cannot be separated may cancel each other."""
     return all(abs(part.amount) < _ROUNDING and not part.reason for part in split.parts)
 
 
@@ -269,13 +252,13 @@ _FIGURES = 50  # that round to a published one: more were published with too few
 
 
 def history_tables(history: History, *, last: int | None, width: int, colour: bool) -> str:
-    """A table per model and dataset with an interval bar for each night, and below it the steps.
+    """Write the nights of each series for a terminal, and below them its steps.
 
     Args:
-        history: what to show.
-        last: how many nights to show, the last; None shows all. Steps are those of all nights.
+        history: the history.
+        last: number of nights to show, the last ones. None shows all. Steps are those of all nights.
         width: columns of the terminal.
-        colour: whether to write the terminal's colours.
+        colour: True writes the terminal's colors.
     """
     text = TerminalText(width=width, colour=colour)
     for series in history.series:
@@ -287,7 +270,7 @@ def history_tables(history: History, *, last: int | None, width: int, colour: bo
 
 
 def history_markdown(history: History, *, last: int | None) -> str:
-    """The same in GitHub's Markdown, with intervals in numbers."""
+    """Write a history in GitHub's Markdown, with intervals in numbers."""
     lines: list[str] = []
     for series in history.series:
         table = night_table(history, series, last)
@@ -297,7 +280,7 @@ def history_markdown(history: History, *, last: int | None) -> str:
 
 
 def history_data(history: History, *, last: int | None) -> dict[str, Any]:
-    """The history as JSON can hold it, every number in full; None if there is none."""
+    """Return a history as JSON can hold it."""
     data = asdict(history)
     for series in data["series"]:
         series["n_nights"] = len(series["nights"])
@@ -306,14 +289,7 @@ def history_data(history: History, *, last: int | None) -> dict[str, Any]:
 
 
 def night_table(history: History, series: Series, last: int | None, *, n_cells: int = 0) -> TextTable:
-    """A row per night with its figures.
-
-    Args:
-        history: what the series is of.
-        series: the nights of a model on a dataset.
-        last: how many nights to show, the last; None shows all.
-        n_cells: the width of interval bars, all of one scale, which stands in the header; 0 writes numbers instead.
-    """
+    """Return a row per night, with bars of `n_cells` on one scale, or with numbers if that is 0."""
     first = _first(len(series.nights), last)
     scale = Scale.of(map(Interval.of, series.nights[first:]))
     steps = {step.date: step for step in series.steps}
@@ -340,7 +316,6 @@ def night_table(history: History, series: Series, last: int | None, *, n_cells: 
 
 
 def _change_text(change: float) -> str:
-    """A change with its sign and four decimals; one that is too small for them is `<0.0001` from 0."""
     if 0 < abs(change) < 0.00005:
         return f"{'+' if change > 0 else '-'}<0.0001"
     return signed(change)
@@ -365,9 +340,7 @@ def _marks(night: Night, step: LevelChange | None, commit_before: str | None) ->
 
 
 def break_lines(histories: Iterable[History]) -> list[str]:
-    """What keeps figures from being compared with those before, night by night, such as `2026-11-20: the judgments of
-    web changed (3f1c… → 9a2e…)`; a change of every series is written once.
-    """
+    """Yield what keeps the figures of each night from being compared with those before, each change once."""
     lines: dict[tuple[int, str], None] = {}
     for history in histories:
         for series in (own for own in history.series if own.dataset != POOLED):  # which has the breaks of all others
@@ -386,7 +359,7 @@ def _what_changed(history: History, series: Series, change: InputChange) -> str:
 
 
 def notes_below(history: History, series: Series) -> Iterator[str]:
-    """All steps of a series, whatever nights are shown; what they rest on; and why outputs were not evaluated."""
+    """Yield the steps of a series, what they rest on, and why outputs were not evaluated."""
     for step in series.steps:
         change = signed(step.after - step.before)
         error = f", standard error {figure(step.std_error)}" if step.std_error else ""
@@ -421,19 +394,17 @@ def _false_steps(rates: Sequence[FalseSteps], correlation: float) -> str:
 
 
 def _direction(history: History, step: LevelChange) -> str:
-    """Whether a step is better or worse; empty if neither end is."""
     if history.direction == "neither":
         return ""
     return ", better" if (step.after > step.before) == (history.direction == "higher") else ", worse"
 
 
 def _first(n_nights: int, last: int | None) -> int:
-    """The index of the first night to show."""
     return 0 if last is None else max(0, n_nights - last)
 
 
 def record_list(records: RecordList, *, width: int) -> str:
-    """A line per evaluation, most recent first."""
+    """Return a row per evaluation, the most recent first."""
     headers = ("evaluation", "night", "models", "datasets", "gates", "failures", "MLflow", "size")
     numeric = (False, False, True, True, False, True, False, True)
     rows = tuple(
@@ -456,7 +427,7 @@ def record_list(records: RecordList, *, width: int) -> str:
 
 
 def figure_matches(match: FigureMatch, *, width: int) -> str:
-    """A line per figure that rounds to the published one, most recent first."""
+    """Return a row per figure that rounds to the published one, the most recent first."""
     if not match.figures:
         by = f" by {match.measure}" if match.measure else ""
         none = f"no figure{by} in {counted(match.n_records, 'record')} rounds to {match.published}"

@@ -15,13 +15,7 @@ EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "
 
 
 def effect_label(line: Comparison, practical_difference: Mapping[str, float], alpha: float = 0.05) -> EffectLabel:
-    """Return what a difference amounts to: what the corrected p-value decides, unless it is too small to matter.
-
-    Args:
-        line: the comparison.
-        practical_difference: by measure, the practical difference; 0 for measures that it does not name.
-        alpha: the level of the test, such as 0.05.
-    """
+    """Return the label of a difference: by the corrected p-value, unless the whole interval is within the margin."""
     margin = practical_difference.get(line.measure, 0.0)
     exact = line.without_rounding()
     low, high = (math.nan if end is None else end for end in (exact.ci_low, exact.ci_high))
@@ -32,7 +26,7 @@ def effect_label(line: Comparison, practical_difference: Mapping[str, float], al
 
 
 def effect_rule(measure: str, practical_difference: Mapping[str, float], alpha: float = 0.05) -> str:
-    """The rule behind the effect labels, in a sentence."""
+    """Return the rule behind the labels of effects, in a sentence."""
     margin = practical_difference.get(measure)
     within = "if the two score the same on every query"
     if margin is not None:
@@ -57,10 +51,7 @@ _CORRECTIONS = {"maxt": " by max-T", "holm": " by Holm", "bh": " by Benjamini-Ho
 
 
 def p_value_notes(lines: Iterable[Comparison]) -> list[str]:
-    """By which tests p-values, and primary intervals, are made, among which they are corrected, and what flips assume.
-
-    Where an exploratory family lacks the primary tests, the line says so: there are fewer than the product.
-    """
+    """Yield the tests of p-values and primary intervals, their corrections, and what sign flips assume."""
     tested = sorted((line for line in lines if line.test or line.family), key=lambda line: not line.is_primary)
     n_primary = Counter(line.dataset for line in tested if line.is_primary)
     families: dict[str, list[Comparison]] = {}
@@ -108,22 +99,19 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
 def letter_display(order: Sequence[str], alike: Collection[frozenset[str]]) -> dict[str, str]:
-    """The letters of each model, `a` being the first model's.
+    """Return the letters of each model, `a` for the first.
 
-    Two models share a letter if, and only if, they are alike; no letter's models are all among those of another.
+    Two models share a letter if, and only if, they are alike.
 
     Args:
-        order: the models, the best first.
-        alike: the pairs that are not distinguishable.
+        order: models, the best first.
+        alike: pairs that are not distinguishable.
 
     Returns:
-        By model, its letters in their order; `aa` and so on, separated by blanks, if 26 are not enough.
+        Letters by model. `aa` and so on, separated by blanks, if 26 are not enough.
 
     Reference:
         Piepho 2004, doi:10.1198/1061860043515: insert and absorb.
-
-    Example:
-        letter_display(["dense", "bm25", "random"], {frozenset({"dense", "bm25"})}) gives a, a and b
     """
     rank = {model: number for number, model in enumerate(order)}
     groups = sorted(_letter_groups(order, alike), key=lambda group: sorted(rank[model] for model in group))
@@ -136,7 +124,6 @@ def letter_display(order: Sequence[str], alike: Collection[frozenset[str]]) -> d
 
 
 def _letter_groups(order: Sequence[str], alike: Collection[frozenset[str]]) -> list[frozenset[str]]:
-    """The sets of models that share a letter: the set of all, split at each pair that differs, without subsets."""
     groups = [frozenset(order)]
     for number, model in enumerate(order):
         for other in order[number + 1 :]:

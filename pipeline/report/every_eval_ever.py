@@ -31,36 +31,22 @@ _LONGEST = 200  # bytes of the name of a folder
 
 
 class ScoreColumn(NamedTuple):
-    """The scores of a model by one measure.
-
-    Attributes:
-        dataset: the dataset's name.
-        measure: the measure as it is written.
-        replicate: the replicate of the model; empty for a model of one output.
-        query_ids: (Q,) ids.
-        values: (Q,) scores, NaN where undefined.
-        missing: (Q,) whether the query is without output.
-    """
+    """Scores of a model by one measure."""
 
     dataset: str
     measure: str
-    replicate: str
-    query_ids: npt.NDArray[np.object_]
-    values: Floats
-    missing: Bools
+    replicate: str  # empty for a model of one output
+    query_ids: npt.NDArray[np.object_]  # (Q,)
+    values: Floats  # (Q,), NaN if undefined
+    missing: Bools  # (Q,), True without output
 
 
 def every_eval_ever(
     record: Record, model: str, columns: Sequence[ScoreColumn]
 ) -> Iterator[tuple[PurePosixPath, bytes]]:
-    """The files of one model, with their paths: its scores, if there are any, and its figures; none if it has none.
+    """Yield the files of one model with their paths: its scores and its figures. None if it has no figure.
 
-    The same record gives the same bytes at the same paths.
-
-    Args:
-        record: the record.
-        model: one of its models.
-        columns: the model's scores, for a family those of each replicate.
+    The same record gives the same bytes at the same paths. A model with replicates has columns of each.
     """
     figures = [line for line in record.summary if line.model == model and line.slice == ALL]
     results = [_result(record.manifest, line) for line in figures if line.dataset != "*" and line.estimate is not None]
@@ -111,7 +97,6 @@ def _identity(manifest: Manifest, model: str) -> dict[str, Any]:
 
 
 def _folder(name: str, model_id: str) -> PurePosixPath:
-    """The folder for a model's files: names that every system takes, whatever the model is called."""
     developer, _, model = model_id.partition("/")
     return PurePosixPath("data", *map(_folder_name, (name, developer, model)))
 
@@ -162,7 +147,6 @@ def _result_id(dataset: str, measure: str) -> str:
 
 
 def _instances(manifest: Manifest, log: dict[str, Any], column: ScoreColumn) -> Iterator[dict[str, Any]]:
-    """A line for each query with a score; an undefined one cannot be written."""
     definition = manifest.definitions_for(column.dataset)[column.measure]
     low, high = definition.range
     best = {"higher": high, "lower": low, "neither": None}[definition.direction]

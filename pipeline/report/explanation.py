@@ -24,13 +24,7 @@ _SLIM = ("rank", "document", "grade", "found at", "term")  # of an ideal list wi
 
 
 def tables(explanation: Explanation, *, width: int, colour: bool) -> str:
-    """The arithmetic for a terminal: the ranking, beside it the ideal list if it fits, the equation, and notes.
-
-    Args:
-        explanation: what to show.
-        width: columns of the terminal.
-        colour: whether to write the terminal's colours.
-    """
+    """Write the arithmetic of a score for a terminal of so many columns."""
     text = TerminalText(width=width, colour=colour)
     both = _both(explanation)
     if len(both) > 1:
@@ -61,7 +55,6 @@ def _both(explanation: Explanation) -> list[Explanation]:
 
 
 def _top_of_both(one: Explanation, other: Explanation) -> TextTable:
-    """The heads of both lists beside each other, place by place: documents, their grades and what they add."""
     columns: list[list[str]] = []
     heads = [[line for line in each.documents if line.place <= _depth(each)] for each in (one, other)]
     n_rows = max(map(len, heads))
@@ -79,13 +72,12 @@ def _top_of_both(one: Explanation, other: Explanation) -> TextTable:
 
 
 def _depth(explanation: Explanation) -> int:
-    """The ranks of the list that are shown whatever stands there; all where there are none."""
     ranked = explanation.measure.metric.input == "judged"
     return min(HEAD, explanation.measure.k or HEAD) if ranked else len(explanation.documents)
 
 
 def markdown(explanation: Explanation) -> str:
-    """The arithmetic in GitHub's Markdown; ids stand as they are."""
+    """Write the arithmetic of a score in GitHub's Markdown."""
     both = _both(explanation)
     top = ["Both lists:", "", *_top_of_both(*both).in_markdown(), ""] if len(both) > 1 else []
     return "\n".join([*top, *map(_markdown, both)])
@@ -105,10 +97,7 @@ def _markdown(explanation: Explanation) -> str:
 
 
 def as_data(explanation: Explanation) -> dict[str, object]:
-    """The explanation as JSON can hold it, every number in full; None if there is none.
-
-    `against` is the same of the other model.
-    """
+    """Return an explanation as JSON can hold it. `against` has the same of the other model."""
     comparison, recorded = explanation.comparison, explanation.recorded
     return {
         "dataset": explanation.dataset,
@@ -164,7 +153,7 @@ def _lists(explanation: Explanation) -> list[TextTable]:
 
 
 def _split(explanation: Explanation) -> tuple[list[ScoreTerm], list[ScoreTerm]]:
-    """The documents to list: the first, whatever they add, and those that add something; and the others."""
+    """Return the documents to list, and the others."""
     head = min(HEAD, explanation.measure.k or HEAD)
     others = [line for line in explanation.documents if line.place > head and line.term == 0]
     return [line for line in explanation.documents if line.place <= head or line.term != 0], others
@@ -193,7 +182,6 @@ def _list_table(
 
 
 def _rank(line: ScoreTerm) -> str:
-    """The rank, marked if another document has the same score; the ranks of the group if all its orders count."""
     if line.rank is None:
         return _span(line.ties)
     return f"= {line.rank}" if line.ties else str(line.rank)
@@ -208,7 +196,7 @@ def _value(outcome: Outcome, decimals: int = 4) -> str:
 
 
 def _equation(explanation: Explanation) -> str:
-    """The score as it adds up: `ndcg@10 = 1.5 / 2.6309 = 0.5701`."""
+    """Return the sum of a score, such as `ndcg@10 = 1.5 / 2.6309 = 0.5701`."""
     last = explanation.sum
     text, summed = number(last.total), False
     if last.rest is not None:
@@ -346,7 +334,6 @@ def _idle(comparison: ProfileComparison) -> Iterator[str]:
 
 
 def _side_by_side(tables: Sequence[TextTable], text: TerminalText) -> Sequence[TextTable | Table]:
-    """Both tables in one row if they fit: the ideal list in full, or else without the factors of its terms."""
     if len(tables) == 2:
         ranking, ideal = tables
         for second in (ideal, ideal.only(_SLIM)):
@@ -363,11 +350,11 @@ def _items(lines: Iterator[str]) -> list[str]:
 
 
 def measures(name: str | None = None, metrics: Mapping[str, Metric] = METRICS) -> str:
-    """Every metric, or one metric at length: its entry in the list, and its function's documentation.
+    """List every metric, or document one.
 
     Args:
-        name: a metric, or a measure of it, such as `ndcg@10`, in our way or another tool's; None for all metrics.
-        metrics: the metrics to list, or to find one among before the built-in ones.
+        name: a metric or a measure, in our way or another tool's. None for all metrics.
+        metrics: metrics to list, or to find one among before the built-in ones.
 
     Raises:
         InputError: there is no such metric.
@@ -425,7 +412,6 @@ def _parameters(metric: Metric) -> str:
 
 
 def _default(parameter: Parameter) -> str:
-    """The values of a parameter, its default first, or its default alone."""
     if parameter.required:
         return "…"
     words = typing.get_args(parameter.type) if typing.get_origin(parameter.type) is typing.Literal else ()

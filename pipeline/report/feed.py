@@ -16,13 +16,12 @@ _MOST = 100  # entries
 
 
 def atom(site: Site) -> str:
-    """The last 100 changes of a verdict, the most recent first.
+    """Write the last 100 changes of a verdict as a feed, the most recent first.
 
-    An entry is a night whose verdict is not that of the night before. Its id is made of name, date and verdict, so that
-    it stays what it is when the site moves, the night is evaluated again, or another machine writes the feed.
+    An id is made of name, date and verdict, so that it stays if the site moves or a night is evaluated again.
 
     Reference:
-        RFC 4287, the Atom Syndication Format, sections 4.1.1 and 4.1.2: what a feed and an entry must have.
+        RFC 4287, the Atom Syndication Format, sections 4.1.1 and 4.1.2.
     """
     changes = sorted(_changes(site), key=lambda change: (change[1].created, change[1].name), reverse=True)[:_MOST]
     moments = [night.created for _, night in changes]

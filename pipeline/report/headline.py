@@ -24,24 +24,24 @@ Task = tuple[str, str]
 
 
 def headline_of(evaluation: Evaluation) -> str:
-    """What happened, in a few short sentences of plain text.
+    """Say what happened in a few short sentences.
 
     The worst model is named that fails a gate, or else was not evaluated, is undecided, or fell for sure where no gate
-    says otherwise; others are counted. Nothing of the kind: what the gates say, and the largest change. The first
-    evaluation of a name has the best model by the lead measure.
+    says otherwise. Others are counted. If there is none, the gates and the largest change are named. The first
+    evaluation of a name has the best model by the primary measure.
     """
     return " ".join(_Words(evaluation).sentences()).strip()  # a name may begin with a blank
 
 
 def headline_change(evaluation: Evaluation) -> ChangeSince | None:
-    """The drop that the headline names; None if it names none."""
+    """Return the drop that the headline names. None if it names none."""
     words = _Words(evaluation)
     words.sentences()
     return words.named
 
 
 class _Words:
-    """The sentences on one evaluation; `named` is the drop that they name."""
+    """Sentences on one evaluation. `named` is the drop that they name."""
 
     def __init__(self, evaluation: Evaluation) -> None:
         self._evaluation = evaluation
@@ -53,18 +53,15 @@ class _Words:
         self._has_several = len({dataset for dataset in evaluation.leading if dataset != "*"}) > 1
 
     def sentences(self) -> list[str]:
-        """The headline, sentence by sentence."""
         for found in (self.failed, self.missing, self.undecided, self.fallen):
             if sentences := list(found()):
                 return sentences
         return list(self.calm())
 
     def failed(self) -> Iterator[str]:
-        """On the worst of the models that fail a gate."""
         return self._judged("fail", "fails")
 
     def undecided(self) -> Iterator[str]:
-        """On the worst model that an undecided gate stops."""
         return self._judged("stop", "is undecided by")
 
     def _judged(self, effect: str, verb: str) -> Iterator[str]:
@@ -84,7 +81,6 @@ class _Words:
         yield from self._since_and_owner(task, None)
 
     def missing(self) -> Iterator[str]:
-        """On the first model output that was not evaluated."""
         failures = {(failure.dataset, failure.model): failure for failure in reversed(self._evaluation.failures)}
         for task, failure in reversed(failures.items()):
             yield f"{self._subject(task)} was not evaluated{_and_more(len(failures) - 1)}: {_reason(failure.reason)}."
@@ -92,7 +88,7 @@ class _Words:
             return
 
     def fallen(self) -> Iterator[str]:
-        """On the model that fell most, unless the gates pass it."""
+        """Yield the sentences on the model that fell most, unless a gate judged it."""
         judged = {(verdict.dataset, verdict.model) for verdict in self._evaluation.verdicts}
         fallen = [task for task in self._changes if task not in judged and self._fall(task)]
         if fallen:
@@ -101,7 +97,6 @@ class _Words:
                 yield from self._on_change(line, _and_more(len(fallen) - 1, "fell"))
 
     def calm(self) -> Iterator[str]:
-        """What the gates say, and the largest change; of a first evaluation the best model."""
         checks, changed = self._checks(), self._largest_change()
         if changed:
             text = f"{checks}; {changed}" if checks else changed
@@ -110,7 +105,6 @@ class _Words:
             yield from (f"{text}." for text in (checks, self._not_compared(), self._leads()) if text)
 
     def _checks(self) -> str:
-        """How many checks passed, such as `All 8 checks passed`; empty without gates."""
         judged = [verdict for verdict in self._evaluation.verdicts if verdict.outcome != "not judged"]
         warned = sum(verdict.effect == "warn" for verdict in judged)
         if not judged:
@@ -120,7 +114,6 @@ class _Words:
         return f"All {len(judged):,} checks passed" if len(judged) > 1 else "The check passed"
 
     def _largest_change(self) -> str:
-        """The largest change by a lead measure since the record before; empty if none is known."""
         lines = [line for own in self._changes.values() for line in own if line.since == "previous"]
         known = [line for line in lines if line.measure == self._evaluation.leading.get(line.dataset)]
         if not known:
@@ -135,7 +128,6 @@ class _Words:
         return f"largest change: {self._moved(largest)}{'' if largest.decision else ' (unclear)'}"
 
     def _not_compared(self) -> str:
-        """Why nothing is known to have changed since the record before; empty if there is none."""
         lines = (line for line in self._evaluation.changes if line.since == "previous" and line.reference)
         line = next(lines, None)
         return (
@@ -145,7 +137,6 @@ class _Words:
         )
 
     def _leads(self) -> str:
-        """The best model of each dataset by its lead measure; empty if there is no figure."""
         parts = []
         boards = [board for board in leaderboards(self._evaluation) if board.dataset != "*"]
         for board in boards[:_LEADS]:
@@ -158,10 +149,10 @@ class _Words:
         return "; ".join([*parts, *more])
 
     def _fall(self, task: Task, *, new: bool = True) -> ChangeSince | None:
-        """The clear drop to tell of, by the lead measure if it fell; None if there is none.
+        """Return the clear drop to tell of, by the primary measure if it fell.
 
-        It is that since the record before, unless most of the drop since the accepted one came earlier, or the model
-        failed before and what to tell of is not `new`.
+        It is the one since the previous record, unless most of the drop since the accepted one came earlier, or the
+        model failed before and the drop is not `new`.
         """
         falls = [
             line
@@ -198,7 +189,6 @@ class _Words:
             yield f"Owner: {_name(owner)}."
 
     def _moved(self, line: ChangeSince) -> str:
-        """What changed by how much since when, such as `bm25 fell 0.067 since last night`."""
         change = line.difference or 0.0
         is_higher = self._evaluation.directions[line.measure] == "higher"
         words = ("fell", "rose") if is_higher else ("worsened by", "improved by")
@@ -207,9 +197,7 @@ class _Words:
         return f"{self._subject((line.dataset, line.model))} {moved} {self._since(line)}"
 
     def _since_accepted(self, line: ChangeSince) -> str:
-        """The drop since the accepted record, which gates and tables have, behind another one since the night before:
-        such as ` (0.093 since the accepted record of 18 Nov)`; empty if it is the same, or there is none.
-        """
+        """Return the drop since the accepted record if it differs from the one since the night before."""
         for own in self._changes[line.dataset, line.model]:
             amount = _amount(-(own.difference or 0.0))
             is_other = line.since == "previous" and own.since == "accepted" and own.measure == line.measure
@@ -218,7 +206,6 @@ class _Words:
         return ""
 
     def _since(self, line: ChangeSince) -> str:
-        """`since last night` where the record is that of the night before, or else since which day."""
         if line.since == "accepted":
             return f"since the accepted record of {self._day(line.date, line.reference)}"
         now, then = _day_of(self._evaluation.date), _day_of(line.date)
@@ -227,10 +214,7 @@ class _Words:
         return "since the evaluation before" if now and now == then else f"since {self._day(line.date, line.reference)}"
 
     def _day(self, text: str, record: str = "") -> str:
-        """Return a date as people write it, such as `20 Nov`.
-
-        The year is added if the evaluation is of another year, and the time if the record is of the same day.
-        """
+        """Return a date such as `20 Nov`, with the year or the time if they differ from the evaluation's."""
         day, this = _day_of(text), self._evaluation.evaluation_id
         if day is None:
             return _name(text)
@@ -254,7 +238,6 @@ def _day_of(text: str) -> date | None:
 
 
 def _amount(value: float) -> str:
-    """A change as people say it: three decimals, or one digit if it is too small for them."""
     return f"{value:.3f}" if value >= 0.0005 else f"{value:.1g}"
 
 

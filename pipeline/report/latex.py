@@ -62,13 +62,7 @@ _HEAD = r"% Needs \usepackage{booktabs}; names beyond Latin script need LuaLaTeX
 
 
 def latex(pages: Sequence[Page], *, n_measures: int | None = None, style: TableStyle = _PLAIN) -> str:
-    """A table per evaluation and dataset: the best figure bold, the second underlined, significant differences marked.
-
-    Args:
-        pages: the evaluations.
-        n_measures: columns of a table, at most; by default as many as a page is wide enough for.
-        style: how the tables look.
-    """
+    """Write a table per evaluation and dataset. By default it has as many measures as a page is wide enough for."""
     numbers = count(1)
     n_measures = n_measures or (_WITH_INTERVALS if style.intervals else _MEASURES)
     tables = [
@@ -85,7 +79,7 @@ def _head(style: TableStyle) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that LaTeX prints as it is; control characters, such as those that reverse the writing, are spelled out."""
+    """Escape text for LaTeX. Control characters, such as those that reverse the writing, are spelled out."""
     text = _LIGATURE.sub(lambda match: f"{match[0]}\0", printable(text))
     return "".join(_SPECIAL.get(sign, sign) for sign in text).replace("\0", "{}")
 
@@ -133,7 +127,7 @@ def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: in
 
 
 def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str], style: TableStyle) -> Iterator[str]:
-    """The models' figures with their intervals and marks; figures that print alike share a place."""
+    """Return the figures with their marks. Figures that print alike share a place."""
     known = [line.estimate for line in column.estimates.values() if line.estimate is not None]
     order = [] if column.best is None else list(dict.fromkeys(map(figure, known)))
     forms = dict(zip(order, (r"\textbf{%s}", r"\underline{%s}"), strict=False))
@@ -159,7 +153,7 @@ def _number(value: float | None) -> str:
 
 
 def _marks(figures: PageFigures, column: MeasureColumn, model: str, style: TableStyle) -> str:
-    """Letters, each at its own place; or a dagger or arrow, which hangs out of the cell. Either way digits align."""
+    """Return letters, each at its own place, or a dagger or arrow that hangs out of the cell, so that digits align."""
     if figures.all_pairs:
         places = sorted(set().union(*column.letters.values()))
         own = "".join(sign if sign in column.letters[model] else rf"\phantom{{{sign}}}" for sign in places)
@@ -179,7 +173,6 @@ def _row(cells: Sequence[str]) -> str:
 def _note(
     figures: PageFigures, board: Leaderboard, columns: Sequence[MeasureColumn], style: TableStyle
 ) -> Iterator[str]:
-    """What the marks mean, and by which rules; it stands below the table."""
     yield from _missing(columns)
     if any(column.best is not None for column in columns):
         yield "The best figure is bold, the second best underlined."
@@ -195,7 +188,6 @@ def _note(
 
 
 def _missing(columns: Sequence[MeasureColumn]) -> Iterator[str]:
-    """Name models that lack outputs or scores; what several measures lack alike is named once."""
     named: set[str] = set()
     for column in columns:
         lines = column.estimates.items()
@@ -256,7 +248,6 @@ def _significance(
 
 
 def _tests(lines: Sequence[Comparison], test: str, correction: str) -> str:
-    """The test and its correction; of models with replicates another test, and Bonferroni in place of max T."""
     n_of_replicates = sum(line.is_of_replicates for line in lines)
     if not n_of_replicates:
         return f"{test}, {correction}"
@@ -269,5 +260,5 @@ def _tests(lines: Sequence[Comparison], test: str, correction: str) -> str:
 
 
 def _product(family: str) -> str:
-    r"""A family in words, such as `2 pairs x 3 measures on web (6 tests)`, with `\times` for `x`."""
+    r"""Write a family such as `2 pairs x 3 measures on web (6 tests)`, with `\times` for `x`."""
     return _TIMES.sub(r"\1 $\\times$ ", escaped(family))

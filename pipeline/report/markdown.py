@@ -52,14 +52,7 @@ _MARKER = re.compile(r"^(\d*)([-+.)])")  # would make a list of an item that beg
 
 
 def markdown(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
-    """By evaluation: verdict, leaderboards, differences, worst slices, queries with the largest changes, and notes.
-
-    It is under 60 kB: tables are cut at whole rows, and what is left out is counted.
-
-    Args:
-        pages: the evaluations.
-        n_measures: columns of a leaderboard, at most.
-    """
+    """Write evaluations as a comment of at most 60 kB: tables are cut at whole rows, and the others counted."""
     lines = _overview(pages) if len(pages) > 1 else []
     for n_left, page in zip(range(len(pages), 0, -1), pages, strict=True):
         lines += _page_lines(page, (COMMENT - n_bytes(lines)) // n_left, n_measures)
@@ -67,7 +60,7 @@ def markdown(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
 
 
 def note(evaluation: Evaluation) -> str:
-    """What the checks came to, the headline, the leaderboard by the first measures, and notes on the data."""
+    """Write checks, headline, the leaderboard by the first measures, and notes on the data."""
     lines = [f"{_checks(evaluation.verdicts)}\n"] if evaluation.verdicts else []
     lines += [f"**{plain(text)}**\n"] if (text := headline_of(evaluation)) else []
     lines += [_completeness(evaluation), ""]
@@ -78,7 +71,6 @@ def note(evaluation: Evaluation) -> str:
 
 
 def _checks(verdicts: Sequence[Verdict]) -> str:
-    """What the checks came to, such as `✗ 2 of 8 checks failed`; slices that are too small to be judged are none."""
     effects = Counter(verdict.effect for verdict in verdicts if verdict.outcome != "not judged")
     of = f"of {counted(effects.total(), 'check')}"
     if effects["fail"]:
@@ -87,7 +79,6 @@ def _checks(verdicts: Sequence[Verdict]) -> str:
 
 
 def _overview(pages: Sequence[Page]) -> list[str]:
-    """Several evaluations side by side: the figures of every model by the lead measure of each dataset."""
     budget = ByteBudget(COMMENT // 3)
     budget.add(f"## {counted(len(pages), 'evaluation')}", "")
     headers = ("model", *(page.title for page in pages))
@@ -100,7 +91,7 @@ def _overview(pages: Sequence[Page]) -> list[str]:
 
 
 def _page_lines(page: Page, most: int, n_measures: int) -> list[str]:
-    """The lines of one evaluation within so many bytes; the command that made it is never left out."""
+    """Return the lines within so many bytes. The command that made the evaluation is never left out."""
     evaluation, figures = page.evaluation, page_figures(page)
     end = ByteBudget(most)
     command = rerun_command(page.manifest)
@@ -148,7 +139,6 @@ def _add_dataset(budget: ByteBudget, figures: PageFigures, board: Leaderboard, n
 
 
 def _leaderboard(board: Leaderboard, n_measures: int) -> TextTable:
-    """A row per model, the best first, with the first measures of the dataset."""
     columns, ranks = board.columns[:n_measures], board.columns[0].ranks
     rows = tuple(
         (
@@ -202,7 +192,6 @@ def _add_changes(budget: ByteBudget, pair: PairedScores) -> None:
 
 
 def _add_history(budget: ByteBudget, history: History) -> None:
-    """A line per model and dataset: the first and the last figure, the last change, and the steps."""
     rows = []
     for series in history.series:
         nights = [night for night in series.nights if night.estimate is not None]

@@ -44,7 +44,7 @@ _MOVED = 10  # figures that moved
 
 
 def notes(evaluation: Evaluation) -> Iterator[str]:
-    """What the joins found, likely errors of inputs, possible firsts, unreliable leads and intervals, and slices."""
+    """Yield what the joins found, likely errors of inputs, possible firsts, unreliable intervals, and slices."""
     n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {dataset_counts(quality, n_queries[dataset])}"
@@ -64,7 +64,7 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
 
 
 def _undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator[str]:
-    """A line per dataset with queries that have no score by the lead measure; a range if models differ."""
+    """Yield a line per dataset with queries that have no score by the primary measure."""
     judged = {dataset for (dataset, _), quality in evaluation.quality.items() if quality.judged_at_10 is not None}
     for dataset, measure in evaluation.leading.items():
         own = (line for line in evaluation.estimates if line.dataset == dataset and line.measure == measure)
@@ -78,7 +78,7 @@ def _undefined(evaluation: Evaluation, n_queries: Mapping[str, int]) -> Iterator
 
 
 def not_compared(evaluation: Evaluation) -> Iterator[str]:
-    """A line per dataset with models that were to be compared with one that was not evaluated there."""
+    """Yield a line per dataset whose baseline was not evaluated."""
     compared = {line.dataset for line in evaluation.comparison_lines}
     baselines = [evaluation.baseline] if isinstance(evaluation.baseline, str) else evaluation.baseline
     failed = {line.dataset: line.model for line in evaluation.failures if line.model in baselines}
@@ -88,7 +88,7 @@ def not_compared(evaluation: Evaluation) -> Iterator[str]:
 
 
 def slice_notes(evaluation: Evaluation) -> Iterator[str]:
-    """A line per slice in which a difference is not that of the rest, and what to make of them."""
+    """Yield a line per slice in which a difference is not that of the rest."""
     for line in evaluation.slice_changes:
         yield where_it_changed(line, models(line.model, line.baseline), line.dataset)
     if evaluation.slice_changes:
@@ -96,18 +96,13 @@ def slice_notes(evaluation: Evaluation) -> Iterator[str]:
 
 
 def where_it_changed(line: SliceChange, *names: str) -> str:
-    """A slice in which a change is not that of the rest, such as `where rr of bm25 on web changed: …`.
-
-    Args:
-        line: the slice.
-        names: the models and the dataset, where they are not known anyway.
-    """
+    """Describe a slice, such as `where rr of bm25 on web changed: …`. `names` are the pair and the dataset."""
     of = "".join(f" {word} {name}" for word, name in zip(("of", "on"), names, strict=False) if name)
     return f"where {line.measure}{of} changed: {line} (p {p_value(line.p_value, line.p_least)})"
 
 
 def completeness(evaluation: Evaluation) -> tuple[Literal["Complete", "Incomplete"], str]:
-    """Whether everything was evaluated, and what was: `3 models on 1 dataset`."""
+    """Return whether everything was evaluated, and what was, such as `3 models on 1 dataset`."""
     models, datasets = ({task[part] for task in evaluation.quality} for part in (1, 0))
     evaluated = f"{counted(len(models), 'model')} on {counted(len(datasets), 'dataset')}"
     lacks = []
@@ -119,7 +114,7 @@ def completeness(evaluation: Evaluation) -> tuple[Literal["Complete", "Incomplet
 
 
 def failures(lines: Iterable[Failure], verb: str = " was not evaluated") -> Iterator[str]:
-    """What was not evaluated, and why: of many with the same reason the first, and how many more there are.
+    """Yield what was not evaluated, and why. Of many with the same reason the first are named.
 
     Reasons are the same if they differ only in the path that they begin with, or in the path of a missing file.
     """
@@ -137,15 +132,7 @@ def failures(lines: Iterable[Failure], verb: str = " was not evaluated") -> Iter
 
 
 def legend(evaluation: Evaluation, *, intervals: bool, drawn: bool, bold: bool, letters: bool) -> str:
-    """What the signs of a leaderboard mean, those that it has; notes explain `~` and `†`.
-
-    Args:
-        evaluation: whose leaderboard it is.
-        intervals: whether figures have intervals.
-        drawn: whether those of the first measure are drawn.
-        bold: whether the best figures are bold.
-        letters: whether models have letters by the first measure.
-    """
+    """Explain the signs of a leaderboard. Notes explain `~` and `†`."""
     signs = []
     if intervals:
         where = ", drawn for the first measure" if drawn else ""
@@ -158,7 +145,7 @@ def legend(evaluation: Evaluation, *, intervals: bool, drawn: bool, bold: bool, 
 
 
 def promotions(manifest: Description) -> Iterator[str]:
-    """A line per model that is promoted if its gates pass."""
+    """Yield a line per model that is promoted if its gates pass."""
     for name, model in manifest.models.items():
         if target := model.promote:
             promoted = f"{short_text(target.model)}/{model.version} @{target.alias}"
@@ -166,12 +153,7 @@ def promotions(manifest: Description) -> Iterator[str]:
 
 
 def dataset_counts(quality: Quality, n_queries: int) -> str:
-    """The counts of the join of one output, in a line.
-
-    Args:
-        quality: the counts.
-        n_queries: judged queries of the dataset.
-    """
+    """Return the counts of the join of one output in a line."""
     parts = [counted(quality.n_rows, "row")]
     if quality.n_excluded is not None:
         of = f" of {queries(quality.n_excluded_queries)}" if quality.n_excluded else ""
@@ -194,12 +176,7 @@ def dataset_counts(quality: Quality, n_queries: int) -> str:
 
 
 def rank_note(column: MeasureColumn, confidence: float) -> str:
-    """What the ranks by a measure are, and which models may be first.
-
-    Args:
-        column: the models by the measure.
-        confidence: the level of the intervals of their ranks.
-    """
+    """Describe the ranks by a measure, and name the models that may be first."""
     firsts = column.possible_firsts
     more = f" and {len(firsts) - _FIRSTS:,} more" if len(firsts) > _FIRSTS else ""
     where = f"{column.measure} on {short_text(display_name(column.dataset))}"
@@ -208,7 +185,7 @@ def rank_note(column: MeasureColumn, confidence: float) -> str:
 
 
 def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
-    """How far the lead measure of a dataset and others agree on the order of its models, the least agreement first."""
+    """Yield how far other measures agree with the primary one on the order of models, the least agreement first."""
     lines = sorted((line for line in evaluation.agreement if line.dataset == dataset), key=lambda line: line.tau)
     if lines:
         more = f", and {counted(len(lines) - _NAMED, 'more measure')} in agreement.csv" if len(lines) > _NAMED else ""
@@ -219,7 +196,7 @@ def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
 
 
 def replicate_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
-    """Of each family of replicates its error by the lead measure, and with more queries or replicates."""
+    """Yield the error of each model with replicates, and with more queries or replicates."""
     lead = evaluation.leading[dataset]
     for line in evaluation.components:
         if (line.dataset, line.measure) == (dataset, lead):
@@ -237,7 +214,6 @@ def replicate_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
 
 
 def _leads_by_ties(board: Leaderboard) -> Iterator[str]:
-    """The measures whose winner is decided by the order of tied documents."""
     for column in board.columns:
         leader = next(iter(column.estimates))
         others = column.challengers(leader) if column.best is not None else []
@@ -263,11 +239,9 @@ def _unreliable_intervals(board: Leaderboard) -> Iterator[str]:
 
 
 def rerun_command(manifest: Description) -> str:
-    """The command that makes the same figures, without options that change nothing in them, such as `--jobs`.
+    """Return the command that makes the same figures, without options such as `--jobs` that change none.
 
-    Args:
-        manifest: what the record's `manifest.json` holds. A call of Python stands as it is, and so does a command
-            without the path of a config.
+    A call of Python, or a command without the path of a config, is returned unchanged.
     """
     command = manifest.command
     if not command.startswith("rankledger ") or not manifest.config:
@@ -280,7 +254,7 @@ def rerun_command(manifest: Description) -> str:
 
 
 def acceptance(accepted: Accepted) -> list[str]:
-    """A line per model with what was accepted and what it replaces; how it was evaluated; the file to commit."""
+    """Return a line per model with what was accepted and what it replaces, and the file to commit."""
     lines = []
     for model, entry in accepted.entries.items():
         before = accepted.replaced.get(model)
@@ -293,7 +267,7 @@ def acceptance(accepted: Accepted) -> list[str]:
 
 
 def pruning_lines(pruning: PruneResult) -> Iterator[str]:
-    """A line per record to delete; then the totals of records and cached files, and the old records that stay."""
+    """Yield a line per record to delete, the totals, and the old records that stay."""
     for record in pruning.records:
         yield f"{record.evaluation_id}  {byte_size(record.size)}, {counted(len(record.run_ids), 'run')}"
     verb = "deleted" if pruning.done else "would delete"
@@ -310,13 +284,7 @@ def pruning_lines(pruning: PruneResult) -> Iterator[str]:
 
 
 def verification(record: Path, n_files: int, witnesses: Sequence[str]) -> str:
-    """What confirms that the record is as it was written, in a line.
-
-    Args:
-        record: its folder.
-        n_files: its files.
-        witnesses: what else has the hash of its manifest.
-    """
+    """Name in a line what confirms that a record is as it was written."""
     agree = "there is no receipt and no run of MLflow to compare the manifest with"
     if witnesses:
         agree = f"the manifest is that of {' and '.join(witnesses)}"
@@ -324,7 +292,7 @@ def verification(record: Path, n_files: int, witnesses: Sequence[str]) -> str:
 
 
 def reproduction_lines(result: Reproduction) -> list[str]:
-    """The verdict in a line; then the causes, and the first of the figures that moved, a line each."""
+    """Return the verdict in a line, then the causes and the first figures that moved."""
     lines = [_verdict(result), *_causes(result), *_figures(result)]
     if result.n_found:
         lines.append(f"{counted(result.n_found, 'file')} of the inputs moved, and were found")
@@ -332,7 +300,7 @@ def reproduction_lines(result: Reproduction) -> list[str]:
 
 
 def reproduction_data(result: Reproduction) -> dict[str, Any]:
-    """The same as JSON can hold it; NaN is the text `nan`."""
+    """Return a reproduction as JSON can hold it. NaN is the text `nan`."""
     moved = [
         asdict(figure) | {"before": _plain(figure.before), "after": _plain(figure.after)} for figure in result.moved
     ]

@@ -10,12 +10,13 @@ from rankledger.pipeline.report.messages import failures, legend, notes
 from rankledger.pipeline.report.tables import Leaderboard, MeasureColumn, leaderboards
 from rankledger.pipeline.report.terminal import NO_RECORD
 from rankledger.pipeline.report.text_table import counted, short_text
-from rankledger.pipeline.report.verdicts import headline
+from rankledger.pipeline.report.verdicts import cause_table, group_by_cause, headline
 from rankledger.pipeline.types.results import Evaluation
 
 _MEASURES = 4
 _MODELS = 50  # of a table
 _NOTES = 12
+_CAUSES = 10
 _LENGTH = 400  # characters of a line
 
 # Styles stand in the elements: an untrusted notebook loses its style sheets. Colours are the page's own.
@@ -24,24 +25,34 @@ _NUMBER = "text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums
 
 
 def leaderboard(evaluation: Evaluation) -> str:
-    """A table per dataset, models by the lead measure, best first, and notes below.
-
-    Args:
-        evaluation: what to show.
-    """
+    """Write a table per dataset, the best model first, with notes below."""
     boards = leaderboards(evaluation)
     verdict = Markup("<br>{}").format(headline(evaluation.verdicts)) if evaluation.verdicts else ""
     paragraph = Markup("<p>{}</p>")
     parts = [
         Markup("<p><strong>{}</strong>{}</p>").format(short_text(evaluation.evaluation_id), verdict),
+        *_causes(evaluation),
         *map(_table, boards),
         *(paragraph.format(short_text(line, _LENGTH)) for line in _lines(evaluation, boards)),
     ]
     return str(Markup('<div style="overflow-x:auto">\n{}\n</div>').format(Markup("\n").join(parts)))
 
 
+def _causes(evaluation: Evaluation) -> Iterator[Markup]:
+    causes = cause_table(group_by_cause(evaluation.verdicts))
+    if causes.rows:
+        heads = (Markup('<th scope="col" style="{}">{}</th>').format(_WORDS, head) for head in causes.headers)
+        rows = (
+            Markup("<tr>{}</tr>").format(Markup().join(Markup('<td style="{}">{}</td>').format(_WORDS, c) for c in row))
+            for row in causes.rows[:_CAUSES]
+        )
+        table = '<table style="color:inherit">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody></table>'
+        yield Markup(table).format(Markup().join(heads), Markup("\n").join(rows))
+    if (n_left := len(causes.rows) - _CAUSES) > 0:
+        yield Markup("<p>{}</p>").format(f"{counted(n_left, 'more cause')} in gates.json")
+
+
 def _table(board: Leaderboard) -> Markup:
-    """The first models and measures of a dataset."""
     return Markup("""\
 <table style="color:inherit">
 <caption style="text-align:left;white-space:nowrap">{title}</caption>
@@ -62,7 +73,6 @@ def _table(board: Leaderboard) -> Markup:
 
 
 def _heads(board: Leaderboard) -> Iterator[Markup]:
-    """The headers of ranks and measures; letters follow the first."""
     lead, *others = board.columns[:_MEASURES]
     if lead.ranks:
         yield Markup('<th scope="col" style="{}">rank</th>').format(_NUMBER)
@@ -73,7 +83,6 @@ def _heads(board: Leaderboard) -> Iterator[Markup]:
 
 
 def _cells(board: Leaderboard, model: str) -> Iterator[Markup]:
-    """A model's rank and figures, the best in bold; letters follow the first."""
     lead, *others = board.columns[:_MEASURES]
     if lead.ranks:
         yield Markup('<td style="{}">{}</td>').format(_NUMBER, lead.ranks[model])

@@ -23,13 +23,7 @@ _MARKS = {
 
 
 def plan_tables(plan: PowerPlan, *, width: int, colour: bool) -> str:
-    """The queries needed and the power curves, as tables for a terminal.
-
-    Args:
-        plan: what to show.
-        width: columns of the terminal.
-        colour: whether to write the terminal's colours.
-    """
+    """Write the queries needed and the power curves for a terminal."""
     text = TerminalText(width=width, colour=colour)
     text.add(heading(plan))
     for table in _tables(plan):
@@ -39,7 +33,7 @@ def plan_tables(plan: PowerPlan, *, width: int, colour: bool) -> str:
 
 
 def plan_markdown(plan: PowerPlan) -> str:
-    """The same in GitHub's Markdown."""
+    """Write a plan in GitHub's Markdown."""
     lines = [f"### {plain(heading(plan))}", ""]
     for table in _tables(plan):
         lines += [f"{plain(table.title)}:", "", *table.in_markdown(), ""]
@@ -47,7 +41,7 @@ def plan_markdown(plan: PowerPlan) -> str:
 
 
 def plan_data(plan: PowerPlan) -> dict[str, Any]:
-    """The plan as JSON can hold it, every number in full; None if there is none."""
+    """Return a plan as JSON can hold it."""
     return {
         "records": [
             {
@@ -66,7 +60,7 @@ def plan_data(plan: PowerPlan) -> dict[str, Any]:
 
 
 def heading(plan: PowerPlan) -> str:
-    """What is planned, such as `ndcg@10: margin 0.01, true change 0, power 0.8`."""
+    """Return a heading such as `ndcg@10: margin 0.01, true change 0, power 0.8`."""
     measures = ", ".join(dict.fromkeys(line.measure for line in plan.lines))
     change = signed(plan.change) if plan.change else "0"
     return f"{measures}: margin {plan.margin:g}, true change {change}, power {plan.wanted:.4g}"
@@ -82,7 +76,7 @@ def _tables(plan: PowerPlan) -> Iterator[TextTable]:
 
 
 def needed_tables(plan: PowerPlan, dataset: str) -> Iterator[TextTable]:
-    """The queries that a dataset needs, and its slices if they are planned."""
+    """Yield the queries that a dataset needs, and its slices if they are planned."""
     for what, of_slices in (("queries needed", False), ("queries needed by slices", True)):
         own = [line for line in plan.lines if line.dataset == dataset and (line.slice != ALL) == of_slices]
         if own:
@@ -125,7 +119,7 @@ def _curves(title: str, points: Sequence[PowerPoint]) -> TextTable:
 
 
 def notes(plan: PowerPlan) -> Iterator[str]:
-    """What could not be planned and why, the level, and the records."""
+    """Yield what could not be planned and why, the level, and the records."""
     yield from (line.reason for line in plan.lines if line.slice == ALL and line.reason)
     if marks := dict.fromkeys(line.mark for line in plan.lines if line.mark and line.slice != ALL):
         yield f"no plan for these slices: {'; '.join(f'{mark}, {_MARKS[mark]}' for mark in marks)}"
@@ -152,7 +146,6 @@ def _base(pair: RecordPair, *, alone: bool) -> str:
 
 
 def _counts(*amounts: int | None) -> str:
-    """A number of queries, or two with `to` between them; empty if there is none."""
     return "" if None in amounts else " to ".join(f"{amount:,}" for amount in amounts)
 
 

@@ -20,14 +20,10 @@ _Sample = tuple[Mapping[str, str], float]
 
 
 def metrics_text(evaluation: Evaluation, manifest: Manifest) -> str:
-    """Return the figures on all queries with their intervals, the state, the verdicts by gate, and when it was.
+    """Return the figures on all queries with their intervals, the state, the verdicts by gate, and the times.
 
     Names and labels stay the same from night to night: a gate has a series for each effect, an evaluation for each
-    state. Figures that are undefined have none.
-
-    Args:
-        evaluation: the evaluation.
-        manifest: the manifest of its record, of a night.
+    state. Undefined figures have none.
     """
     own = {"evaluation": evaluation.name}
     figures = [line for line in evaluation.estimates if line.slice == ALL]
@@ -63,7 +59,6 @@ def _gates(own: Mapping[str, str], evaluation: Evaluation) -> Iterator[_Sample]:
 
 
 def _family(name: str, text: str, samples: Iterable[_Sample]) -> Iterator[str]:
-    """The lines of a metric; none if it has no sample."""
     lines = [f"{name}{{{_labels(labels)}}} {float(value)!r}\n" for labels, value in samples]
     return iter([f"# HELP {name} {text}\n", f"# TYPE {name} gauge\n", *lines] if lines else [])
 
@@ -73,5 +68,4 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A label's value: on one line, with backslash and quote escaped."""
     return printable(value).replace("\\", "\\\\").replace('"', '\\"')

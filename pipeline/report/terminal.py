@@ -46,12 +46,9 @@ _NOTE = 2_000  # characters
 
 
 def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
-    """A table per dataset, models by the lead measure, best first; then notes on the data.
+    """Write a table per dataset, the best model first, then notes on the data.
 
-    Args:
-        evaluation: what to show.
-        width: columns of the terminal; as many measures are shown as fit; where room is left, intervals are drawn.
-        colour: whether to write the terminal's colours.
+    As many measures are shown as fit. Intervals are drawn if there is room.
     """
     text = TerminalText(width=width, colour=colour)
     boards = [_FittedLeaderboard.fit(board, width) for board in leaderboards(evaluation)]
@@ -72,14 +69,7 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
 
 
 def differences(lines: Sequence[Comparison], measures: Mapping[str, str], *, width: int, colour: bool) -> str:
-    """By dataset, the comparisons on all queries by the leading measure, and where the others are.
-
-    Args:
-        lines: in the order of `comparisons.csv`.
-        measures: by dataset, the measure that leads.
-        width: columns of the terminal.
-        colour: whether to write the terminal's colours.
-    """
+    """Write the comparisons on all queries by the leading measure of each dataset, and count the others."""
     text = TerminalText(width=width, colour=colour)
     for dataset in dict.fromkeys(line.dataset for line in lines):
         measure = measures[dataset]
@@ -98,7 +88,7 @@ def differences(lines: Sequence[Comparison], measures: Mapping[str, str], *, wid
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as JSON can hold it: id, headline, record, lead, the lines of its tables, quality, failures."""
+    """Return an evaluation as JSON can hold it."""
     return {
         "evaluation_id": evaluation.evaluation_id,
         "headline": headline_of(evaluation),
@@ -127,7 +117,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def matrix(validation: Validation, *, width: int) -> str:
-    """What would be evaluated: a line per model, a column per dataset, and what is known of each output."""
+    """Write what would be evaluated: a line per model, a column per dataset, and counts of each output."""
     from rich.table import Table
     from rich.text import Text
 
@@ -153,7 +143,6 @@ def matrix(validation: Validation, *, width: int) -> str:
 
 
 def _state(validation: Validation, task: tuple[str, str], n_failed: int) -> str:
-    """The state of a model's output on a dataset; if some replicates failed, how many are ready."""
     if task not in validation.quality:
         return "failed" if n_failed else "-"
     n_ready = len(validation.replicates.get(task, ()))
@@ -161,7 +150,7 @@ def _state(validation: Validation, task: tuple[str, str], n_failed: int) -> str:
 
 
 def closing(evaluation: Evaluation) -> list[str]:
-    """The headline, and where the evaluation is: the MLflow store, the page, and on the last line the record."""
+    """Return the headline, then MLflow's store, the page, and on the last line the record."""
     lines = ["", *filter(None, [headline_of(evaluation)])]
     if evaluation.record is None:
         return [*lines, NO_RECORD]
@@ -174,7 +163,7 @@ def closing(evaluation: Evaluation) -> list[str]:
 
 
 def _opened(store: str) -> str:
-    """The address of a server, or the command that shows a database; its server needs more than to log does."""
+    """Return the address of a server, or the command that shows a database."""
     if store.startswith(("http", "databricks")):
         return store
     install = "" if importlib.util.find_spec("flask") else " (install it with: pip install 'rankledger[ui]')"
@@ -182,7 +171,6 @@ def _opened(store: str) -> str:
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
-    """Notes on the data; of very many outputs on the first alone."""
     lines = list(notes(evaluation))  # a line for each output comes first
     n_left = len(evaluation.quality) - _OUTPUTS
     if n_left > 0:
@@ -192,7 +180,7 @@ def _notes(evaluation: Evaluation) -> list[str]:
 
 @dataclass(frozen=True)
 class _FittedLeaderboard:
-    """A leaderboard cut to the width of the terminal."""
+    """Leaderboard cut to the width of the terminal."""
 
     board: Leaderboard
     width: int
@@ -203,9 +191,7 @@ class _FittedLeaderboard:
 
     @classmethod
     def fit(cls, board: Leaderboard, width: int) -> _FittedLeaderboard:
-        """As much as fits beside the names, which are folded if they are long: all intervals, or figures alone beside
-        the first measure's interval; bars where room is left.
-        """
+        """Fit as much as possible: all intervals, or figures alone beside the first measure's interval."""
         own = cls(board, width, ranks=bool(board.columns[0].ranks))
         own = replace(own, ranks=own.ranks and own._least_width <= width)
         lead, room = board.columns[0], width - own._names_width
@@ -221,12 +207,10 @@ class _FittedLeaderboard:
 
     @property
     def intervals(self) -> Iterator[Interval]:
-        """The intervals of the lead measure."""
         return map(Interval.of, self.board.columns[0].estimates.values())
 
     @property
     def omitted(self) -> str:
-        """What does not fit, and how to see it; empty if everything does."""
         needed = self._names_width + sum(map(_width, self.board.columns))
         others, left = self.board.measures[1 : self.n_measures], self.board.measures[self.n_measures :]
         parts = [f"intervals of {', '.join(others)}"] if others and not self.ends else []
@@ -234,7 +218,7 @@ class _FittedLeaderboard:
         return f"{'; '.join(parts)} (COLUMNS={needed} shows all, summary.csv has all)" if parts else ""
 
     def table(self) -> Table:
-        """The table: as wide as `width` allows, but wider if figures would be cut."""
+        """Return the table, wider than the terminal if figures would be cut."""
         from rich.table import Table
         from rich.text import Text
 
@@ -261,18 +245,15 @@ class _FittedLeaderboard:
         return table
 
     def _others_width(self, n_measures: int) -> int:
-        """The columns of the terminal that the measures beside the first take."""
         return sum(_width(column, ends=self.ends) for column in self.board.columns[1:n_measures])
 
     @property
     def _names_width(self) -> int:
-        """Those of the models, ranks and letters; long names may take half of the terminal."""
         names = min(frame_width(["model", *map(_short_name, self.board.models)]), self.width // 2)
         return 1 + names + self._beside_width(())
 
     @property
     def _least_width(self) -> int:
-        """The columns of the terminal below which the first measure would be cut."""
         lead = self.board.columns[0]
         names = min(frame_width(["model", *map(_short_name, self.board.models)]), _NARROWEST)
         return 1 + names + _width(lead) + self._beside_width(lead.letters.values())

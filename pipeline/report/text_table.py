@@ -26,24 +26,24 @@ _UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 
 
 
 def printable(text: str) -> str:
-    """Text on one line that UTF-8 and XML can hold: others, such as half a surrogate pair, are spelled out."""
+    """Write text on one line that UTF-8 and XML can hold. Half surrogate pairs and the like are spelled out."""
     return _UNWRITABLE.sub(lambda match: ascii(match[0])[1:-1], visible(text))
 
 
 def short_text(text: object, most: int = 80) -> str:
-    """The text on one line, at most `most` characters of it, with unprintable characters spelled out."""
+    """Cut printable text to `most` characters."""
     return printable(shorten(str(text), most))
 
 
 def short_sentence(text: str, most: int) -> str:
-    """The same of a sentence, which is cut behind a word."""
+    """Cut a printable sentence behind a word."""
     short = short_text(text, most)
     end = short.rfind(" ", most // 2) if len(text) > most else -1
     return short if end < 0 else f"{short[:end].rstrip(' ,;:(')}…"
 
 
 def plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Escape text for Markdown."""
     text = printable(text)
     for sign in "\\`*_{}[]<>|#~&$":
         text = text.replace(sign, f"\\{sign}")
@@ -51,13 +51,7 @@ def plain(text: str) -> str:
 
 
 def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str:
-    """A number as people read it.
-
-    Args:
-        value: the number.
-        whole: whether to write it without decimals; None writes whole numbers without decimals.
-        decimals: how many to write otherwise; a number too small for them gets an exponent.
-    """
+    """Write a number. `whole` omits decimals, and None omits them of whole numbers. Small ones have an exponent."""
     value += 0.0  # turns -0.0 into 0.0
     if value.is_integer() if whole is None else whole:
         return f"{value:.0f}" if abs(value) < 1e15 else f"{value:g}"
@@ -65,23 +59,23 @@ def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str
 
 
 def numbers(values: Sequence[float | bool | None]) -> list[str]:
-    """A column of numbers: without decimals if all are whole, else with four."""
+    """Write a column of numbers: without decimals if all are whole, else with four."""
     whole = all(value is None or float(value).is_integer() for value in values)
     return ["" if value is None else number(float(value), whole=whole) for value in values]
 
 
 def counted(amount: int, thing: str, things: str = "") -> str:
-    """A number of things; `things` is the plural if it is not the singular with an s."""
+    """Write a number of things. `things` is the plural if it is not the singular with an s."""
     return f"{amount:,} {thing}" if amount == 1 else f"{amount:,} {things or f'{thing}s'}"
 
 
 def queries(amount: int) -> str:
-    """A number of queries."""
+    """Write a number of queries."""
     return counted(amount, "query", "queries")
 
 
 def byte_size(amount: int) -> str:
-    """A number of bytes as people read it, in powers of 1,000."""
+    """Write a number of bytes in powers of 1,000."""
     for unit, power in (("TB", 12), ("GB", 9), ("MB", 6), ("kB", 3)):
         if amount >= 10**power:
             return f"{amount / 10**power:.1f} {unit}"
@@ -89,42 +83,30 @@ def byte_size(amount: int) -> str:
 
 
 def n_bytes(lines: Iterable[str]) -> int:
-    """The bytes of lines with their ends."""
+    """Count the bytes of lines with their ends."""
     return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
 
 
 def frame_width(cells: Iterable[str]) -> int:
-    """The columns of the terminal that cells below one another take, with their frame."""
+    """Return the columns of the terminal that cells below one another take, with their frame."""
     return max(map(cell_len, cells)) + _FRAME
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table as text.
-
-    Attributes:
-        title: stands above it.
-        headers: of the columns.
-        numeric: by column, whether it holds numbers.
-        rows: the cells.
-        fixed: headers of columns that are never folded, such as drawings of one width.
-        optional: headers of columns that a narrow terminal leaves out: the empty ones first, then in this order. Those
-            that held something are named below the table.
-    """
+    """Table of text, which every surface renders."""
 
     title: str
     headers: tuple[str, ...]
-    numeric: tuple[bool, ...]
+    numeric: tuple[bool, ...]  # by column
     rows: tuple[tuple[str, ...], ...]
-    fixed: Collection[str] = ()
-    optional: tuple[str, ...] = ()
+    fixed: Collection[str] = ()  # headers of columns that are never folded, such as drawings
+    optional: tuple[str, ...] = ()  # headers that a narrow terminal leaves out, the empty columns first
 
     def without(self, *headers: str) -> TextTable:
-        """The table without these columns."""
         return self.only([header for header in self.headers if header not in headers])
 
     def only(self, headers: Collection[str]) -> TextTable:
-        """The table of these columns alone."""
         columns = [column for column, header in enumerate(self.headers) if header in headers]
         return replace(
             self,
@@ -134,7 +116,7 @@ class TextTable:
         )
 
     def for_terminal(self, width: int) -> Table:
-        """The table with its frame: as wide as `width` allows, but wider if numbers would break."""
+        """Frame the table, wider than `width` if numbers would break."""
         filled = {header for column, header in enumerate(self.headers) if any(row[column] for row in self.rows)}
         table, omitted = self, []
         for header in sorted(self.optional, key=lambda header: header in filled):
@@ -179,7 +161,7 @@ class TextTable:
         return sum(self._least_widths()) + _FRAME * len(self.headers) + 1
 
     def in_markdown(self) -> Iterator[str]:
-        """Its lines in GitHub's form, without the title."""
+        """Yield lines in GitHub's form, without the title."""
         yield f"| {' | '.join(map(plain, self.headers))} |"
         yield "|" + "|".join("---:" if numeric else "---" for numeric in self.numeric) + "|"
         for row in self.rows:
@@ -187,14 +169,9 @@ class TextTable:
 
 
 class TerminalText:
-    """Text for a terminal, from top to bottom; `str` gives it.
-
-    Attributes:
-        width: columns of the terminal.
-    """
+    """Text for a terminal, from top to bottom. `str` returns it."""
 
     def __init__(self, *, width: int, colour: bool = False) -> None:
-        """Begin with nothing; `colour` writes the terminal's colours."""
         from rich.console import Console
 
         self.width = width
@@ -204,22 +181,20 @@ class TerminalText:
         )
 
     def add(self, *lines: str, style: str = "") -> None:
-        """Add lines, which the terminal itself may wrap; what would steer it is spelled out."""
+        """Add lines, which the terminal itself may wrap. Control characters are spelled out."""
         from rich.text import Text
 
         for line in lines:
             self._console.print(Text(one_line(line), style=style), soft_wrap=True)
 
     def add_table(self, table: Table | TextTable) -> None:
-        """Add a table: wider than the terminal rather than cut."""
+        """Add a table, wider than the terminal rather than cut."""
         self._console.print(table.for_terminal(self.width) if isinstance(table, TextTable) else table, crop=False)
 
     def columns(self, table: Table) -> int:
-        """How wide a table would like to be."""
         return self._console.measure(table).maximum
 
     def __str__(self) -> str:
-        """The lines, without the spaces that titles are padded with."""
         return "".join(f"{line.rstrip()}\n" for line in self._text.getvalue().splitlines())
 
 
@@ -230,25 +205,14 @@ _RESERVE = 200  # bytes left for the line that counts the rows left out, and for
 
 
 class ByteBudget:
-    """Lines within a number of bytes.
-
-    Attributes:
-        lines: those added, without their ends.
-        left: bytes that may still be added.
-    """
+    """Lines within a number of bytes."""
 
     def __init__(self, most: int) -> None:
-        """Allow so many bytes."""
         self.lines: list[str] = []
         self.left = most
 
     def add(self, *lines: str, reserve: int = _RESERVE) -> bool:
-        """Add all of the lines if they fit, or none of them; whether they fit.
-
-        Args:
-            lines: without their ends.
-            reserve: bytes that must be left after them.
-        """
+        """Add all of the lines if `reserve` bytes are left after them, or none. Return whether they fit."""
         size = n_bytes(lines)
         fits = size + reserve <= self.left
         if fits:
@@ -259,15 +223,7 @@ class ByteBudget:
     def add_rows(
         self, head: Sequence[str], rows: Iterable[str], *, file: str, most: int | None = None, reserve: int = 0
     ) -> None:
-        """Add a table with as many of its rows as fit, and a line that counts the others.
-
-        Args:
-            head: the lines above the rows.
-            rows: a line each.
-            file: the file that has the others.
-            most: rows to show if they fit; None shows all.
-            reserve: bytes that must be left after the table.
-        """
+        """Add a head, as many rows as fit, and a line that counts the others in `file`."""
         rows = list(rows)
         n_shown = 0
         if self.add(*head):

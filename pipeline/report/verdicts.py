@@ -7,15 +7,17 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
+from typing import TypeAlias
 
 from rankledger.pipeline.report.text_table import (
     COMMENT,
     ByteBudget,
     TerminalText,
     TextTable,
+    counted,
     plain,
     printable,
     short_sentence,
@@ -26,6 +28,9 @@ from rankledger.pipeline.support.escaping import to_cell
 from rankledger.pipeline.types.gates import Effect, Verdict, overall_effect
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import Page
+
+Cause: TypeAlias = tuple[str, ...]
+"""Common part of the verdicts of one cause."""
 
 REASON = 600
 """Characters of a reason that Markdown and a page show."""
@@ -39,13 +44,15 @@ _OUTCOMES = {"": "passed", "pass": "passed", "warn": "warned", "fail": "failed",
 RESULT_WORDS = (*_EFFECTS.values(), _NOT_JUDGED)
 """What a verdict is counted as, the worst first."""
 
-_MOST = 10  # reasons on a terminal
-_NAMED = 5  # slices that are not judged
+_MOST = 10  # causes on a terminal
+_NAMED = 3  # names in a list
+_SLICES = 5  # that are not judged
+_GATE_FAILED = re.compile("^gate (['\"]).*?\\1 failed: ")  # begins the reason of a verdict that was not evaluated
 _FOLD = 500  # bytes left for the head of folded text
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
-    """What the gates amount to, such as `Gates inconclusive: 1 undecided (stops the release), 21 passed.`"""
+    """Summarize gates, such as `Gates inconclusive: 1 undecided (stops the release), 21 passed.`"""
     counts = Counter(map(result_word, verdicts))
     notes = {"undecided": " (stops the release)" if counts["undecided"] == 1 else " (stop the release)"}
     parts = [f"{counts[word]} {word}{notes.get(word, '')}" for word in RESULT_WORDS if counts[word]]
@@ -53,92 +60,146 @@ def headline(verdicts: Sequence[Verdict]) -> str:
 
 
 def result_word(verdict: Verdict) -> str:
-    """What a verdict is counted as: one of `RESULT_WORDS`."""
+    """Return what a verdict is counted as: one of `RESULT_WORDS`."""
     return _NOT_JUDGED if verdict.outcome == _NOT_JUDGED else _EFFECTS[verdict.effect]
 
 
 def raised(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts that do not pass: failures before undecided ones before warnings, the largest of each first."""
+    """Return the verdicts that do not pass: failures, undecided ones, warnings, the largest of each first."""
     order = {effect: place for place, effect in enumerate(_EFFECTS)}
     found = [line for line in verdicts if line.effect != "pass"]
     return sorted(found, key=lambda line: (order[line.effect], -_excess(line)))
 
 
 def _excess(verdict: Verdict) -> float:
-    """How far a verdict is from its limit; what is counted, or as large as a latency, is measured by the limit.
-
-    Infinite without a figure: nothing is known of the model then.
-    """
+    """Return how far a verdict is from its limit, in limits if these are above 1. Infinite without a figure."""
     if verdict.estimate is None or verdict.limit is None:
         return math.inf
     return abs(verdict.estimate - verdict.limit) / max(1.0, abs(verdict.limit))
 
 
+def group_by_cause(verdicts: Sequence[Verdict]) -> list[list[Verdict]]:
+    """Group the verdicts that do not pass by their cause, the worst group and the worst verdict of each first.
+
+    Figures of a model on a dataset that come to the same effect have one cause. Verdicts without a figure have one
+    cause if their reasons are the same but for the names of model, dataset and measure.
+    """
+    groups: dict[Cause, list[Verdict]] = {}
+    for verdict in raised(verdicts):
+        groups.setdefault(find_cause(verdict), []).append(verdict)
+    return list(groups.values())
+
+
+def find_cause(verdict: Verdict) -> Cause:
+    """Return what the verdicts of one cause have in common; see `group_by_cause`."""
+    if verdict.estimate is not None and verdict.measure:
+        return verdict.effect, verdict.outcome, verdict.model, verdict.dataset
+    return (mask_names(_GATE_FAILED.sub("", verdict.reason), verdict.model, verdict.dataset, verdict.measure),)
+
+
+def mask_names(text: str, *names: str) -> str:
+    """Replace names that are whole words by `*`."""
+    for name in filter(None, names):
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "*", text)
+    return text
+
+
+def cause_of(group: Sequence[Verdict]) -> str:
+    """Return the worst reason of a group, with the number and the measures and slices of its other verdicts."""
+    worst, *others = group
+    reason = short_sentence(worst.reason, REASON)
+    if not others:
+        return reason
+    names = "" if worst.estimate is None or not worst.measure else f": {list_names(map(_name_figure, others))}"
+    return f"{reason} (and {counted(len(others), 'more verdict')}{names})"
+
+
+def _name_figure(verdict: Verdict) -> str:
+    return verdict.measure if verdict.slice == ALL else f"{verdict.measure} on {verdict.slice}"
+
+
+def list_names(names: Iterable[str], most: int = _NAMED) -> str:
+    """Return names, each once, such as `bm25, dense and 9 more`."""
+    distinct = list(dict.fromkeys(names))
+    more = f" and {len(distinct) - most:,} more" if len(distinct) > most else ""
+    return ", ".join(map(short_text, distinct[:most])) + more
+
+
+def cause_table(groups: Iterable[Sequence[Verdict]]) -> TextTable:
+    """Return a row per cause: its models, the worst result, its gates, its datasets and the reason."""
+    rows = tuple(
+        (
+            list_names(line.model for line in group),
+            result(group[0]),
+            list_names(line.gate for line in group),
+            list_names(line.dataset for line in group),
+            cause_of(group),
+        )
+        for group in groups
+    )
+    return TextTable("", ("model", "result", "gate", "dataset", "reason"), (False,) * 5, rows)
+
+
 def passed(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts that pass."""
+    """Return the verdicts that pass."""
     return [verdict for verdict in verdicts if verdict.effect == "pass" and verdict.outcome != _NOT_JUDGED]
 
 
 def not_judged(verdicts: Sequence[Verdict]) -> str:
-    """Name the slices that are too small to be judged, such as `2 slices are too small to judge: market=de, market=fr`.
-
-    Returns:
-        The line; empty if there are none.
-    """
+    """Name the slices that are too small to be judged, in a line. Empty if there are none."""
     lines = [line for line in verdicts if line.outcome == _NOT_JUDGED]
     several = len({line.dataset for line in lines}) > 1
     names = list(dict.fromkeys(f"{line.slice}{f' on {line.dataset}' if several else ''}" for line in lines))
     gates = f" by {', '.join(dict.fromkeys(line.gate for line in lines))}"
-    more = f" and {len(names) - _NAMED} more in gates.json" if len(names) > _NAMED else ""
+    more = " in gates.json" if len(names) > _SLICES else ""
     which = "1 slice is" if len(names) == 1 else f"{len(names)} slices are"
-    return f"{which} too small to judge{gates}: {', '.join(map(short_text, names[:_NAMED]))}{more}" if names else ""
+    return f"{which} too small to judge{gates}: {list_names(names, _SLICES)}{more}" if names else ""
 
 
 def failing(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """What blocks, a line each, such as `fail: no-drop on web: ndcg@10 of dense dropped by 0.0213 …`."""
-    for verdict in verdicts:
-        if verdict.blocks:
-            where = f"{verdict.gate} on {verdict.dataset}" if verdict.dataset else verdict.gate
-            yield f"{result(verdict)}: {printable(where)}: {printable(_reason(verdict))}"
+    """Yield a line per cause that blocks, such as `dense failed: no-drop on web: ndcg@10 of dense fell by 0.02`."""
+    for group in group_by_cause([verdict for verdict in verdicts if verdict.blocks]):
+        ((names, effect, gates, datasets, reason),) = cause_table([group]).rows
+        yield f"{names} {effect}: {gates}{f' on {datasets}' if datasets else ''}: {reason}"
 
 
 def table(verdicts: Sequence[Verdict], *, width: int, colour: bool, height: int | None = None) -> str:
-    """The headline, a table of what fails or warns, and what passes by its gates.
+    """Write the headline, a table of what fails or warns by cause, and the gates that pass.
 
-    Args:
-        verdicts: in the order of the gates.
-        width: columns of the terminal.
-        colour: whether to write the terminal's colours.
-        height: its lines, to which the ten largest reasons are cut; None shows all, with their details.
+    Ten causes are shown, or as many as a terminal of that height has lines for. Without a height every verdict of every
+    cause is shown with its details.
     """
-    lines = raised(verdicts)
+    groups = group_by_cause(verdicts)
     if height is None:
-        return _table(verdicts, lines, width, colour, details=True)
-    shown = (_table(verdicts, lines[:most], width, colour) for most in range(min(_MOST, len(lines)), 0, -1))
+        return _table(verdicts, groups, width, colour, every=True)
+    shown = (_table(verdicts, groups[:most], width, colour) for most in range(min(_MOST, len(groups)), 0, -1))
     fitting = (text for text in shown if text.count("\n") <= height)
-    return next(fitting, _table(verdicts, lines[:1], width, colour))
+    return next(fitting, _table(verdicts, groups[:1], width, colour))
 
 
 def _table(
-    verdicts: Sequence[Verdict], lines: Sequence[Verdict], width: int, colour: bool, *, details: bool = False
+    verdicts: Sequence[Verdict], groups: Sequence[Sequence[Verdict]], width: int, colour: bool, *, every: bool = False
 ) -> str:
     from rich.table import Table
     from rich.text import Text
 
     text = TerminalText(width=width, colour=colour)
     text.add(headline(verdicts), style="bold")
-    if lines:
+    if groups:
+        causes = cause_table(groups)
         rows = Table()
-        for header in ("result", "gate", "dataset"):
+        for header in causes.headers[:-1]:
             rows.add_column(header, overflow="fold", min_width=min(len(header), 8))
         rows.add_column("reason", overflow="fold", ratio=1)
-        for line in lines:
-            found = Text(result(line), style=_COLOURS[line.effect])
-            reason = "\n".join(map(printable, filter(None, [_reason(line), line.details if details else ""])))
-            rows.add_row(found, Text(printable(line.gate)), Text(printable(line.dataset)), Text(reason))
+        for group, (model, effect, gate, dataset, reason) in zip(groups, causes.rows, strict=True):
+            if every:
+                lines = (line for verdict in group for line in (verdict.reason, verdict.details) if line)
+                reason = "\n".join(map(printable, dict.fromkeys(lines)))
+            cells = (model, Text(effect, style=_COLOURS[group[0].effect]), gate, dataset, reason)
+            rows.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
         text.add_table(rows)
-    if n_left := len(raised(verdicts)) - len(lines):
-        text.add(f"{n_left:,} more: rankledger show --verdicts")
+    if n_left := len(group_by_cause(verdicts)) - len(groups):
+        text.add(f"{counted(n_left, 'more cause')}: rankledger show --verdicts")
     if gates := list(_passing_gates(verdicts)):
         text.add(f"pass: {', '.join(gates)}")
     text.add(*filter(None, [printable(not_judged(verdicts))]))
@@ -146,10 +207,7 @@ def _table(
 
 
 def _passing_gates(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """The gates that pass and how many of their verdicts do, such as `floor (9 of 12)`.
-
-    The outcome is named if it is not `pass` but lets the model through.
-    """
+    """Yield the gates that pass, such as `floor (9 of 12)`, with the outcome if that is not `pass`."""
     lines = passed(verdicts)
     stopped = {line.gate for line in raised(verdicts)}
     all_of = Counter(line.gate for line in verdicts if line.outcome != _NOT_JUDGED)
@@ -160,13 +218,7 @@ def _passing_gates(verdicts: Sequence[Verdict]) -> Iterator[str]:
 
 
 def markdown(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
-    """The headline, a table of what fails or warns, and what passes folded away; at most 60 kB.
-
-    Args:
-        verdicts: in the order of the gates.
-        name: what was evaluated.
-        happened: what happened, which comes first.
-    """
+    """Write the headline, a table of what fails or warns, and what passes folded away, in at most 60 kB."""
     budget = ByteBudget(COMMENT)
     budget.add(f"### {plain(name)}", "", *([f"**{plain(happened)}**", ""] if happened else []))
     add_verdicts(budget, verdicts)
@@ -174,15 +226,10 @@ def markdown(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> s
 
 
 def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
-    """Add the headline, a table of what fails or warns, and folded away its details and what passes.
-
-    Args:
-        budget: of Markdown.
-        verdicts: in the order of the gates.
-    """
+    """Add the headline, a table of what fails or warns, and folded away its details and what passes."""
     budget.add(f"**{plain(headline(verdicts))}**", "")
     if lines := raised(verdicts):
-        budget.add_table(_rows(lines, "reason"), file="gates.json", reserve=_FOLD)
+        budget.add_table(cause_table(group_by_cause(verdicts)), file="gates.json", reserve=_FOLD)
     if small := not_judged(verdicts):
         budget.add(f"{plain(small)}.", "")
     detailed, lines = [line for line in lines if line.details], passed(verdicts)
@@ -193,10 +240,10 @@ def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
 
 
 def _rows(verdicts: Sequence[Verdict], last: str) -> TextTable:
-    headers = ("result", "gate", "dataset", "model", "measure", "slice", last)
+    headers = ("model", "result", "gate", "dataset", "measure", "slice", last)
     rows = tuple(
         (
-            *map(short_text, (result(line), line.gate, line.dataset, line.model, line.measure, line.slice)),
+            *map(short_text, (line.model, result(line), line.gate, line.dataset, line.measure, line.slice)),
             short_sentence(getattr(line, last), REASON),
         )
         for line in verdicts
@@ -205,13 +252,10 @@ def _rows(verdicts: Sequence[Verdict], last: str) -> TextTable:
 
 
 def junit(verdicts: Sequence[Verdict], *, name: str, happened: str = "") -> str:
-    """The verdicts as test cases, a suite per gate: `fail` and `stop` are failures; `warn`, and a slice that is not
-    judged, are skipped with the reason.
+    """Write the verdicts as test cases, a suite per gate.
 
-    Args:
-        verdicts: in the order of the gates.
-        name: of all suites together.
-        happened: what happened, as the evaluation's headline says it: the property `headline` of each suite.
+    `fail` and `stop` are failures. `warn`, and a slice that is not judged, are skipped with the reason. `happened` is
+    the property `headline` of each suite.
     """
     from xml.etree import ElementTree  # here, because most evaluations write no JUnit
 
@@ -249,19 +293,13 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
 
 
 def result(verdict: Verdict) -> str:
-    """The effect of a verdict, and its outcome if that is another word, such as `blocked: undecided`."""
+    """Return the effect of a verdict, and its outcome if that is another word, such as `blocked: undecided`."""
     effect, outcome = _RESULTS[verdict.effect], _FOUND.get(verdict.outcome, verdict.outcome)
     return effect if effect == outcome else f"{effect}: {outcome}"
 
 
-def _reason(verdict: Verdict) -> str:
-    """The reason, after the model's name if it does not have it: a terminal is too narrow for a column of models."""
-    named = re.search(rf"(?<!\w){re.escape(verdict.model)}(?!\w)", verdict.reason)
-    return verdict.reason if named else f"{verdict.model}: {verdict.reason}"
-
-
 def estimates(pages: Sequence[Page]) -> str:
-    """A line per evaluation, dataset, model, slice and measure: the id, the night, and the columns of `summary.csv`."""
+    """Write `summary.csv` of all evaluations as one CSV, with their ids and nights."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["evaluation_id", "date", *(field.name for field in fields(Estimate))])
@@ -282,19 +320,7 @@ def write_reports(
     markdown_file: str | None = None,
     summary: str | None = None,
 ) -> None:
-    """Write the reports that have a path.
-
-    Args:
-        verdicts: of the gates.
-        name: the evaluation's name.
-        happened: what happened, as the evaluation's headline says it.
-        junit_file: where to write JUnit's XML.
-        markdown_file: where to write Markdown.
-        summary: the file that a CI server shows, to which Markdown is appended if there are verdicts.
-
-    Raises:
-        OSError: a file cannot be written.
-    """
+    """Write the reports that have a path. `summary` is a CI server's file, to which Markdown is appended."""
     if junit_file:
         write_text(Path(junit_file), junit(verdicts, name=name, happened=happened))
     if markdown_file:
@@ -305,11 +331,7 @@ def write_reports(
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name, then rename it, so that nobody reads half of it.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a file under a temporary name, then rename it, so that nobody reads half of it."""
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         path.write_text(text, encoding="utf-8", errors="replace")
         return

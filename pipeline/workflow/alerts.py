@@ -30,7 +30,7 @@ from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import promotions
 from rankledger.pipeline.report.prometheus import metrics_text
 from rankledger.pipeline.report.text_table import counted, short_sentence
-from rankledger.pipeline.report.verdicts import raised
+from rankledger.pipeline.report.verdicts import Cause, find_cause, list_names, mask_names, raised
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import stage
@@ -220,6 +220,9 @@ class _Sender:
         told = {*log.told.failing} if log.told else set()
         reasons = _find_failures(self.record.verdicts, manifest.failures, manifest.warnings)
         failures = sorted(reasons, key=told.__contains__)  # the new ones first
+        causes: dict[tuple[bool, Cause], list[FailingGate]] = {}
+        for failure in failures:
+            causes.setdefault((failure not in told, reasons[failure][1]), []).append(failure)
         recovered = sorted((told | {*(log.tried.failing if log.tried else ())}) - reasons.keys())
         place = f"{remote.url}/{evaluation_id}" if remote else str(self.record.path.resolve())
         page = f"{place}/report.html" if "report.html" in manifest.files else place
@@ -239,7 +242,7 @@ class _Sender:
                     **dict(zip(_NAMES, failure, strict=True)),
                     "owner": manifest.owners.get(failure[0]),
                     "is_new": failure not in told,
-                    "reason": short_sentence(reasons[failure], _MAX_REASON),
+                    "reason": short_sentence(reasons[failure][0], _MAX_REASON),
                 }
                 for failure in failures[:_MAX_LISTED]
             ],
@@ -249,45 +252,48 @@ class _Sender:
             "page": target.config.page.format(evaluation_id=evaluation_id) if target.config.page else page,
             "mlflow": receipt.page if receipt else None,
         }
-        return json.dumps({"text": _write_text(message), **message}).encode()
+        lines = []
+        for (is_new, _), own in causes.items():
+            owned = list_names(manifest.owners[model] for model, *_ in own if manifest.owners.get(model))
+            line = f"{'New: ' if is_new else ''}{_name_failures(own)}{f' (owner: {owned})' if owned else ''}"
+            more = f" (and {counted(len(own) - 1, 'more failure')})" if len(own) > 1 else ""
+            lines.append(f"{line}: {short_sentence(reasons[own[0]][0], _MAX_REASON)}{more}")
+        return json.dumps({"text": _write_text(message, lines[:_MAX_LISTED]), **message}).encode()
 
 
-def _write_text(message: Mapping[str, Any]) -> str:
+def _write_text(message: Mapping[str, Any], causes: Iterable[str]) -> str:
     verb = message["state"] if message["state"] in ("passed", "failed") else f"is {message['state']}"
     counts = ", ".join(f"{n:,} {word}" for word in ("new", "recovered", "failing") if (n := message[f"n_{word}"]))
     title = f"{message['name']} {verb} on {message['date']}{f' ({counts})' if counts else ''}"
-    lines = [f"Reminder: {title}" if message["reminder"] else title, message["headline"]]
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for failure in message["failing"]:
-        groups.setdefault((failure["model"], failure["dataset"]), []).append(failure)
-    for first, *others in groups.values():
-        owner = f" (owner: {first['owner']})" if first["owner"] else ""
-        more = f" (and {counted(len(others), 'more failure')})" if others else ""
-        lines.append(f"{'New: ' if first['is_new'] else ''}{_name_failure(first)}{owner}: {first['reason']}{more}")
-    lines += [f"Recovered: {_name_failure(failure)}" for failure in message["recovered"]]
+    lines = [f"Reminder: {title}" if message["reminder"] else title, message["headline"], *causes]
+    lines += [f"Recovered: {_name_failures([tuple(failure.values())])}" for failure in message["recovered"]]
     lines += [*message["promotions"], message["page"]]
     text = "\n".join(short_sentence(line, 2 * _MAX_REASON) for line in lines)[:_MAX_TEXT]
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")  # no mentions and links for Slack
 
 
-def _name_failure(failure: Mapping[str, Any]) -> str:
-    names = [failure["dataset"] or "*", failure["gate"], "" if failure["slice"] == ALL else failure["slice"]]
-    return f"{failure['model']} on {', '.join(filter(None, names))}"
+def _name_failures(failures: Sequence[FailingGate]) -> str:
+    models, datasets, gates, slices = zip(*failures, strict=True)
+    names = [(name or "*" for name in datasets), filter(None, gates), (name for name in slices if name != ALL)]
+    return f"{list_names(models)} on {', '.join(filter(None, map(list_names, names)))}"
 
 
 def _find_failures(
     verdicts: Sequence[Verdict], failures: Iterable[Failure], warnings: Iterable[DataWarning]
-) -> dict[FailingGate, str]:
-    """Return the reason of each failure: missing outputs, failed and then undecided gates, failed measures."""
-    reasons: dict[FailingGate, str] = {}
+) -> dict[FailingGate, tuple[str, Cause]]:
+    """Return each failure's reason and cause: missing outputs, failed and then undecided gates, failed measures."""
+    reasons: dict[FailingGate, tuple[str, Cause]] = {}
     for failure in failures:
-        reasons.setdefault((failure.model, failure.dataset, "", ALL), failure.reason)
+        cause = (mask_names(failure.reason, failure.model, failure.dataset),)
+        reasons.setdefault((failure.model, failure.dataset, "", ALL), (failure.reason, cause))
     for verdict in raised(verdicts):
         if verdict.blocks:
-            reasons.setdefault((verdict.model, verdict.dataset, verdict.gate, verdict.slice), verdict.reason)
+            key = (verdict.model, verdict.dataset, verdict.gate, verdict.slice)
+            reasons.setdefault(key, (verdict.reason, find_cause(verdict)))
     for warning in warnings:
         if warning.measure:
-            reasons.setdefault((warning.model, warning.dataset, warning.measure, ALL), warning.warning)
+            key = (warning.model, warning.dataset, warning.measure, ALL)
+            reasons.setdefault(key, (warning.warning, (warning.warning,)))
     return reasons
 
 

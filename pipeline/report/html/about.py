@@ -41,7 +41,7 @@ _SERIES = 12  # of a measure, each with a chart and a table: 11 kB of a page
 
 
 def facts(manifest: Description) -> list[tuple[str, str]]:
-    """What stands beside the page's title: its date, config and commit, and how many queries it has."""
+    """Return date, config, commit and number of queries, for beside the page's title."""
     git = manifest.environment.git
     found = {
         "date": manifest.date,
@@ -53,7 +53,7 @@ def facts(manifest: Description) -> list[tuple[str, str]]:
 
 
 def history(figures: PageFigures) -> Section | None:
-    """A part per measure; None if the page has no history."""
+    """Return a part per measure. None if the page has no history."""
     parts = tuple(
         PagePart(f"{short_text(own.measure)}, night by night", tuple(_history_blocks(own, place)))
         for place, own in enumerate(figures.page.history, start=1)
@@ -88,7 +88,7 @@ def _series(history: History, series: Series, name: str) -> Folded:
 
 
 def curves(figures: PageFigures) -> Section | None:
-    """The curves of each dataset, the best models first; None if there are none."""
+    """Return the curves of each dataset. None if there are none."""
     drawings = {dataset: tuple(_drawings(figures, dataset)) for dataset in figures.leading}
     parts = tuple(PagePart(dataset_title(dataset), (Drawings(own),)) for dataset, own in drawings.items() if own)
     return Section("curves", "Curves", parts) if parts else None
@@ -112,7 +112,7 @@ _HEADS = (
 
 
 def quality(figures: PageFigures) -> Section:
-    """By dataset, what the outputs hold and how much is judged at each rank."""
+    """Return warnings, counts of the joins and judged shares by rank, by dataset."""
     parts = tuple(
         PagePart(short_text(name), tuple(_quality_blocks(figures, name, described)))
         for name, described in figures.page.manifest.datasets.items()
@@ -160,7 +160,7 @@ _KINDS: dict[str, Kind] = {"range": "text", "better": "text", "version": "number
 
 
 def definitions(figures: PageFigures) -> Section:
-    """A row per measure, and the conventions of all."""
+    """Return a row per measure, and the conventions."""
     manifest = figures.page.manifest
     heads = ("measure", "what it is", "parameters", "range", "better", "version", "fingerprint", "reference")
     columns = tuple(Column(head, _KINDS.get(head, "name")) for head in heads)
@@ -210,7 +210,7 @@ _COLUMNS = (
 
 
 def provenance(figures: PageFigures) -> Section:
-    """How to make the same figures again, with which settings and versions, and from which files."""
+    """Return the command, settings, versions and files behind the figures."""
     manifest = figures.page.manifest
     inputs = [_file_row(name, file.role, file.file) for name, own in manifest.datasets.items() for file in own.inputs]
     for model, external in manifest.external_metrics.items():

@@ -20,29 +20,17 @@ Tone: TypeAlias = Literal["", "good", "bad", "warn", "quiet"]
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that is more than its text.
-
-    Attributes:
-        text: the text.
-        tone: its colour.
-        bar: custom properties that place an interval in the cell, `--l:.25;--w:.5;--m:.5`; empty if none is drawn.
-        strong: whether it is bold, such as the best figure.
-        link: the address that the text leads to; empty if it is no link.
-        drawing: an element of SVG that stands after the text, as a page takes it; empty if there is none.
-        small: what is shown below a figure once it is asked for, such as the interval, and always below a name.
-        tint: how close the figure is to the best, from 0 (no tint) to 5.
-        more: what a click on the text opens below it; empty if it has all.
-    """
+    """Cell with more than text."""
 
     text: str
     tone: Tone = ""
-    bar: str = ""
+    bar: str = ""  # custom properties that place an interval, `--l:.25;--w:.5;--m:.5`
     strong: bool = False
-    link: str = ""
-    drawing: str = ""
-    small: str = ""
-    tint: int = 0
-    more: str = ""
+    link: str = ""  # address of the text
+    drawing: str = ""  # element of SVG behind the text
+    small: str = ""  # shown below a figure if it is asked for, and always below a name
+    tint: int = 0  # closeness to the best, from 0 (no tint) to 5
+    more: str = ""  # what a click on the text opens
 
 
 Row: TypeAlias = tuple[str | Cell, ...]
@@ -50,81 +38,44 @@ Row: TypeAlias = tuple[str | Cell, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
-
-    Attributes:
-        title: its header.
-        kind: `name` is text of users, which may run from right to left, and `reason` a sentence of theirs; `text` is
-            ours; `mark` a sign; `bar` is an interval with its bar, `difference` one with the line of zero behind it.
-        lower: whether lower figures are better, and so sort first.
-        by: the measure that ranks or differences are by. The page shows the column if that measure is chosen. Empty if
-            the column is always shown.
-        hidden: whether the column is shown only then, and not at first.
-    """
+    """Column of a table."""
 
     title: str
     kind: Kind = "number"
-    lower: bool = False
-    by: str = ""
-    hidden: bool = False
+    lower: bool = False  # True if lower figures are better, and so sort first
+    by: str = ""  # measure of ranks or differences, which shows the column if it is chosen
+    hidden: bool = False  # True shows the column only then
 
 
 @dataclass(frozen=True)
 class Group:
-    """Rows of a table that are shown together.
-
-    Attributes:
-        rows: their cells.
-        title: what they have in common; empty if the table has one group only.
-        measure: the measure to choose them by; empty if there is nothing to choose.
-        slice: the slice to choose them by.
-        note: stands after the title, such as the ends of the bars' scale.
-        ground: custom properties of what is drawn behind the bars: a line at zero and the band of no difference.
-        open: whether they are shown until another measure or slice is chosen.
-    """
+    """Rows of a table that are shown together."""
 
     rows: tuple[Row, ...]
-    title: str = ""
-    measure: str = ""
-    slice: str = ""
-    note: str = ""
-    ground: str = ""
-    open: bool = True
+    title: str = ""  # empty if the table has one group
+    measure: str = ""  # to choose the rows by
+    slice: str = ""  # to choose the rows by
+    note: str = ""  # shown behind the title
+    ground: str = ""  # custom properties of the line at zero and the band behind the bars
+    open: bool = True  # True shows the rows until another measure or slice is chosen
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose rows can be sorted, and chosen by measure, slice and text with the page's filters.
+    """Table whose rows can be sorted, and chosen by measure, slice and text with the page's filters."""
 
-    Attributes:
-        name: of the file it is saved to, such as `leaderboard-web`.
-        caption: what it shows.
-        columns: of its rows.
-        groups: its rows.
-        chosen: whether its groups are chosen by the measure and the slice of the page.
-        measures: its columns by which the page can order its rows.
-        searched: what the page's filter calls its rows, such as `model`; empty if it cannot be filtered.
-        most: rows of a group that are shown until all are asked for; 0 shows all.
-    """
-
-    name: str
+    name: str  # of the file it is saved to
     caption: str
     columns: tuple[Column, ...]
     groups: tuple[Group, ...]
-    chosen: bool = False
-    measures: tuple[str, ...] = ()
-    searched: str = ""
-    most: int = 0
+    chosen: bool = False  # True if its groups are chosen by measure and slice
+    measures: tuple[str, ...] = ()  # columns that can order the rows
+    searched: str = ""  # word of the page's filter for a row; empty without a filter
+    most: int = 0  # rows of a group that are shown at first; 0 shows all
 
 
 def text_table(name: str, table: TextTable, searched: str = "") -> Table:
-    """A table of text on a page, with the names that users gave cut to what can be read.
-
-    Args:
-        name: of the file it is saved to.
-        table: the table.
-        searched: what the page's filter calls its rows; empty if it cannot be filtered.
-    """
+    """Convert a table of text. `searched` is the word of the page's filter for its rows."""
     columns = tuple(
         Column(header, "number" if numeric else "name")
         for header, numeric in zip(table.headers, table.numeric, strict=True)
@@ -135,11 +86,11 @@ def text_table(name: str, table: TextTable, searched: str = "") -> Table:
 
 @dataclass(frozen=True)
 class Words:
-    """A paragraph; one that `leads` stands out, and one with a `link` leads to that address."""
+    """Paragraph."""
 
     text: str
     tone: Tone = ""
-    leads: bool = False
+    leads: bool = False  # True makes it stand out
     link: str = ""
 
 
@@ -152,14 +103,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Command:
-    """A command to type."""
+    """Command to type."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart, and the name of the file its data are saved to."""
+    """Chart, and the name of the file its data are saved to."""
 
     name: str
     chart: Chart
@@ -174,34 +125,21 @@ class Drawings:
 
 @dataclass(frozen=True)
 class Plot:
-    """A plot of models by two axes, and the name of the file its data are saved to.
+    """Plot of models by two axes."""
 
-    Attributes:
-        name: of the file.
-        across: the axis across.
-        up: the other one.
-        models: by name, its values on both.
-    """
-
-    name: str
+    name: str  # of the file its data are saved to
     across: Axis
     up: Axis
-    models: Mapping[str, tuple[Interval, Interval]]
+    models: Mapping[str, tuple[Interval, Interval]]  # values on both axes
 
     @property
     def title(self) -> str:
-        """What it shows."""
         return f"Trade-off: {self.up.title} up, {self.across.title} across"
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a plot: a measure, or an external metric.
-
-    Attributes:
-        title: its name.
-        better: which end is better.
-    """
+    """Axis of a plot: a measure, or an external metric."""
 
     title: str
     better: Literal["higher", "lower"]
@@ -217,38 +155,23 @@ class SideBySide:
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that are shown once they are opened: below `name`, which users gave, and a title.
+    """Blocks that are shown once they are opened."""
 
-    Attributes:
-        name: what users called it.
-        title: stands after the name.
-        blocks: what is shown.
-        query: the query that they are about, whose link `#query=ID` opens them; empty if they are about none.
-        slices: those that the query is in, by which the page chooses.
-    """
-
-    name: str
-    title: str
+    name: str  # given by users
+    title: str  # shown behind the name
     blocks: tuple[Block, ...]
-    query: str = ""
-    slices: tuple[str, ...] = ()
+    query: str = ""  # opened by the link `#query=ID`
+    slices: tuple[str, ...] = ()  # of the query
 
 
 @dataclass(frozen=True)
 class PagePart:
-    """A part of a section, with its own heading.
-
-    Attributes:
-        title: its heading.
-        blocks: its content.
-        folded: whether it is shown once it is opened; None folds all parts of a section but the first.
-        key: the end of a link to it; empty if there is none.
-    """
+    """Part of a section, with its own heading."""
 
     title: str
     blocks: tuple[Block, ...]
-    folded: bool | None = None
-    key: str = ""
+    folded: bool | None = None  # None folds all parts of a section but the first
+    key: str = ""  # end of a link
 
 
 Block: TypeAlias = Table | Words | Facts | Command | Drawings | Plot | SideBySide | Folded | PagePart
@@ -256,19 +179,12 @@ Block: TypeAlias = Table | Words | Facts | Command | Drawings | Plot | SideBySid
 
 @dataclass(frozen=True)
 class Section:
-    """A section of the page.
+    """Section of the page."""
 
-    Attributes:
-        key: the end of a link to it.
-        title: its heading.
-        blocks: its content.
-        folded: whether it is shown once it is opened; None if it cannot be folded.
-    """
-
-    key: str
+    key: str  # end of a link
     title: str
     blocks: tuple[Block, ...]
-    folded: bool | None = None
+    folded: bool | None = None  # None if it cannot be folded
 
 
 TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no practical difference": "", "unclear": ""}
@@ -281,7 +197,7 @@ def _padded(scale: Scale) -> Scale:
 
 
 def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Cell:
-    """A cell with an interval bar; without an interval the text alone."""
+    """Return a cell with an interval bar, or with the text alone if there is no interval."""
     if interval.low is None or interval.high is None or interval.value is None:
         return Cell(text, tone)
     left, middle, right = map(scale.share, (interval.low, interval.value, interval.high))
@@ -290,64 +206,47 @@ def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Ce
 
 @dataclass(frozen=True)
 class EstimateBars:
-    """Bars of figures on one scale.
-
-    Attributes:
-        scale: of the bars, with a twentieth more at either end, but not below 0 if no end of an interval is.
-    """
+    """Bars of figures on one scale, which starts at 0 if no interval ends below."""
 
     scale: Scale
 
     @classmethod
     def of(cls, intervals: Iterable[Interval]) -> EstimateBars:
-        """The bars of these figures."""
         scale = Scale.of(intervals)
         padded = _padded(scale)
         return cls(Scale(max(padded.low, 0.0), padded.high) if scale.low >= 0 else padded)
 
     def cells(self, interval: Interval) -> tuple[str, Cell]:
-        """A figure, and its interval with the bar."""
         return figure(interval.value), bar_cell(interval, self.scale, interval.ends())
 
     def group(self, rows: Iterable[Row], title: str) -> Group:
-        """A group of rows with these bars."""
         return Group(tuple(rows), title, note=f"scale of the bars: {self.scale.text()}")
 
 
 @dataclass(frozen=True)
 class DifferenceBars:
-    """Bars of differences on one scale, before a line at zero and the band of no practical difference.
-
-    Attributes:
-        scale: of the bars, with a twentieth more at either end; 0 and the band are on it.
-        margin: the practical difference; 0 if there is none.
-    """
+    """Bars of differences on one scale, before a line at zero and the band of no practical difference."""
 
     scale: Scale
     margin: float
 
     @classmethod
     def of(cls, intervals: Iterable[Interval], margin: float) -> DifferenceBars:
-        """The bars of these differences."""
         return cls(_padded(Scale.of(intervals, -margin, 0.0, margin)), margin)
 
     def cells(self, interval: Interval, tone: Tone = "") -> tuple[Cell, Cell]:
-        """A difference, and its interval with the bar."""
         return Cell(signed(interval.value), tone), bar_cell(interval, self.scale, interval.ends(signed), tone)
 
     @property
     def ends(self) -> str:
-        """Both ends of the scale."""
         return self.scale.text(signed)
 
     @property
     def ground(self) -> str:
-        """What is drawn behind the bars: the line and the band."""
         left, right = self.scale.share(-self.margin), self.scale.share(self.margin)
         return f"--z:{_css(self.scale.share(0))};--a:{_css(left)};--b:{_css(right - left)}"
 
     def group(self, rows: Iterable[Row], title: str, measure: str = "", slice: str = "", *, open: bool = True) -> Group:
-        """A group of rows with these bars."""
         return Group(tuple(rows), title, measure, slice, f"scale of the bars: {self.ends}", self.ground, open)
 
 
@@ -356,16 +255,16 @@ def _css(share: float) -> str:
 
 
 def dataset_title(dataset: str) -> str:
-    """The name of a dataset, or of all together, cut to what can be read."""
+    """Return the name of a dataset, cut to what can be read."""
     return short_text(display_name(dataset))
 
 
 def isolated(name: str) -> str:
-    """A name in a sentence, which it cannot reverse: a name with characters from right to left is isolated."""
+    """Isolate a name with characters from right to left, so that it cannot reverse a sentence."""
     reverses = any(bidirectional(character) in ("R", "AL", "AN") for character in name)
     return f"\u2068{name}\u2069" if reverses else name
 
 
 def against(model: str, baseline: str) -> str:
-    """A pair of models, each cut to what can be read and in its own direction."""
+    """Name a pair of models, each in its own direction."""
     return models(isolated(short_text(model)), isolated(short_text(baseline)))

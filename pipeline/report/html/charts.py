@@ -32,30 +32,17 @@ _LONGEST = 200  # characters of a text in the data
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart for a page.
-
-    Attributes:
-        title: what it shows, in plain text.
-        svg: the drawing, an element that a page takes as it is; see `Drawing`.
-        text: what it says, with the main figures, for a reader who does not see it; plain text.
-        csv: what is drawn, every number in full.
-        points: where a point of it lies that stands for a query: left, top, width and height of the panel in pixels,
-            and the ends of both scales; none if no point does.
-    """
+    """Chart for a page."""
 
     title: str
-    svg: str
-    text: str
-    csv: str
-    points: tuple[float, ...] = ()
+    svg: str  # element of a page
+    text: str  # main figures for a reader who does not see it
+    csv: str  # every number in full
+    points: tuple[float, ...] = ()  # place of points for queries: box of the panel in pixels, ends of both scales
 
 
 def data(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
-    """A table as CSV.
-
-    Names are other people's, and a spreadsheet computes what begins like a formula: such a text gets an apostrophe, as
-    in the files of the record.
-    """
+    """Write a table as CSV. Names that a spreadsheet would compute get an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(headers)
@@ -65,12 +52,12 @@ def data(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
 
 
 def cut(n_drawn: int, n_all: int, things: str) -> list[str]:
-    """A sentence, if not all are drawn."""
+    """Return a sentence if not all are drawn."""
     return [f"{n_drawn:,} of {n_all:,} {things} are drawn."] if n_drawn < n_all else []
 
 
 def short(text: str, cells: int = 30) -> str:
-    """Text on one line, cut to as many letters of usual width; wide letters count twice."""
+    """Cut text to as many letters of usual width. Wide letters count twice."""
     text = printable(text[: 2 * cells])
     if cell_len(text) <= cells and len(text) < 2 * cells:
         return text
@@ -91,7 +78,7 @@ _Lines: TypeAlias = Mapping[str, _Points]  # by model, from the left to the righ
 
 
 class _Axes(NamedTuple):
-    """What the scales show; the limits are those of the scale that goes up."""
+    """Titles of the axes. The limits are those of the vertical one."""
 
     across: str
     up: str
@@ -100,16 +87,7 @@ class _Axes(NamedTuple):
 
 
 def precision_recall(dataset: str, points: Sequence[CurvePoint], models: Sequence[str]) -> Chart | None:
-    """Interpolated precision by recall, with bands.
-
-    Args:
-        dataset: the dataset's name.
-        points: of any curves of any datasets.
-        models: the first eight are drawn.
-
-    Returns:
-        None if they have no such curve on the dataset.
-    """
+    """Draw interpolated precision by recall for the first eight models. None if the dataset has no such curve."""
     own = [(point.at, point) for point in points if (point.dataset, point.curve) == (dataset, "precision")]
     top = max((end or 0.0 for _, point in own for end in (point.estimate, point.ci_high)), default=0.0) or 1.0
     title = f"Interpolated precision by recall on {short(display_name(dataset))}"
@@ -117,19 +95,14 @@ def precision_recall(dataset: str, points: Sequence[CurvePoint], models: Sequenc
 
 
 def judged_by_rank(dataset: str, points: Sequence[CurvePoint], models: Sequence[str]) -> Chart | None:
-    """The share of the documents at a rank that are judged; arguments and result as of `precision_recall`."""
+    """Draw the share of documents at a rank that are judged. None if the dataset has no such curve."""
     own = [(point.at, point) for point in points if (point.dataset, point.curve) == (dataset, "judged")]
     title = f"Share of documents that are judged, by rank, on {short(display_name(dataset))}"
     return _curves(title, own, models, _Axes("rank", "judged", (0.0, 1.0), logarithmic=True))
 
 
 def power_by_queries(dataset: str, points: Sequence[PowerPoint]) -> Chart | None:
-    """The power of each pair of models by number of queries, with bands; the first eight pairs are drawn.
-
-    Args:
-        dataset: the dataset's name.
-        points: of all its queries.
-    """
+    """Draw the power of the first eight pairs of models by number of queries."""
     own: list[tuple[float, Estimate]] = []
     for p in points:
         pair, power = models(p.model, p.baseline), (p.power, p.power_low, p.power_high)
@@ -140,13 +113,7 @@ def power_by_queries(dataset: str, points: Sequence[PowerPoint]) -> Chart | None
 
 
 def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]) -> list[Chart]:
-    """A chart for each measure that has figures at two cutoffs or more, in the order of the summary.
-
-    Args:
-        dataset: the dataset's name.
-        estimates: of any datasets, slices and measures; the cutoffs of external metrics are not known.
-        models: the first eight are drawn.
-    """
+    """Draw each measure that has figures at two cutoffs or more, for the first eight models."""
     families: dict[str, list[tuple[float, Estimate]]] = {}
     own = [line for line in estimates if (line.dataset, line.slice) == (dataset, ALL)]
     cutoffs = {measure: _cutoff(measure) for measure in dict.fromkeys(line.measure for line in own)}
@@ -163,7 +130,6 @@ def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]
 
 
 def _cutoff(text: str) -> tuple[str, int] | None:
-    """A measure without its cutoff, and that; None for a measure without one, and for an external metric."""
     try:
         measure = Measure.parse(text)
     except ValueError:
@@ -172,7 +138,6 @@ def _cutoff(text: str) -> tuple[str, int] | None:
 
 
 def _curves(title: str, points: _Points, models: Sequence[str], axes: _Axes) -> Chart | None:
-    """The lines of the first eight models."""
     first = models[: len(svg.COLOURS)]
     ordered = sorted(points, key=itemgetter(0))
     own = {model: [(at, point) for at, point in ordered if point.model == model] for model in first}
@@ -190,7 +155,7 @@ def _curves(title: str, points: _Points, models: Sequence[str], axes: _Axes) -> 
 
 
 def _of_enough(line: _Points) -> _Points:
-    """A line to the last point with 30 queries; all of one that never has as many."""
+    """Cut a line behind its last point with 30 queries, unless it has none."""
     last = max((place for place, (_, point) in enumerate(line) if point.n_queries >= LEAST_CLUSTERS), default=len(line))
     return line[: last + 1]
 
@@ -209,7 +174,6 @@ def _ends(own: _Lines, lines: _Lines, axes: _Axes) -> list[str]:
 
 
 def _draw_curves(title: str, lines: _Lines, places: Sequence[float], models: Sequence[str], axes: _Axes) -> str:
-    """Bands below lines below marks; a model has the look of its rank, whichever others are drawn."""
     legend_height = _ENTRY * math.ceil(len(lines) / 2)
     head = legend_height + 26
     drawing = svg.Drawing(head + _CURVE_HEIGHT + 36)
@@ -263,7 +227,6 @@ def _draw_line(panel: svg.Panel, points: Sequence[tuple[float, float | None]], m
 
 
 def _describe_curves(lines: _Lines, places: Sequence[float], axes: _Axes) -> str:
-    """Each model's figures at the first, the middle and the last place."""
     chosen = list(dict.fromkeys([places[0], places[len(places) // 2], places[-1]]))
     models = []
     for model, line in lines.items():
@@ -282,15 +245,7 @@ _CROSS = 5  # the shape of a mark
 
 
 def nights(series: Series, measure: str) -> Chart | None:
-    """The last 120 nights of a series.
-
-    Args:
-        series: the nights of a model on a dataset.
-        measure: what the figures are, as it is written.
-
-    Returns:
-        None if none of these nights has a figure.
-    """
+    """Draw the last 120 nights of a series. None if none of them has a figure."""
     drawn = series.nights[-_MOST_NIGHTS:]
     if not any(night.estimate is not None for night in drawn):
         return None
@@ -306,7 +261,7 @@ def nights(series: Series, measure: str) -> Chart | None:
 
 
 def _draw_nights(title: str, drawn: Sequence[Night], levels: Sequence[tuple[int, int, float]]) -> str:
-    """Dates, breaks, and intervals with their figures; a cross at the bottom for a night without an output."""
+    """Draw dates, breaks and intervals, with a cross for a night without an output."""
     drawing = svg.Drawing(_NIGHTS_TOP + _NIGHTS_HEIGHT + 24)
     ends = (end for night in drawn for end in (night.ci_low, night.estimate, night.ci_high))
     box = (_NIGHTS_LEFT, _NIGHTS_TOP, svg.WIDTH - _NIGHTS_LEFT - _NIGHTS_RIGHT, _NIGHTS_HEIGHT)
@@ -330,12 +285,7 @@ _SPARK_MARGIN = 3  # half a mark
 
 
 def sparkline(series: Series) -> str:
-    """The last 30 nights of a series as an element of SVG: a line, broken where figures cannot be compared, and a mark
-    at the last figure on its interval, by which the changes are to be read.
-
-    Returns:
-        Empty if none of these nights has a figure.
-    """
+    """Draw the last 30 nights of a series as an element of SVG. Empty if none of them has a figure."""
     drawn = series.nights[-_SPARK_NIGHTS:]
     known = [(number, night, night.estimate) for number, night in enumerate(drawn) if night.estimate is not None]
     if not known:
@@ -356,7 +306,7 @@ def sparkline(series: Series) -> str:
 
 
 def _runs(drawn: Sequence[Night]) -> list[list[tuple[int, float]]]:
-    """Successive nights whose figures can be compared; one that stands alone is twice there, and so drawn as a dot."""
+    """Yield runs of nights that can be compared. A lone night occurs twice, and is drawn as a dot."""
     runs: list[list[tuple[int, float]]] = [[]]
     for number, night in enumerate(drawn):
         if night.estimate is None or night.breaks:
@@ -376,7 +326,6 @@ def _draw_breaks(panel: svg.Panel, drawn: Sequence[Night]) -> None:
 
 
 def _levels(series: Series, drawn: Sequence[Night]) -> Iterator[tuple[int, int, float]]:
-    """The levels on both sides of every step: the first and last night that is drawn, and the level."""
     hidden = len(series.nights) - len(drawn)
     numbers = {night.date: number - hidden for number, night in enumerate(series.nights)}
     steps = [step for step in series.steps if numbers.get(step.date, -1) > 0]

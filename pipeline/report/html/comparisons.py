@@ -43,12 +43,10 @@ _FIGURES = (
 
 
 def comparison_html(report: ComparisonReport, *, in_record: bool = False) -> str:
-    """The page of a comparison: the same comparison gives the same bytes.
+    """Write the page of a comparison.
 
-    Args:
-        report: what changed; with the details of its queries, if these are to be shown.
-        in_record: whether the page lies in the candidate's record. Then it shows nothing that differs each time:
-            neither the record's id nor when it was made.
+    The page in the candidate's record (`in_record`) shows no id and no time, so that the same comparison gives the same
+    bytes.
     """
     sections = (_verdict, _figures, _slices, _causes)
     found = [section for build in sections if (section := build(report)) is not None]
@@ -58,7 +56,7 @@ def comparison_html(report: ComparisonReport, *, in_record: bool = False) -> str
 
 
 def comparison_title(report: ComparisonReport) -> str:
-    """What is compared with what, such as `nightly: Fri 20 Nov against Thu 19 Nov`."""
+    """Return a title such as `nightly: Fri 20 Nov against Thu 19 Nov`."""
     base, candidate = report.base, report.candidate
     if base.evaluation_id == candidate.evaluation_id:
         names = ", ".join(dict.fromkeys(f"{model} against {baseline}" for model, baseline in report.pairs[:3]))
@@ -88,7 +86,6 @@ def _verdict(report: ComparisonReport) -> Section:
 
 
 def _figures(report: ComparisonReport) -> Section | None:
-    """By dataset a table of what changed; what did not is folded."""
     parts = [
         PagePart(dataset_title(dataset), tuple(_figure_blocks(report, dataset)))
         for dataset in dict.fromkeys((*report.leading, *report.unchanged))
@@ -131,7 +128,6 @@ def _measure_group(report: ComparisonReport, measure: str, lines: Sequence[Compa
 
 
 def _by_size(row: DifferenceRow) -> tuple[float, str, str]:
-    """The greatest differences first, whichever way they go."""
     return -abs(row.line.difference or 0.0), row.line.model, row.line.baseline
 
 
@@ -160,7 +156,6 @@ def _set_figures(figures: Sequence[DatasetFigure]) -> Table:
 
 
 def _slices(report: ComparisonReport) -> Section | None:
-    """By dataset the slices, those first that account for most of a change."""
     blocks = []
     for dataset, measure in report.leading.items():
         lines = [line for line in report.comparisons if (line.dataset, line.measure) == (dataset, measure)]
@@ -172,7 +167,6 @@ def _slices(report: ComparisonReport) -> Section | None:
 
 
 def _queries(report: ComparisonReport, records: tuple[str, str]) -> Iterator[Section]:
-    """Pairs query by query, those that changed most first."""
     size = {
         (line.dataset, line.model, line.baseline): abs(line.difference or 0.0)
         for line in report.comparisons

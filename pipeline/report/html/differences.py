@@ -73,7 +73,7 @@ _COLUMNS = (
 
 
 def differences(figures: PageFigures) -> Section | None:
-    """A table per dataset; None if nothing was compared."""
+    """Return a table per dataset. None if nothing was compared."""
     lead = figures.leading_difference
     keys = sorted((key for key in figures.comparisons if key[1] == ALL), key=lambda key: key[2] != lead[key[0]])
     whole = sum(len(figures.comparisons[key]) for key in keys) <= _ROWS
@@ -85,10 +85,7 @@ def differences(figures: PageFigures) -> Section | None:
 
 
 def slices(figures: PageFigures) -> Section | None:
-    """Return the slices that gates cannot judge, those that changed, and their differences by the leading measure.
-
-    None if there are none.
-    """
+    """Return the slices that gates cannot judge, those that changed, and their differences. None without any."""
     evaluation = figures.page.evaluation
     blocks: list[Block] = [Words(short_text(line, _NOTE)) for line in slice_notes(evaluation)]
     if small := not_judged(evaluation.verdicts):
@@ -109,15 +106,7 @@ def slice_blocks(
     alpha: float,
     sides: tuple[str, str],
 ) -> Iterator[Block]:
-    """A table of the slices, the surest differences first; nothing if none differs.
-
-    Args:
-        dataset: the dataset.
-        lines: the comparisons there by one measure, in slices and on all queries.
-        practical_difference: by measure, the practical difference.
-        alpha: the level of the tests, such as 0.05.
-        sides: the headers of the baseline's figure and the model's.
-    """
+    """Yield a table of the slices by one measure, the surest first. `lines` has those on all queries, too."""
     whole = {(line.model, line.baseline): line for line in lines if line.slice == ALL}
     own = by_evidence(lines)
     if not own:
@@ -144,7 +133,7 @@ def slice_blocks(
 
 
 def _share(line: Comparison, whole: Comparison | None) -> str:
-    """The slice's part of the change of the sum over all queries; above 0 it went the same way."""
+    """Return the slice's part of the change of the sum over all queries, above 0 if it went the same way."""
     if whole is None or not whole.difference or (whole.ci_low or 0.0) <= 0 <= (whole.ci_high or 0.0):
         return ""
     return f"{(line.difference or 0.0) * line.n_queries / (whole.difference * whole.n_queries):+.0%}"
@@ -202,7 +191,7 @@ _DOCUMENT_COLUMNS = (Column("document", "name"), Column("grade"), Column("rank b
 
 
 def queries(figures: PageFigures) -> Section | None:
-    """A part per pair, and what is left out; None if there is neither."""
+    """Return a part per pair, and what is left out. None if there is neither."""
     kinds = {name: dataset.kind for name, dataset in figures.page.manifest.datasets.items()}
     blocks: list[Block] = [*pair_parts(figures.page.pairs, kinds, figures.page.details, (".", "."))]
     blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for line in figures.page.remarks]
@@ -212,13 +201,9 @@ def queries(figures: PageFigures) -> Section | None:
 def pair_parts(
     pairs: Sequence[PairedScores], kinds: Mapping[str, str], details: Sequence[QueryDetail], records: tuple[str, str]
 ) -> Iterator[PagePart]:
-    """A part per pair: its chart, and the queries with the largest changes, each with what is known of it.
+    """Yield a part per pair: its chart, and the queries with the largest changes.
 
-    Args:
-        pairs: the pairs.
-        kinds: what is evaluated, `rankings`, `ratings` or `scores`, by dataset.
-        details: what is known of queries.
-        records: what `explain` finds the baselines and the models by that are of no other record.
+    `records` are what `explain` finds the baselines and the models by if they are of no other record.
     """
     known = {(detail.dataset, detail.query_id): detail for detail in details}
     for place, pair in enumerate(pairs, start=1):
@@ -232,7 +217,7 @@ def pair_parts(
 
 @dataclass(frozen=True, eq=False)
 class _PairToShow:
-    """A pair whose queries are shown: of which kind, as which one on the page, and what is known of queries."""
+    """Pair whose queries are shown as the `place`-th of the page."""
 
     scores: PairedScores
     kind: str
@@ -241,7 +226,7 @@ class _PairToShow:
     records: tuple[str, str]
 
     def commands(self, query: QueryChange) -> Iterator[str]:
-        """What explains both scores: one command if they are of one record."""
+        """Yield what explains both scores: one command if they are of one record."""
         pair = self.scores
         asked = f"--dataset {shlex.quote(pair.dataset)} --measure {shlex.quote(pair.measure)}"
         asked = f"{asked} --query {shlex.quote(query.query_id)}"
@@ -286,7 +271,6 @@ def _query_blocks(pair: _PairToShow, query: QueryChange, key: str) -> Iterator[B
 
 
 def _list_table(pair: PairedScores, detail: QueryDetail, name: str) -> Table | None:
-    """The first documents of both models beside each other; None if nothing is known of either."""
     lists = [detail.lists.get(model) for model in (pair.baseline, pair.model)]
     if not any(lists):
         return None
@@ -299,7 +283,6 @@ def _list_table(pair: PairedScores, detail: QueryDetail, name: str) -> Table | N
 
 
 def _listed(listed: Sequence[ListedDocument] | None, place: int) -> tuple[str | Cell, Cell]:
-    """A document with its title, and its grade; both stand out if it is relevant."""
     if listed is None or place >= len(listed):
         return "", Cell("")
     document = listed[place]
@@ -341,13 +324,10 @@ _EQUAL = 1e-12  # of the greater score: what is no difference
 
 
 def query_chart(pair: PairedScores) -> Chart | None:
-    """Each query by its score in the baseline and in the model, with the diagonal on which they are equal.
+    """Draw each query by its scores in the baseline and the model. None if no query is defined in both.
 
-    A dot that stands for several queries is larger. Of more than 500 queries those with the largest changes are drawn,
-    and others evenly spaced in the order of their change.
-
-    Returns:
-        None if no query is defined in both.
+    Of more than 500 queries those with the largest changes are drawn, and others evenly spaced in the order of their
+    change.
     """
     drawn = _chosen(pair)
     if not len(drawn):
@@ -386,7 +366,6 @@ def _largest_changes(pair: PairedScores) -> list[str]:
 
 
 def _chosen(pair: PairedScores) -> npt.NDArray[np.intp]:
-    """Which queries are drawn, in their order."""
     defined = np.flatnonzero(np.isfinite(pair.change))
     if len(defined) <= _MOST_QUERIES:
         return defined
@@ -412,7 +391,7 @@ def _draw_scales(panel: svg.Panel, pair: PairedScores) -> None:
 
 
 def _draw_dots(panel: svg.Panel, before: Floats, after: Floats) -> None:
-    """A dot per point, which is a line to itself with round ends; one path for all of a size."""
+    """Draw a line from each point to itself with round ends, one path for all of a size."""
     points, counts = np.unique(np.column_stack([before, after]), axis=0, return_counts=True)
     least, pixels = zip(*_SIZES, strict=True)
     sizes = np.searchsorted(least, counts, side="right") - 1
@@ -422,7 +401,6 @@ def _draw_dots(panel: svg.Panel, before: Floats, after: Floats) -> None:
 
 
 def _draw_numbers(panel: svg.Panel, pair: PairedScores) -> None:
-    """The largest changes, by their number in the text; those at one point together."""
     numbers: dict[tuple[float, float], list[str]] = {}
     for number, query in enumerate(pair.largest_changes[:_NAMED], start=1):
         numbers.setdefault((query.before, query.after), []).append(str(number))

@@ -48,30 +48,19 @@ _MODELS = (
 
 @dataclass(frozen=True)
 class Address:
-    """Where the pages of an evaluation are, from the place of this page; empty if it has none.
-
-    Attributes:
-        page: its page.
-        changes: what changed since the night before.
-    """
+    """Addresses of an evaluation's pages, relative to this page. Empty if it has none."""
 
     page: str = ""
     changes: str = ""
 
 
 def index_html(pages: Sequence[Page], addresses: Mapping[str, Address]) -> str:
-    """One page of several evaluations: the same ones at the same places give the same bytes.
-
-    Args:
-        pages: in the order in which they are shown.
-        addresses: where their own pages are, by the id of the evaluation.
-    """
+    """Write one page of several evaluations, whose addresses are by id."""
     sections = (_evaluations(pages, addresses), *_models(pages))
     return document(short_text(_title(pages), 200), sections)
 
 
 def _title(pages: Sequence[Page]) -> str:
-    """Such as `nightly: 12 evaluations, Mon 9 Nov to Fri 20 Nov`."""
     names = [*dict.fromkeys(page.evaluation.name for page in pages)]
     nights = sorted(page.manifest.date for page in pages if page.manifest.date)
     ends = [*dict.fromkeys(map(night_label, (nights[0], nights[-1])))] if len(nights) == len(pages) else []
@@ -104,7 +93,6 @@ def _evaluation_row(page: Page, address: Address) -> Row:
 
 
 def _models(pages: Sequence[Page]) -> Iterator[Section]:
-    """By dataset a line per model: its figures in the order of time, by the lead measure."""
     ordered = sorted(pages, key=_when)
     groups = [
         _model_group(ordered, dataset, measure, [*figures])
@@ -141,12 +129,11 @@ def _model_group(pages: Sequence[Page], dataset: str, measure: str, models: Sequ
 
 
 def _change(nights: Sequence[Night]) -> float:
-    """From the first to the last figure."""
     return (nights[-1].estimate or 0.0) - (nights[0].estimate or 0.0)
 
 
 def _series(pages: Sequence[Page], dataset: str, measure: str, model: str) -> Series:
-    """A model's figures, evaluation by evaluation; it breaks where a figure means something else."""
+    """Return a model's figures by evaluation, with a break where they cannot be compared."""
     nights: list[Night] = []
     before: Comparability | None = None
     for page in pages:

@@ -119,6 +119,9 @@ const showOrder = box => {
 
 const narrow = matchMedia("(max-width: 40rem)"); // a phone, which shows fewer rows before all are asked for
 
+// A list of names that is cut, `a, b and 9 more`, may have any name.
+const hasName = (cell, name) => `, ${textOf(cell)}, `.includes(`, ${name}, `) || / and [\d,]+ more$/.test(textOf(cell));
+
 // The rows that have every word of the filter, and those of the chosen cell of the verdicts.
 const showRows = box => {
   const words = box.dataset.searched ? (chosen.get("filter") || "").toLowerCase().split(/\s+/).filter(Boolean) : [];
@@ -126,7 +129,7 @@ const showRows = box => {
   const rows = all("tbody", box).flatMap(rowsOf);
   rows.forEach(row => {
     const text = words.length ? row.textContent.toLowerCase() : "";
-    const isOfCell = !cell || (textOf(row.cells[0]) === cell[0] && textOf(row.cells[3]) === cell[1]);
+    const isOfCell = !cell || (hasName(row.cells[0], cell[0]) && hasName(row.cells[3], cell[1]));
     row.hidden = !(isOfCell && words.every(word => text.includes(word)));
   });
   if (!box.dataset.most) return;

@@ -14,7 +14,7 @@ from rankledger.pipeline.types.results import ALL
 
 
 def plan_html(plan: PowerPlan) -> str:
-    """A page of a plan: a section for each dataset, with its tables and its power curves; and the notes."""
+    """Write the page of a plan: a section for each dataset, with its tables and its power curves."""
     return document(short_text(heading(plan)), tuple(_sections(plan)))
 
 

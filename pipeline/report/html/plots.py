@@ -19,36 +19,27 @@ _RIGHT = 0.6  # of the width, beyond which names stand on the left of their mark
 
 @dataclass(frozen=True)
 class Mark:
-    """A model on the plot: shares of its width and height.
-
-    Attributes:
-        model: its name.
-        place: custom properties: the point, and where its intervals begin and how long they are.
-        unbeaten: whether no model is better on one axis and at least as good on the other.
-        at_right: whether the name has no room on its right.
-        covered: whether its name would lie on another one.
-    """
+    """Model on the plot."""
 
     model: str
-    place: str
-    unbeaten: bool
-    at_right: bool
-    covered: bool
+    place: str  # custom properties of the point and its intervals, as shares of the plot
+    unbeaten: bool  # True if no model is better on one axis and at least as good on the other
+    at_right: bool  # True if the name has no room on its right
+    covered: bool  # True if its name would overlap another
 
 
 @dataclass(frozen=True)
 class Marks:
-    """The marks of a plot, and what stands at the ends of its axes: left, right, bottom and top."""
+    """Marks of a plot, and what is written at the ends of its axes."""
 
     marks: tuple[Mark, ...]
     ends: tuple[str, str, str, str]
 
 
 def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
-    """The models of a dataset by two of its measures and external metrics; None with fewer than two models or axes.
+    """Plot the primary measure against the first external metric, or the second measure. None without two of both.
 
-    The lead measure stands upright, and across it the first external metric, or else the second measure. An external
-    metric is a cost: lower is better.
+    An external metric is a cost: lower is better.
     """
     columns = [column for (name, part, _), column in figures.columns.items() if (name, part) == (dataset, ALL)]
     columns = [column for column in columns if column.direction != "neither"]
@@ -74,7 +65,7 @@ def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
 
 
 def marks_of(plot: Plot) -> Marks:
-    """The marks; models without a value on an axis have none, and those that stand out come first."""
+    """Return the marks. Models without a value on an axis have none, and unbeaten ones come first."""
     scales = _scale(own[0] for own in plot.models.values()), _scale(own[1] for own in plot.models.values())
     shown = {model: own for model, own in plot.models.items() if all(line.value is not None for line in own)}
     best = {model: (_worth(own[0], plot.across), _worth(own[1], plot.up)) for model, own in shown.items()}
@@ -96,14 +87,14 @@ def marks_of(plot: Plot) -> Marks:
 
 
 def plot_text(plot: Plot) -> str:
-    """Which models no other beats on both axes, and what the marks mean."""
+    """Name the models that no other beats on both axes."""
     names = [isolated(mark.model) for mark in marks_of(plot).marks if mark.unbeaten]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"Not beaten on both: {', '.join(names[:_NAMED])}{more}."
 
 
 def plot_csv(plot: Plot) -> str:
-    """The data: by model, both axes with the ends of their intervals, to six decimals."""
+    """Write both axes by model with the ends of their intervals, to six decimals."""
     titles = (plot.across.title, plot.up.title)
     heads = [head for title in titles for head in (title, f"{title} ci_low", f"{title} ci_high")]
     rows = (

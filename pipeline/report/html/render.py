@@ -82,21 +82,15 @@ script-src 'sha256-{script_digest}'; base-uri 'none'; form-action 'none'">
 
 @dataclass(frozen=True)
 class SiteFrame:
-    """What a page of a site has beside its sections.
+    """Parts that a page of a site has besides its sections."""
 
-    Attributes:
-        links: titles and addresses of other pages.
-        feed: the address of the site's feed.
-        search: what can be found, each by its text, with the address and a note; empty for a page without search.
-    """
-
-    links: tuple[tuple[str, str], ...]
+    links: tuple[tuple[str, str], ...]  # titles and addresses
     feed: str
-    search: tuple[tuple[str, str, str], ...] = ()
+    search: tuple[tuple[str, str, str], ...] = ()  # texts, addresses and notes
 
 
 def html(page: Page) -> str:
-    """The page of an evaluation: the same figures give the same bytes, whatever the time, the machine or the folder."""
+    """Write the page of an evaluation. The same figures give the same bytes."""
     figures = page_figures(page)
     sections = [
         replace(section, folded=None if section.key == "verdict" else section.key in _FOLDED)
@@ -109,14 +103,7 @@ def html(page: Page) -> str:
 def document(
     title: str, sections: Sequence[Section], facts: Sequence[tuple[str, str]] = (), frame: SiteFrame | None = None
 ) -> str:
-    """One page of these sections.
-
-    Args:
-        title: its heading.
-        sections: in their order.
-        facts: names and values that stand beside the heading.
-        frame: that of the site, if it is part of one.
-    """
+    """Write one page. `facts` are shown beside the heading, and `frame` is the site's."""
     writer = _Writer()
     content = _lines(map(writer.section, sections))
     searched = frame is not None and bool(frame.search)
@@ -164,7 +151,7 @@ def _contents(sections: Sequence[Section], links: Sequence[tuple[str, str]]) -> 
 
 @dataclass
 class _Filters:
-    """What the rows of all tables of a page can be chosen by, in the order in which it occurs."""
+    """Values that the rows of all tables of a page can be chosen by."""
 
     measure: dict[str, None] = field(default_factory=dict)
     slice: dict[str, None] = field(default_factory=dict)
@@ -172,7 +159,6 @@ class _Filters:
     detailed: bool = False
 
     def add(self, table: Table) -> None:
-        """Add what a table can be chosen by."""
         self.searched = self.searched or table.searched
         self.measure |= dict.fromkeys(table.measures)
         for group in table.groups if table.chosen else ():
@@ -188,18 +174,12 @@ class _Filters:
 
 @dataclass(frozen=True)
 class _Writer:
-    """Blocks as HTML, in which every text is escaped that is not `Markup` already.
-
-    Attributes:
-        table_ids: an id for each table of the page.
-        filters: what the tables that were written can be chosen by.
-    """
+    """Writer of blocks. Every text is escaped that is not `Markup` already."""
 
     table_ids: Iterator[str] = field(default_factory=lambda: (f"t{number}" for number in count(1)))
     filters: _Filters = field(default_factory=_Filters)
 
     def section(self, section: Section) -> Markup:
-        """A section with its heading; of several parts the first is open."""
         parts = [block for block in section.blocks if isinstance(block, PagePart) and block.folded is None]
         first = parts[0] if len(parts) > 1 else None
         blocks = [
@@ -214,11 +194,9 @@ class _Writer:
         )
 
     def blocks(self, blocks: Iterable[Block], level: int) -> Markup:
-        """Blocks, one after another, with headings of this level."""
         return _lines(self.block(block, level) for block in blocks)
 
     def block(self, block: Block, level: int) -> Markup:
-        """A block, with headings of this level."""
         match block:
             case Table():
                 return self.table(block)
@@ -251,7 +229,6 @@ class _Writer:
                 return _foldable(head, self.blocks(inner, level + 1), folded)
 
     def table(self, table: Table) -> Markup:
-        """A table; what its rows can be chosen by is added to the page's filters."""
         self.filters.add(table)
         return Markup("""\
 <div class="table" data-name="{name}"{searched}{most}>
@@ -280,7 +257,6 @@ def _words(words: Words) -> Markup:
 
 
 def _foldable(title: Markup, content: Markup, folded: bool | None) -> Markup:
-    """Content below a heading that opens it; one that is never folded (None) has a plain heading."""
     if folded is None:
         return Markup("{}\n{}").format(title, content)
     opened = "" if folded else Markup(" open")
@@ -336,7 +312,7 @@ def _group(group: Group, table: Table) -> Markup:
 
 
 def _rows(table: Table, cells: Sequence[Row]) -> Markup:
-    """A line per row, headed by its first cell; written without `format`, as a page can have thousands."""
+    """Write a line per row without `format`, as a page can have thousands."""
     lines = []
     for row in cells:
         head, *parts = (_cell(*pair) for pair in zip(table.columns, row, strict=False))  # the last ones may be missing
@@ -345,7 +321,7 @@ def _rows(table: Table, cells: Sequence[Row]) -> Markup:
 
 
 def _cell(column: Column, cell: str | Cell) -> str:
-    """The attributes and the content; text of users stands in a `bdi` because it may run from right to left."""
+    """Return attributes and content. Text of users is in a `bdi` because it may run from right to left."""
     if isinstance(cell, str):
         cell = Cell(cell)
     names = "" if column.kind in ("bar", "difference") and not cell.bar else _CLASSES[column.kind]

@@ -54,7 +54,7 @@ _FIGURE = (Column("figure"), Column("interval", "bar"), Column("change"), Column
 
 
 def pages(site: Site) -> Iterator[tuple[str, str]]:
-    """Every page by its path, those first that others link to."""
+    """Yield every page with its path, the pages that others link to first."""
     for evaluation in site.evaluations:
         yield evaluation_path(evaluation.name), _evaluation_page(evaluation)
     for name, own in site.models.items():
@@ -65,7 +65,7 @@ def pages(site: Site) -> Iterator[tuple[str, str]]:
 
 
 def _frame(base: str, *more: tuple[str, str], search: tuple[tuple[str, str, str], ...] = ()) -> SiteFrame:
-    """The links of a page; `base` leads from it to the folder of the site, in which `more` are."""
+    """Return the links of a page. `base` leads to the folder of the site."""
     named = (("All evaluations", "index.html"), ("All models", _MODELS), ("Feed", FEED), *more)
     return SiteFrame(tuple((title, base + path) for title, path in named), base + FEED, search)
 
@@ -251,7 +251,6 @@ def _model_page(name: str, own: Sequence[SiteSeries]) -> str:
 
 
 def _model_blocks(name: str, own: Sequence[SiteSeries]) -> Iterator[Block]:
-    """A model in an evaluation: its last figure on each dataset, and all of them drawn."""
     evaluation = own[0].evaluation
     if owner := evaluation.last.owners.get(name):
         yield Facts((("owner", short_text(owner)),))
@@ -277,7 +276,6 @@ def _dataset_row(one: SiteSeries) -> Row:
 
 
 def _search(site: Site) -> Iterator[tuple[str, str, str]]:
-    """What can be found: text, address and note, the evaluations first and the nights last."""
     for evaluation in site.evaluations:
         last = evaluation.last
         note = f"evaluation, {last.state} on {short_text(last.date)}"

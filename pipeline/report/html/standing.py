@@ -36,7 +36,7 @@ _CHANGES = (
 
 
 def standing(figures: PageFigures) -> Section | None:
-    """How each model stands beside other records, on its worst slices and by external metrics; None if nothing is."""
+    """Return how each model compares with other records, on its worst slices and by external metrics."""
     parts = (
         ("Against other records", _against_records(figures)),
         ("Worst slices", _worst_slices(figures)),
@@ -48,10 +48,10 @@ def standing(figures: PageFigures) -> Section | None:
 
 
 def _against_records(figures: PageFigures) -> Iterator[Block]:
-    """The differences that gates judged against models of other records, such as the accepted one.
+    """Yield the differences from models of other records that gates judged.
 
-    Slices that pass are left out: gates may judge hundreds. So are shares of queries (`allow: 5%`): they are no
-    differences of the measure.
+    Slices that pass are left out, because gates may judge hundreds, and shares of queries (`allow: 5%`), because they
+    are no differences of the measure.
     """
     own = {line.model for line in figures.page.evaluation.estimates}
     judged = [
@@ -98,9 +98,7 @@ def _reference(figures: PageFigures, reference: str) -> Cell:
 
 
 def _worst_slices(figures: PageFigures) -> Iterator[Block]:
-    """The slice that explains most of each drop since an earlier record; where none is known and nothing was compared,
-    each model's slice with the worst figure, of those that are large enough to be judged.
-    """
+    """Yield the slice that explains most of each drop, or each model's worst slice where nothing was compared."""
     since = {
         (line.dataset, line.model): line for line in figures.page.evaluation.changes if line.slice
     }  # accepted last
@@ -132,7 +130,6 @@ def _slice_changes(figures: PageFigures, dataset: str, changes: Sequence[ChangeS
 
 
 def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
-    """A dataset's rows by figures; none if it has no slices, or neither end of its measure is better."""
     lines = _worst_of_models(worst_figures(figures.page.evaluation, dataset))
     if lines:
         bars = EstimateBars.of(map(Interval.of, lines))
@@ -144,14 +141,12 @@ def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
 
 
 def _worst_of_models(lines: Sequence[Estimate]) -> list[Estimate]:
-    """The first line of each model that is judged."""
     judged = [line for line in lines if not few_mark(line)]
     first = {line.model: line for line in reversed(judged)}
     return [line for line in judged if line is first[line.model]][:_SLICE_ROWS]
 
 
 def _external_metrics(figures: PageFigures) -> Iterator[Block]:
-    """Who owns each model, and its external metrics, such as latency and cost; or why they cannot be read."""
     models, external_metrics = figures.page.manifest.models, figures.page.manifest.external_metrics
     numbers = {model: external_metrics[model].numbers if model in external_metrics else {} for model in models}
     names = list(dict.fromkeys(name for own in numbers.values() for name in own))

@@ -48,7 +48,16 @@ from rankledger.pipeline.report.tables import (
     figure,
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_sentence, short_text
-from rankledger.pipeline.report.verdicts import REASON, RESULT_WORDS, headline, raised, result, result_word
+from rankledger.pipeline.report.verdicts import (
+    REASON,
+    RESULT_WORDS,
+    cause_of,
+    group_by_cause,
+    headline,
+    list_names,
+    result,
+    result_word,
+)
 from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Effect, Verdict, overall_effect
 from rankledger.pipeline.types.results import ALL, Evaluation
 from rankledger.pipeline.types.tables import VarianceComponents
@@ -62,6 +71,8 @@ _COMPONENTS = (
 )
 _REASONS = 10  # shown before all are asked for
 _MOST_REASONS = 800
+_NAMES = 20  # models and datasets of a cause; page.js finds a cell of the matrix by them
+_DETAILS = 2_000  # characters
 _RESULTS: dict[Effect, tuple[str, Tone]] = {
     "fail": ("✗", "bad"),
     "stop": ("?", "warn"),
@@ -72,7 +83,7 @@ _RESULTS: dict[Effect, tuple[str, Tone]] = {
 
 
 def verdict(figures: PageFigures) -> Section:
-    """What comes first: what happened, what the gates amount to, models by datasets, and the reasons."""
+    """Return what happened, what the gates amount to, models by datasets, and the causes."""
     evaluation = figures.page.evaluation
     blocks = [*_headline(figures), *over_time(figures), *_outcome(figures), *_failures(figures)]
     if evaluation.data_warnings:
@@ -80,7 +91,7 @@ def verdict(figures: PageFigures) -> Section:
         blocks.append(Words(f"{warnings} on the inputs: see Data quality.", "warn"))
     if evaluation.verdicts:
         gates, matrix = _gates(evaluation.verdicts), _matrix(evaluation.verdicts)
-        reasons = tuple(_reasons(raised(evaluation.verdicts)))
+        reasons = tuple(_reasons(group_by_cause(evaluation.verdicts)))
         blocks.append(SideBySide((gates, matrix), reasons) if reasons else SideBySide((gates,), (matrix,)))
     blocks += [Words(f"{line}.", "quiet") for line in promotions(figures.page.manifest)]
     return Section("verdict", "Verdict", tuple(blocks))
@@ -128,7 +139,6 @@ def _failures(figures: PageFigures) -> Iterator[Block]:
 
 
 def _gates(verdicts: Sequence[Verdict]) -> Table:
-    """A row per gate with the number of its verdicts of each result; those that do not pass first."""
     heads = [word for word in RESULT_WORDS if any(result_word(line) == word for line in verdicts)]
     tones = dict(zip(RESULT_WORDS, (tone for _, tone in _RESULTS.values()), strict=False))
     counts: dict[str, Counter[str]] = {}
@@ -145,7 +155,6 @@ def _gates(verdicts: Sequence[Verdict]) -> Table:
 
 
 def _matrix(verdicts: Sequence[Verdict]) -> Table:
-    """Models by datasets: the worst result of each and, if it does not pass, how many verdicts do not; worst first."""
     datasets = list(dict.fromkeys(line.dataset for line in verdicts))
     own: dict[tuple[str, str], list[Verdict]] = {}
     effects: dict[str, Counter[Effect]] = {}
@@ -163,7 +172,6 @@ def _matrix(verdicts: Sequence[Verdict]) -> Table:
 
 
 def _mark(verdicts: Sequence[Verdict]) -> Cell:
-    """The worst result, and of how many verdicts; empty if there are none."""
     judged = [line for line in verdicts if line.outcome != "not judged"]
     for effect, (sign, tone) in _RESULTS.items():
         if any(line.effect == effect for line in judged):
@@ -172,24 +180,30 @@ def _mark(verdicts: Sequence[Verdict]) -> Cell:
     return Cell("")
 
 
-def _reasons(lines: Sequence[Verdict]) -> Iterator[Block]:
-    """The verdicts that do not pass, the first ten of which are shown at once."""
-    if not lines:
+def _reasons(groups: Sequence[Sequence[Verdict]]) -> Iterator[Block]:
+    if not groups:
         return
-    rows: tuple[Row, ...] = tuple(
-        (
-            short_text(line.model),
-            Cell(f"{_RESULTS[line.effect][0]} {result(line)}", _RESULTS[line.effect][1]),
-            Cell(short_sentence(line.reason, REASON), more=short_sentence(line.details, REASON)),
-            *map(short_text, (line.dataset or _NO_DATASET, line.slice, line.gate)),
-        )
-        for line in lines[:_MOST_REASONS]
-    )
     names = (Column(head, "name") for head in ("dataset", "slice", "gate"))
     columns = (_MODEL, Column("result", "text"), Column("reason", "reason"), *names)
+    rows = tuple(map(_reason_cells, groups[:_MOST_REASONS]))
     yield Table("reasons", "Verdicts that do not pass", columns, (Group(rows),), searched="model", most=_REASONS)
-    if len(lines) > _MOST_REASONS:
-        yield Words(f"{len(lines) - _MOST_REASONS:,} more in gates.json.", "quiet")
+    if len(groups) > _MOST_REASONS:
+        yield Words(f"{len(groups) - _MOST_REASONS:,} more in gates.json.", "quiet")
+
+
+def _reason_cells(group: Sequence[Verdict]) -> Row:
+    worst, *others = group
+    sign, tone = _RESULTS[worst.effect]
+    more = dict.fromkeys(text for line in others for text in (line.reason, line.details) if text)
+    details = "; ".join(filter(None, [worst.details, *(text for text in more if text != worst.reason)]))
+    return (
+        list_names((line.model for line in group), _NAMES),
+        Cell(f"{sign} {result(worst)}", tone),
+        Cell(cause_of(group), more=short_sentence(details, _DETAILS)),
+        list_names((line.dataset or _NO_DATASET for line in group), _NAMES),
+        list_names(line.slice for line in group),
+        list_names(line.gate for line in group),
+    )
 
 
 _BOARD_CELLS = 6_000  # figures beyond which slices are shown by the lead measure alone
@@ -199,7 +213,7 @@ _TINTS = 5
 
 @dataclass(frozen=True)
 class _Ranking:
-    """A measure of a dataset's matrix, with the ranks and differences by it. They are hidden until it is chosen."""
+    """Measure of a dataset's matrix, with the ranks and differences by it. They are hidden until it is chosen."""
 
     measure: str
     lower: bool  # whether lower figures are better
@@ -222,7 +236,7 @@ class _Ranking:
 
 
 def leaderboard(figures: PageFigures) -> Section:
-    """By dataset, models by measures, the best model by the lead measure first, and a plot of two measures."""
+    """Return models by measures for each dataset, and a plot of two measures."""
     whole = len(figures.page.evaluation.estimates) <= _BOARD_CELLS
     parts: list[Block] = [
         PagePart(dataset_title(name), tuple(_board_blocks(figures, name, whole))) for name in figures.leading
@@ -285,7 +299,6 @@ def _component_cells(line: VarianceComponents) -> Row:
 
 
 def _ranking(figures: PageFigures, columns: Sequence[MeasureColumn]) -> _Ranking:
-    """The first measure of some columns of a dataset; of the lead measure, with what any column has."""
     measure, dataset = columns[0].measure, columns[0].dataset
     is_lead = measure == figures.leading[dataset]
     lines = [line for column in columns for line in column.comparisons]
@@ -301,7 +314,6 @@ def _ranking(figures: PageFigures, columns: Sequence[MeasureColumn]) -> _Ranking
 
 
 def _board_group(figures: PageFigures, columns: Mapping[str, MeasureColumn], rankings: Sequence[_Ranking]) -> Group:
-    """The rows of one slice, by its first measure."""
     first = next(iter(columns.values()))
     few = first.slice == ALL or len(figures.page.evaluation.estimates) <= _RANKED_CELLS
     differences: dict[str, dict[str, DifferenceRow]] = {}
@@ -348,7 +360,7 @@ def _figure_cell(column: MeasureColumn | None, model: str) -> str | Cell:
 
 
 def _tint(column: MeasureColumn, value: float | None) -> int:
-    """How close a figure is to the best, in steps; differences below the width of the best one's interval are none."""
+    """Return how close a figure is to the best, in steps no finer than the width of the best one's interval."""
     if value is None or column.best is None or len(column.estimates) < 2:
         return 0
     best = next(iter(column.estimates.values()))
@@ -359,7 +371,6 @@ def _tint(column: MeasureColumn, value: float | None) -> int:
 
 
 def _slice_title(column: MeasureColumn) -> str:
-    """The slice and its size, such as `market=de: 120 queries`."""
     line = next(iter(column.estimates.values()))
     judged = column.slice == ALL or line.n_clusters >= LEAST_CLUSTERS
     few = "" if judged else f", under {LEAST_CLUSTERS} to judge by: shown but not judged"
@@ -367,10 +378,7 @@ def _slice_title(column: MeasureColumn) -> str:
 
 
 def _difference_cell(row: DifferenceRow | None, bars: DifferenceBars, *, apart: bool) -> Cell:
-    """The difference from the baseline with its bar and interval; empty for the baseline itself.
-
-    Bars that stand apart from those of the group have their own line of zero.
-    """
+    """Return the difference with its bar. Bars `apart` from those of the group have their own line of zero."""
     if row is None:
         return Cell("")
     difference, interval = bars.cells(row.interval, TONES[row.label])

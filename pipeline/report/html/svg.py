@@ -47,7 +47,7 @@ _STEPS = (10, 5, 2.5, 2, 1, 0.5, 0.25, 0.2, 0.1)  # times a power of ten
 
 @dataclass(frozen=True)
 class Drawing:
-    """A drawing of `width` x `height` pixels, and the elements on it; text lies above all paths."""
+    """Drawing of so many pixels. Text is above all paths."""
 
     height: float
     paths: list[str] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Drawing:
     width: int = WIDTH
 
     def svg(self, title: str) -> str:
-        """The drawing as an element of a page; `title` is its name for a reader who does not see it."""
+        """Return the element. `title` is its name for a reader who does not see it."""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height:g}" width="100%" '
             f'font-size="{_FONT_SIZE}" fill="none" stroke-linecap="round" role="img" aria-label="{html.escape(title)}">'
@@ -70,7 +70,7 @@ def _path_data(points: _Pixels) -> str:
 
 
 def _style(properties: Mapping[str, str | float]) -> str:
-    """CSS without what is empty, or 1, which is the width and the opacity of all that says nothing else."""
+    """Write CSS without what is empty, or 1, the default of width and opacity."""
     return ";".join(f"{name.replace('_', '-')}:{value}" for name, value in properties.items() if value not in ("", 1))
 
 
@@ -80,24 +80,16 @@ def _number(pixels: float) -> str:
 
 @dataclass(frozen=True)
 class Panel:
-    """A rectangle of a drawing with a scale each way.
-
-    Attributes:
-        drawing: the drawing that it is part of.
-        box: left, top, width and height, in pixels.
-        across: the values at its left and its right.
-        up: the values at its bottom and its top.
-        logarithmic: whether equal steps across multiply, rather than add.
-    """
+    """Rectangle of a drawing with a scale each way."""
 
     drawing: Drawing
-    box: tuple[float, float, float, float]
-    across: _Limits
-    up: _Limits
-    logarithmic: bool = False
+    box: tuple[float, float, float, float]  # left, top, width and height, in pixels
+    across: _Limits  # values at its left and its right
+    up: _Limits  # values at its bottom and its top
+    logarithmic: bool = False  # True if equal steps across multiply
 
     def pixels(self, points: _Points) -> list[tuple[float, float]]:
-        """Points of the scales as pixels from the left and the top of the drawing; NaN if there is no value."""
+        """Convert points to pixels from the left and the top of the drawing, NaN if there is no value."""
         left, top, width, height = self.box
         return [
             (left + _share(x, self.across, self.logarithmic) * width, top + height - _share(y, self.up) * height)
@@ -105,20 +97,16 @@ class Panel:
         ]
 
     def lines(self, lines: Iterable[_Points], colour: str, *, width: float = 1, dashes: str = "") -> None:
-        """Draw lines, each broken where a point has no value; a line from a point to itself is a dot.
-
-        `dashes` has the lengths of dashes and gaps in turn, in pixels, such as `6,2`.
-        """
+        """Draw lines, broken at points without a value. A line from a point to itself is a dot."""
         cap = "butt" if dashes else ""
         pixels = map(self.pixels, lines)
         self._draw(pixels, stroke=colour, stroke_width=width, stroke_dasharray=dashes, stroke_linecap=cap)
 
     def areas(self, outlines: Iterable[_Points], colour: str, *, opacity: float = 1) -> None:
-        """Fill outlines."""
         self._draw(map(self.pixels, outlines), fill=colour, opacity=opacity)
 
     def marks(self, points: _Points, colour: str, shape: int) -> None:
-        """Draw a mark of one of eight shapes at each point; shape 0 is a dot."""
+        """Draw a mark of one of eight shapes at each point. Shape 0 is a dot."""
         outlines = _SHAPES[shape]
         around = (
             [(x + _HALF * right, y - _HALF * up) for right, up in outline]
@@ -142,21 +130,19 @@ class Panel:
         anchor: Literal["", "middle", "end"] = "",
         colour: str = INK,
     ) -> None:
-        """Write at a point of the scales, shifted by pixels to the right and up; `anchor` is the part that is there."""
+        """Write at a point, shifted by pixels to the right and up."""
         ((x, y),) = self.pixels([at])
         start = f'<text x="{_number(x + shift[0])}" y="{_number(y - shift[1] + _BASELINE)}"'
         style = _style({"fill": colour, "text-anchor": anchor})
         self.drawing.texts.append(f'{start} style="{style}">{html.escape(text)}</text>')
 
     def scale_across(self, values: Sequence[float], form: str = "g") -> None:
-        """Draw a hairline from the bottom to the top at each value, and write the value below."""
         bottom, top = self.up
         self.lines([[(value, bottom), (value, top)] for value in values], RULE)
         for value in values:
             self.text((value, bottom), _figure(value, form), shift=(0, -10), anchor="middle", colour=MUTED)
 
     def scale_up(self, values: Sequence[float], form: str = "g") -> None:
-        """Draw a hairline from the left to the right at each value, and write the value at its left."""
         left, right = self.across
         self.lines([[(left, value), (right, value)] for value in values], RULE)
         for value in values:
@@ -164,7 +150,6 @@ class Panel:
 
 
 def _share(value: float | None, limits: _Limits, logarithmic: bool = False) -> float:
-    """How far along a scale a value is: 0 at its beginning, 1 at its end."""
     if value is None:
         return math.nan
     if logarithmic:
@@ -177,10 +162,7 @@ def _figure(value: float, form: str) -> str:
 
 
 def limits_around(values: Iterable[float | None]) -> _Limits:
-    """The ends of a scale that holds all values but None, NaN and infinity, with a margin.
-
-    If all values are the same, it reaches 0.5 to either side.
-    """
+    """Return the ends of a scale that holds all finite values with a margin, of 0.5 if all are the same."""
     known = [value for value in values if value is not None and math.isfinite(value)]
     low, high = min(known), max(known)
     margin = (high - low) * _MARGIN or max(0.5, abs(low) * 1e-9)
@@ -188,15 +170,10 @@ def limits_around(values: Iterable[float | None]) -> _Limits:
 
 
 def ticks(limits: _Limits, at_most: int = 5) -> list[float]:
-    """Round values on a scale: multiples of 1, 2, 2.5 or 5 times a power of ten.
+    """Return round values on a scale: multiples of 1, 2, 2.5 or 5 times a power of ten.
 
-    Args:
-        limits: the ends of the scale.
-        at_most: the most steps between the values. It is exceeded if fewer than three values would be left; or fewer
-            than two, where it is below three.
-
-    Returns:
-        In order; none if the ends are too close, or too far apart, for round values.
+    There are at most `at_most` steps, unless fewer than three values would be left (two if it is below three). None if
+    the ends are too close, or too far apart, for round values.
     """
     low, high = limits
     if not 1e-12 * max(abs(low), abs(high), 1e-280) < high - low < math.inf:

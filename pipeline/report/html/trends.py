@@ -35,10 +35,7 @@ _SINCE: Mapping[Since, str] = {"accepted": "since accepted", "previous": "overni
 
 @dataclass(frozen=True)
 class _Trend:
-    """A series and its change; the change is None where the model has no such record.
-
-    The interval is that of the gate that judged the change, or else the change's own.
-    """
+    """Series and its change, None if the model has no such record. The interval is a judging gate's if there is one."""
 
     series: Series
     measure: str
@@ -48,16 +45,13 @@ class _Trend:
 
     @property
     def urgency(self) -> tuple[bool, bool, float]:
-        """What is sorted by: what fails first, then what fell for sure, the most first."""
         change = self.change
         is_worse = change is not None and change.decision == "worse"
         return not self.fails, not is_worse, (change.difference or 0.0) if change and is_worse else 0.0
 
 
 def over_time(figures: PageFigures) -> Iterator[Block]:
-    """Each model's nights on each dataset by its lead measure, and the change since the accepted record, the worst
-    first; nothing on the first night.
-    """
+    """Yield each model's nights by its primary measure, the worst first. Nothing on the first night."""
     since: Since = (
         "accepted" if any(line.since == "accepted" for line in figures.page.evaluation.changes) else "previous"
     )
@@ -91,7 +85,6 @@ def _trends(figures: PageFigures, since: Since) -> Iterator[_Trend]:
 
 
 def _table(name: str, caption: str, trends: Sequence[_Trend], since: Since, several: bool) -> Table:
-    """A group of rows for each measure, whose bars have one scale; with the datasets if there are several."""
     groups = [
         _group(measure, [own for own in trends if own.measure == measure], several) for measure in _measures(trends)
     ]
@@ -137,7 +130,6 @@ def _change_cells(trend: _Trend, bars: DifferenceBars) -> tuple[str | Cell, str 
 
 
 def _interval(change: ChangeSince | None, verdicts: Sequence[Verdict]) -> Interval:
-    """The paired difference, with the interval of a gate that judged the same one: no other stands beside it."""
     if change is None or change.difference is None:
         return Interval(None)
     for verdict in verdicts:

@@ -124,7 +124,7 @@ def test_quiet_leaves_json_and_errors(piped):
     gate = "gates=[{name: floor, models: bm25, measure: ap, at_least: 0.999}]"
     fallen = piped(*EVALUATE, *ONE, "--quiet", "--set", gate)
     assert re.fullmatch(r"runs/records/\S+\n", fallen.out)
-    assert re.fullmatch(r"fail.*: floor on web: ap of bm25 is .*\n", fallen.err)
+    assert re.fullmatch(r"bm25 failed: floor on web: ap of bm25 is .*\n", fallen.err)
     validated = piped("validate", "none.yaml", "-q")
     assert (validated.code, validated.out, validated.err.count("\n")) == (2, "", 1)
 

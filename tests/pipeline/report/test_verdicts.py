@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
-from rankledger.pipeline.report.verdicts import headline, junit, markdown, table
+from rankledger.pipeline.report.verdicts import group_by_cause, headline, junit, markdown, table
 from rankledger.pipeline.types.gates import Verdict
 
 HOSTILE = "<b>&\"' ]]> | a|b\n`z` [red]x[/red] \x00\x1b[31m \ud800 \ufffe \u202e *y*"
@@ -24,8 +24,13 @@ ALL = [PASS, SLICE, OPEN, FAIL]
 def rows(text):
     """The cells of the tables that Markdown shows, row by row."""
     tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
-    cells = [token.content for before, token in pairwise(tokens) if before.type == "td_open"]
-    return [cells[begin : begin + 7] for begin in range(0, len(cells), 7)]
+    found = []
+    for before, token in pairwise(tokens):
+        if before.type == "tr_open":
+            found.append([])
+        if before.type == "td_open":
+            found[-1].append(token.content)
+    return [row for row in found if row]
 
 
 @pytest.mark.parametrize(
@@ -50,39 +55,90 @@ def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
 
     assert shown.startswith("Gates failed: 1 failed, 1 undecided (stops the release), 1 warned, 2 passed.\n")
     assert lines == [
-        ["failed", "no-drop", "web", f"dense: {FAIL.reason}"],
-        ["blocked: undecided", "beats", "web", f"dense: {OPEN.reason}"],
-        ["warned: failed", "no-drop", "web", f"dense: {SLICE.reason}"],
+        ["dense", "failed", "no-drop", "web", FAIL.reason],
+        ["dense", "blocked: undecided", "beats", "web", OPEN.reason],
+        ["dense", "warned: failed", "no-drop", "web", SLICE.reason],
     ]
     assert shown.endswith("pass: floor (2)\n")
 
 
-def test_a_terminal_shows_as_many_reasons_as_it_has_lines_for():
+def test_a_terminal_shows_as_many_causes_as_it_has_lines_for():
     """The ten largest of 40, or of a low terminal as many as fit, at least one; the line below names the command."""
-    many = [replace(FAIL, estimate=-number / 100, limit=0.0, reason=f"dropped by {number}") for number in range(40)]
+    many = [
+        replace(FAIL, model=f"m{number}", estimate=-number / 100, limit=0.0, reason=f"dropped by {number}")
+        for number in range(40)
+    ]
 
     for height, n_shown in ((60, 10), (10, 3), (1, 1)):
         text = table([*many, PASS], width=120, colour=False, height=height)
         assert [int(n) for n in re.findall(r"dropped by (\d+)", text)] == list(range(39, 39 - n_shown, -1))
-        assert f"\n{40 - n_shown} more: rankledger show --verdicts\npass: floor\n" in text
+        assert f"\n{40 - n_shown} more causes: rankledger show --verdicts\npass: floor\n" in text
         assert len(text.splitlines()) <= max(height, 8)
     assert len(re.findall("dropped by", table(many, width=120, colour=False))) == 40
 
 
+GONE = replace(FAIL, gate="complete", measure="", estimate=None, reason="out/web/dense.tsv: file not found")
+LOST = replace(GONE, gate="no-drop", measure="ap", outcome="not evaluated", effect="warn")
+FELL = replace(FAIL, estimate=-0.02, limit=-0.005)
+OTHER = replace(OPEN, estimate=None, outcome="not comparable", reason="the judgments changed: 1,517 pairs are new")
+
+
 @pytest.mark.parametrize(
-    ("model", "reason", "shown_reason"),
+    ("verdicts", "cells"),
     [
-        ("dense", "gone.tsv: file not found", "dense: gone.tsv: file not found"),
-        ("dense", "ap of dense is 0.3", "ap of dense is 0.3"),
-        ("a", "ap dropped against bm25", "a: ap dropped against bm25"),
-        ("c++", "ap of c++ is 0.3", "ap of c++ is 0.3"),
+        (
+            [GONE, *(replace(LOST, gate=gate, reason=f"gate 'complete' failed: {GONE.reason}") for gate in "abcdefg")],
+            ["dense", "failed", "complete, a, b and 5 more", "web", f"{GONE.reason} (and 7 more verdicts)"],
+        ),
+        (
+            [GONE, replace(GONE, model="bm25", dataset="shop", reason="out/shop/bm25.tsv: file not found")],
+            ["dense, bm25", "failed", "complete", "web, shop", f"{GONE.reason} (and 1 more verdict)"],
+        ),
+        (
+            [replace(OTHER, model=model, slice=name) for model in ("dense", "bm25") for name in ("all", "m=de")],
+            ["dense, bm25", "blocked: not comparable", "beats", "web", f"{OTHER.reason} (and 3 more verdicts)"],
+        ),
+        (
+            [
+                FELL,
+                replace(FELL, measure="ap", estimate=-0.01, gate="floor"),
+                replace(FELL, slice="m=de", estimate=0.0),
+            ],
+            [
+                *("dense", "failed", "no-drop, floor", "web"),
+                f"{FELL.reason} (and 2 more verdicts: ap, ndcg@10 on m=de)",
+            ],
+        ),
     ],
 )
-def test_the_terminal_names_the_model_once(model, reason, shown_reason):
-    """Before the reason, unless a word of it is the model's name."""
-    shown = table([replace(FAIL, model=model, reason=reason)], width=120, colour=False)
+def test_verdicts_of_one_cause_are_one_row(verdicts, cells):
+    """Models first, then the worst result, and the number and the names of the others."""
+    assert rows(markdown(verdicts, name="n"))[0] == [cell.replace("_", r"\_") for cell in cells]
+    shown = table(verdicts, width=400, colour=False, height=40)
+    assert [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.splitlines() if "│" in line] == [cells]
 
-    assert re.findall(r"│ web +│ (.*?) +│", shown) == [shown_reason]
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(FELL, model="bm25"),
+        replace(FELL, dataset="shop"),
+        replace(FELL, effect="warn"),
+        replace(FELL, estimate=None, reason="undefined"),
+        GONE,
+    ],
+)
+def test_other_causes_are_other_rows(other):
+    """Another model, dataset or effect of a figure, or no figure."""
+    assert len(group_by_cause([FELL, other])) == 2
+
+
+def test_every_verdict_of_a_cause_is_printed_in_full():
+    """`show --verdicts` has the reasons and details of all; a reason that they share is there once."""
+    lines = [FELL, replace(FELL, slice="m=de", reason="other", details="interval of 95%"), replace(FELL, slice="m=fr")]
+
+    text = table(lines, width=200, colour=False)
+    assert [text.count(part) for part in (FELL.reason, "other", "interval of 95%")] == [1, 1, 1]
 
 
 def test_details_stand_apart_from_the_reason():
@@ -151,10 +207,10 @@ def test_markdown_has_the_verdict_first_and_the_passing_folded():
     assert above.startswith(
         "### nightly\n\n**Gates failed: 1 failed, 1 undecided (stops the release), 1 warned, 1 passed.**\n"
     )
-    assert [row[:2] for row in rows(above)] == [
-        ["failed", "no-drop"],
-        ["blocked: undecided", "beats"],
-        ["warned: failed", "no-drop"],
+    assert [row[:3] for row in rows(above)] == [
+        ["dense", "failed", "no-drop"],
+        ["dense", "blocked: undecided", "beats"],
+        ["dense", "warned: failed", "no-drop"],
     ]
     assert folded.startswith("<summary>1 pass</summary>\n\n|")
     assert [row[-1] for row in rows(folded)] == [PASS.reason]
@@ -172,15 +228,15 @@ def test_markdown_shows_hostile_names_as_they_are():
     text = markdown([hostile], name=HOSTILE)
 
     text.encode("utf-8")
-    ((_, gate, *_, reason),) = rows(text)
-    assert gate == reason
+    ((model, _, gate, _, reason),) = rows(text)
+    assert model == gate == reason
     assert "<b>" not in MarkdownIt("commonmark").enable("table").render(text)
     assert r"\\ud800" in text
 
 
 def test_markdown_fits_into_a_comment():
     """Of thousands of long lines as many are shown as fit into 60 kB, and the others are counted."""
-    many = [replace(FAIL, model=f"m{i}", reason="ö|" * 2000) for i in range(3000)]
+    many = [replace(FAIL, model=f"m{i}", estimate=0.0, reason="ö|" * 2000) for i in range(3000)]
     text = markdown([*many, *[PASS] * 3000], name="nightly")
     (raised, passed) = (int(n.replace(",", "")) for n in re.findall(r"^([\d,]+) more in gates\.json\.$", text, re.M))
 

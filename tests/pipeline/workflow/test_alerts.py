@@ -103,7 +103,7 @@ def test_an_alert_follows_what_fails(hook, run_cli):
     assert lost in names(third["recovered"])
     assert (third["n_new"], {failure["model"] for failure in third["failing"]}) == (0, {"dense"})
     assert second["failing"][0]["owner"] == "dense-team"
-    assert "New: dense on web (owner: dense-team): dense-2026-11-12.txt" in second["text"]
+    assert "New: dense on web, floor (owner: dense-team): dense-2026-11-12.txt" in second["text"]
     assert "Recovered: bm25 on web" in third["text"]
 
 

@@ -97,7 +97,7 @@ def test_reasons_begin_with_failures_and_the_largest():
 def test_ten_reasons_are_shown_at_once():
     """The others of 648 are on the page, behind a button; beyond 800 they are counted."""
     for n_failed, n_rows, said_last in ((648, 648, None), (801, 800, "1 more in gates.json.")):
-        lines = tuple(sample_page.verdict(slice=f"market={number}") for number in range(n_failed))
+        lines = tuple(sample_page.verdict(model=f"m{number}") for number in range(n_failed))
         blocks = every(verdict(page_figures(page(verdicts=lines))).blocks)
         (reasons,) = [block for block in blocks if isinstance(block, Table) and block.name == "reasons"]
         assert (reasons.most, len(reasons.groups[0].rows)) == (10, n_rows)

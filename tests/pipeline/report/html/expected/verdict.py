@@ -123,7 +123,7 @@ def verdicts(recorded: Recorded) -> Tables:
         yield "verdicts", [Expected("", _matrix(found))]
     raised = sorted((v for v in found if v["effect"] != "pass"), key=_place)
     if raised:
-        yield "reasons", [Expected("", list(map(_reason, raised)))]
+        yield "reasons", [Expected("", list(map(_reason, _causes(raised))))]
     failures = recorded.manifest["failures"]
     if failures:
         yield "failures", [Expected("", failures)]
@@ -185,14 +185,34 @@ def _result(line: Mapping[str, Any]) -> str:
     return effect if effect == outcome else f"{effect}: {outcome}"
 
 
-def _reason(line: Verdict) -> dict[str, str]:
-    named = {head: line[head] for head in ("model", "slice", "gate")}
+def _causes(raised: Sequence[Verdict]) -> list[list[Verdict]]:
+    """The figures of a model on a dataset with the same effect are one cause; others have no second verdict here."""
+    groups: dict[tuple[str, ...], list[Verdict]] = {}
+    for line in raised:
+        key = [line[head] for head in ("model", "dataset", "effect", "outcome")]
+        key += [line["gate"], line["reason"]] if line["estimate"] is None else []
+        groups.setdefault(tuple(key), []).append(line)
+    return list(groups.values())
+
+
+def _reason(lines: Sequence[Verdict]) -> dict[str, str]:
+    worst, *others = lines
+    more = [line["measure"] + (f" on {line['slice']}" if line["slice"] != "all" else "") for line in others]
+    verdicts = "verdict" if len(more) == 1 else "verdicts"
+    reason = f"{worst['reason']} (and {len(more)} more {verdicts}: {_named(more)})" if more else worst["reason"]
+    details = [worst["details"], *(line[key] for line in others for key in ("reason", "details"))]
+    texts = dict.fromkeys(text for text in details if text and text != worst["reason"])
     return {
-        **named,
-        "reason": " ".join(filter(None, [line["reason"], line["details"]])),
-        "result": f"{_SIGNS[line['effect']]} {_result(line)}",
-        "dataset": line["dataset"] or "external metrics",
+        **{head: _named([line[head] for line in lines]) for head in ("model", "slice", "gate")},
+        "reason": " ".join(filter(None, [reason, "; ".join(texts)])),
+        "result": f"{_SIGNS[worst['effect']]} {_result(worst)}",
+        "dataset": worst["dataset"] or "external metrics",
     }
+
+
+def _named(names: Sequence[str]) -> str:
+    distinct = list(dict.fromkeys(names))
+    return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
 
 
 def _plain(value: float | None) -> str:
