@@ -104,13 +104,14 @@ def mask_names(text: str, *names: str) -> str:
     return text
 
 
-def cause_of(group: Sequence[Verdict]) -> str:
-    """Return the worst reason of a group, with the number and the measures and slices of its other verdicts."""
+def describe_cause(group: Sequence[Verdict], *, named: bool = True) -> str:
+    """Return the worst reason of a group and the number of its other verdicts; `named`, with measures and slices."""
     worst, *others = group
     reason = short_sentence(worst.reason, REASON)
     if not others:
         return reason
-    names = "" if worst.estimate is None or not worst.measure else f": {list_names(map(_name_figure, others))}"
+    has_figure = worst.estimate is not None and worst.measure
+    names = f": {list_names(map(_name_figure, others))}" if named and has_figure else ""
     return f"{reason} (and {counted(len(others), 'more verdict')}{names})"
 
 
@@ -133,7 +134,7 @@ def cause_table(groups: Iterable[Sequence[Verdict]]) -> TextTable:
             result(group[0]),
             list_names(line.gate for line in group),
             list_names(line.dataset for line in group),
-            cause_of(group),
+            describe_cause(group),
         )
         for group in groups
     )

@@ -51,7 +51,7 @@ from rankledger.pipeline.report.text_table import counted, printable, queries, s
 from rankledger.pipeline.report.verdicts import (
     REASON,
     RESULT_WORDS,
-    cause_of,
+    describe_cause,
     group_by_cause,
     headline,
     list_names,
@@ -199,7 +199,7 @@ def _reason_cells(group: Sequence[Verdict]) -> Row:
     return (
         list_names((line.model for line in group), _NAMES),
         Cell(f"{sign} {result(worst)}", tone),
-        Cell(cause_of(group), more=short_sentence(details, _DETAILS)),
+        Cell(describe_cause(group, named=False), more=short_sentence(details, _DETAILS)),
         list_names((line.dataset or _NO_DATASET for line in group), _NAMES),
         list_names(line.slice for line in group),
         list_names(line.gate for line in group),

@@ -197,9 +197,8 @@ def _causes(raised: Sequence[Verdict]) -> list[list[Verdict]]:
 
 def _reason(lines: Sequence[Verdict]) -> dict[str, str]:
     worst, *others = lines
-    more = [line["measure"] + (f" on {line['slice']}" if line["slice"] != "all" else "") for line in others]
-    verdicts = "verdict" if len(more) == 1 else "verdicts"
-    reason = f"{worst['reason']} (and {len(more)} more {verdicts}: {_named(more)})" if more else worst["reason"]
+    verdicts = "verdict" if len(others) == 1 else "verdicts"
+    reason = f"{worst['reason']} (and {len(others)} more {verdicts})" if others else worst["reason"]
     details = [worst["details"], *(line[key] for line in others for key in ("reason", "details"))]
     texts = dict.fromkeys(text for text in details if text and text != worst["reason"])
     return {
