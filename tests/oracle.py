@@ -24,7 +24,6 @@ def _is_relevant(grade: float | None, rel: float) -> bool:
 
 
 def _judgments(query: PlainQuery) -> list[float]:
-    """All grades judged, the best first."""
     return sorted([grade for grade in query.ranking if grade is not None] + list(query.missed), reverse=True)
 
 
@@ -37,12 +36,10 @@ def _hit_ranks(query: PlainQuery, k: int | None, rel: float) -> list[int]:
 
 
 def tp(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> float:
-    """Relevant and retrieved."""
     return float(len(_hit_ranks(query, k, rel)))
 
 
 def fp(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> float:
-    """Retrieved and not relevant."""
     return float(sum(1 for grade in _first(query, k) if not _is_relevant(grade, rel)))
 
 
@@ -85,12 +82,10 @@ def f(query: PlainQuery, *, beta: float, k: int | None = None, rel: float = 1) -
 
 
 def f1(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> float:
-    """2 P R / (P + R)."""
     return f(query, beta=1, k=k, rel=rel)
 
 
 def success(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> float:
-    """1 if anything relevant was found."""
     if _n_relevant(query, rel) == 0:
         return NAN
     return 1.0 if _hit_ranks(query, k, rel) else 0.0
@@ -105,12 +100,10 @@ def judged(query: PlainQuery, *, k: int | None = None, empty: str = "undefined")
 
 
 def user_coverage(query: PlainQuery) -> float:
-    """1 if anything was retrieved."""
     return 1.0 if query.ranking else 0.0
 
 
 def rr(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> float:
-    """One over the rank of the first hit."""
     if _n_relevant(query, rel) == 0:
         return NAN
     for rank in _hit_ranks(query, k, rel):
@@ -133,7 +126,6 @@ def ap(query: PlainQuery, *, k: int | None = None, rel: float = 1, denominator: 
 
 
 def rprec(query: PlainQuery, *, rel: float = 1) -> float:
-    """Precision at rank R."""
     n_relevant = _n_relevant(query, rel)
     return len(_hit_ranks(query, n_relevant, rel)) / n_relevant if n_relevant else NAN
 
@@ -149,7 +141,6 @@ def rp(query: PlainQuery, *, k: int, rel: float = 1) -> float:
 
 
 def avg_rp(query: PlainQuery, *, cutoffs: Sequence[int] = (5, 10), rel: float = 1) -> float:
-    """The mean of `rp` over the cutoffs."""
     return sum(rp(query, k=k, rel=rel) for k in cutoffs) / len(cutoffs)
 
 
@@ -179,7 +170,6 @@ def yaap(query: PlainQuery, *, rel: float = 1) -> float:
 
 
 def mar(query: PlainQuery, *, k: int, rel: float = 1, at: str = "ranks") -> float:
-    """Recall after recall."""
     n_relevant = _n_relevant(query, rel)
     if not n_relevant:
         return NAN
@@ -190,7 +180,6 @@ def mar(query: PlainQuery, *, k: int, rel: float = 1, at: str = "ranks") -> floa
 
 
 def fallout(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> float:
-    """The share of those that are not relevant."""
     others = math.nan if query.n_documents is None else query.n_documents - _n_relevant(query, rel)
     return fp(query, k=k, rel=rel) / others if others else NAN
 
@@ -239,7 +228,6 @@ def _discounted(grades: Sequence[float | None], gain: str, discount: str, base: 
 
 
 def cg(query: PlainQuery, *, k: int | None = None, gain: str = "linear", rel: float = 1) -> float:
-    """The sum of the gains."""
     return math.fsum(_gain(grade, gain, rel) for grade in _first(query, k))
 
 
@@ -252,7 +240,6 @@ def dcg(
     base: float | None = None,
     rel: float = 1,
 ) -> float:
-    """The sum of the discounted gains."""
     return _discounted(_first(query, k), gain, discount, base, rel)
 
 
@@ -265,7 +252,6 @@ def ndcg(
     base: float | None = None,
     rel: float = 1,
 ) -> float:
-    """DCG over that of all judgments, best first."""
     best = _discounted(_judgments(query)[:k], gain, discount, base, rel)
     return dcg(query, k=k, gain=gain, discount=discount, base=base, rel=rel) / best if best > 0 else NAN
 
@@ -319,7 +305,6 @@ def rankscore(query: PlainQuery, *, half_life: float = 5.0, k: int | None = None
 
 
 def _pairs(query: PlainQuery, k: int | None) -> tuple[int, int, int]:
-    """Concordant pairs, discordant pairs, documents compared."""
     grades = [grade for grade in _first(query, k) if grade is not None and grade >= 0]
     concordant = discordant = 0
     for i, above in enumerate(grades):
@@ -330,7 +315,6 @@ def _pairs(query: PlainQuery, k: int | None) -> tuple[int, int, int]:
 
 
 def kendall_distance(query: PlainQuery, *, k: int | None = None) -> float:
-    """Inversions."""
     _, discordant, n_compared = _pairs(query, k)
     return float(discordant) if n_compared > 1 else NAN
 
@@ -345,12 +329,10 @@ def kendall_tau(query: PlainQuery, *, k: int | None = None) -> float:
 
 
 def num_ret(query: PlainQuery) -> float:
-    """The length of the list."""
     return float(len(query.ranking))
 
 
 def num_rel(query: PlainQuery, *, rel: float = 1) -> float:
-    """Relevant, found or missed."""
     return float(_n_relevant(query, rel))
 
 
@@ -382,12 +364,10 @@ def relative_p(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> fl
 
 
 def set_map(query: PlainQuery, *, rel: float = 1) -> float:
-    """Precision times recall."""
     return p(query, rel=rel) * r(query, rel=rel)
 
 
 def rprec_mult(query: PlainQuery, *, factor: float, rel: float = 1) -> float:
-    """Precision at a multiple of R."""
     n_relevant = _n_relevant(query, rel)
     last = int(factor * n_relevant + 0.9)
     if n_relevant == 0:
@@ -486,19 +466,16 @@ def snips_rbp(query: PlainQuery, *, p: float = 0.8, k: int | None = None) -> flo
 
 
 def mae(ratings: Sequence[float], predictions: Sequence[float]) -> float:
-    """The mean of |prediction - rating|."""
     errors = [abs(guess - truth) for truth, guess in zip(ratings, predictions, strict=True)]
     return sum(errors) / len(errors) if errors else NAN
 
 
 def mse(ratings: Sequence[float], predictions: Sequence[float]) -> float:
-    """The mean of (prediction - rating)²."""
     errors = [(guess - truth) ** 2 for truth, guess in zip(ratings, predictions, strict=True)]
     return sum(errors) / len(errors) if errors else NAN
 
 
 def rmse(ratings: Sequence[float], predictions: Sequence[float]) -> float:
-    """The root of the mean squared error."""
     return math.sqrt(mse(ratings, predictions)) if ratings else NAN
 
 
@@ -586,7 +563,6 @@ def item_coverage(found: PlainCatalogue, *, k: int | None = None) -> float:
 
 
 def nerr(query: PlainQuery, *, k: int | None = None, **others: Any) -> float:
-    """ERR over that of all judgments, best first."""
     best = err(PlainQuery(tuple(_judgments(query))), k=k, **others)
     return err(query, k=k, **others) / best if best > 0 else NAN
 
@@ -624,7 +600,6 @@ def _gains_nothing(query: PlainQuery) -> bool:
 
 
 def o_measure(query: PlainQuery, *, k: int | None = None, beta: float = 1, gain: str = "linear") -> float:
-    """The first ratio."""
     if _gains_nothing(query):
         return NAN
     return next((ratio for _, ratio in _ratios(query, k, beta, gain)), 0.0)
@@ -674,7 +649,6 @@ def _scaled(query: PlainQuery, k: int | None, max_grade: float | None) -> list[f
 
 
 def sdcg(query: PlainQuery, *, k: int, max_grade: float | None = None) -> float:
-    """Discounted gains over those of k perfect documents."""
     gains = _scaled(query, k, max_grade)
     best = sum(1 / math.log2(rank + 1) for rank in range(1, k + 1))
     return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1)) / best
@@ -697,7 +671,6 @@ def _walked(gains: Sequence[float], wanted: Callable[[float], float], k: int | N
 
 
 def insq(query: PlainQuery, *, t: float = 1.0, k: int | None = None, max_grade: float | None = None) -> float:
-    """The reader walks on, whatever was gained."""
     return _walked(_scaled(query, k, max_grade), lambda _: 2 * t - 1, k)
 
 
@@ -798,11 +771,9 @@ class _Reader:
         self.alpha = alpha
 
     def gain(self, document: str) -> float:
-        """What the document would gain now."""
         return sum(self.worth[subtopic] for subtopic in self.topics.get(document, []))
 
     def read(self, document: str) -> float:
-        """What the document gains as it is read."""
         gained = self.gain(document)
         for subtopic in self.topics.get(document, []):
             self.worth[subtopic] *= 1 - self.alpha
@@ -858,7 +829,6 @@ def _over_greedy(
 
 
 def nerr_ia(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
-    """Gains over their ranks."""
     return _over_greedy(query, k, 0.5, rel, float)
 
 
@@ -870,7 +840,6 @@ def nnrbp(
 
 
 def ap_ia(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
-    """The average precision of each subtopic, averaged."""
     topics = _Reader(diverse := _diverse(query), 0, rel).topics
     subtopics = {subtopic for found in topics.values() for subtopic in found}
     total = 0.0
@@ -883,7 +852,6 @@ def ap_ia(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float 
 
 
 def p_ia(query: PlainQuery | DiverseQuery, *, k: int, rel: float = 1) -> float:
-    """The precision of each subtopic, averaged."""
     topics = _Reader(diverse := _diverse(query), 0, rel).topics
     subtopics = {subtopic for found in topics.values() for subtopic in found}
     if not subtopics:
@@ -965,18 +933,15 @@ LogRows: TypeAlias = Sequence[Mapping[str, float]]
 
 
 def ctr(rows: LogRows) -> float:
-    """The share of rows that were clicked."""
     return _over(sum(row["clicked"] for row in rows), len(rows))
 
 
 def dwell(rows: LogRows) -> float:
-    """The mean dwell time of what was clicked."""
     times = [row["dwell"] for row in rows if row["clicked"]]
     return _over(sum(times), len(times))
 
 
 def satisfied(rows: LogRows, *, seconds: float = 30) -> float:
-    """The share of clicks that lasted."""
     times = [row["dwell"] for row in rows if row["clicked"]]
     return _over(sum(time >= seconds for time in times), len(times))
 
@@ -986,7 +951,6 @@ def _clipped(row: Mapping[str, float], clip: float | None) -> float:
 
 
 def ips(rows: LogRows, *, clip: float | None = None) -> float:
-    """Open Bandit Pipeline's InverseProbabilityWeighting with lambda_ = clip."""
     return _over(sum(_clipped(row, clip) * row["clicked"] for row in rows), len(rows))
 
 
@@ -1002,7 +966,6 @@ def dr(rows: LogRows, *, clip: float | None = None) -> float:
 
 
 def ess(rows: LogRows, *, clip: float | None = None) -> float:
-    """Kish's size over the number of rows."""
     weights = [_clipped(row, clip) for row in rows]
     return _over(sum(weights) ** 2, len(weights) * sum(weight**2 for weight in weights))
 
@@ -1191,7 +1154,6 @@ def epc(found: PlainCatalogue, query: int, *, k: int | None = None, rel: float =
 
 
 def popularity(found: PlainCatalogue, query: int, *, k: int | None = None) -> float:
-    """The mean popularity."""
     return _mean([float(_consumers(found, document)) for document in found.lists[query][:k]])
 
 
@@ -1365,19 +1327,16 @@ def _exposures(
 
 
 def ee_l(found: PlainCatalogue, query: int, **arguments: Any) -> float:
-    """The squared distance between exposure and target."""
     pairs = _exposures(found, query, **arguments)
     return sum((given - fair) ** 2 for given, fair in pairs) if pairs else NAN
 
 
 def ee_d(found: PlainCatalogue, query: int, **arguments: Any) -> float:
-    """The squared length of the exposure."""
     pairs = _exposures(found, query, **arguments)
     return sum(given**2 for given, _ in pairs) if pairs else NAN
 
 
 def ee_r(found: PlainCatalogue, query: int, **arguments: Any) -> float:
-    """The inner product of exposure and target."""
     pairs = _exposures(found, query, **arguments)
     return sum(given * fair for given, fair in pairs) if pairs else NAN
 
@@ -1408,7 +1367,6 @@ def exposure_ratio(
 
 
 def _variation(rates: Sequence[float]) -> float:
-    """The standard deviation over the mean."""
     if len(rates) < 2 or not sum(rates):
         return NAN
     mean = sum(rates) / len(rates)
@@ -1467,12 +1425,10 @@ def _by_popularity(found: PlainCatalogue, tail: float, of: str) -> Belongs:
 def pop_reo(
     found: PlainCatalogue, *, k: int | None = None, tail: float = 0.2, of: str = "interactions", rel: float = 1
 ) -> float:
-    """`reo` of head and tail."""
     return _opportunity(found, _by_popularity(found, tail, of), k, rel)
 
 
 def pop_rsp(found: PlainCatalogue, *, k: int | None = None, tail: float = 0.2, of: str = "interactions") -> float:
-    """`rsp` of head and tail."""
     return _parity(found, _by_popularity(found, tail, of), k)
 
 

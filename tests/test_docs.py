@@ -85,7 +85,6 @@ def scratch(tmp_path, monkeypatch) -> Path:
 
 
 def test_generated_parts_are_up_to_date():
-    """`python docs/generate.py` would change no page."""
     generated = runpy.run_path(str(ROOT / "docs/generate.py"))["pages"]()
 
     assert {name_of(page) for page in generated} == {
@@ -101,7 +100,6 @@ def test_generated_parts_are_up_to_date():
 
 @each("name", [*METRICS])
 def test_every_metric_is_documented(name):
-    """Each has a section that names its parameters and its reference."""
     section = re.search(rf"^### {name}\n(.*?)(?=^### |\Z)", text_of("docs/metrics.md"), re.DOTALL | re.MULTILINE)
 
     assert section is not None
@@ -111,7 +109,6 @@ def test_every_metric_is_documented(name):
 
 
 def test_every_config_key_is_documented():
-    """Each key of each section of the schema stands in a table."""
     documented = set(re.findall(r"^\| `(\w+)` \|", text_of("docs/config.md"), re.MULTILINE))
 
     assert set(config_keys(schema())) == documented
@@ -129,7 +126,6 @@ def config_keys(schema: object) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", commands.cli.commands)
 def test_every_command_and_option_is_documented(name):
-    """Each command has a section, and each of its options a row there."""
     section = re.search(rf"^### rankledger {name}\b(.*?)(?=^###? |\Z)", text_of("docs/commands.md"), re.DOTALL | re.M)
 
     assert section is not None
@@ -161,7 +157,6 @@ def test_the_package_is_imported_without_numpy():
 
 
 def test_every_exit_code_is_documented():
-    """The codes of the table are those that the command line has."""
     documented = set(map(int, re.findall(r"^\| (\d+) \|", text_of("docs/commands.md"), re.MULTILINE)))
 
     codes = {code for name, code in vars(terminal).items() if name.isupper()}
@@ -184,7 +179,6 @@ def test_every_convention_is_documented():
 
 
 def test_every_part_of_a_record_is_documented(scratch):
-    """Files, keys of the manifest, columns of the tables, and what the join counts are those of a record."""
     run_console(
         "rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=100 --set comparison.search_slices=true"
     )
@@ -289,13 +283,11 @@ def blocks_of_guides(language: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "code"), blocks_of_guides("console"), ids=lambda text: text.partition("\n")[0])
 def test_commands_print_what_is_shown(page, code, scratch, capsys):
-    """Each command of a guide prints what is shown below it."""
     assert_commands_print(page, code, capsys)
 
 
 @pytest.mark.parametrize("page", [TUTORIAL, RECOMMENDERS, LOGS])
 def test_a_tutorial_works_from_start_to_end(page, scratch, capsys):
-    """Its files, commands and Python come one after the other in one folder."""
     fenced = re.findall(r"^```(\w+)\n(.*?)^```$", text_of(page), re.DOTALL | re.MULTILINE)
     assert [language for language, _ in fenced].count("console") > 1
     for language, code in fenced:
@@ -311,7 +303,6 @@ def test_a_tutorial_works_from_start_to_end(page, scratch, capsys):
 
 
 def test_the_tutorial_shows_the_first_lines_of_its_files():
-    """Of the judgments two lines, of the ranking three."""
     shown = [code.splitlines() for page, code in blocks("tsv") if page == TUTORIAL]
 
     files = [text_of(f"configs/quickstart/{name}.tsv").splitlines() for name in ("qrels", "bm25")]
@@ -319,7 +310,6 @@ def test_the_tutorial_shows_the_first_lines_of_its_files():
 
 
 def test_the_guide_to_own_metrics_works_from_start_to_end(scratch, capsys):
-    """Its module beside its config, which names it: the commands print what is shown."""
     (module,), (config,), (commands,) = (
         [code for page, code in blocks(language) if page == OWN_METRICS] for language in ("python", "yaml", "console")
     )
@@ -353,7 +343,6 @@ def test_the_guide_to_language_models_works_from_start_to_end(scratch, capsys):
 
 @pytest.mark.parametrize(("page", "code"), blocks_of_guides("python"), ids=lambda text: text.partition("\n")[0])
 def test_python_runs(page, code, scratch):
-    """Each block of Python runs."""
     names = {"__name__": "__main__"}
     exec(compile(code, page, "exec"), names)
 
@@ -394,7 +383,6 @@ def exit_code(words: list[str]) -> object:
 
 
 def test_make_targets_exist():
-    """Each `make …` of the guides is a target."""
     targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
     named = {name for page in PAGES for name in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text("utf-8"), re.M)}
 
@@ -440,7 +428,6 @@ REFUSED = [  # files that bring about the refusals of docs/data.md, and the data
 
 
 def test_refusals_are_those_shown(scratch, capsys):
-    """Each message of docs/data.md is what a file of that kind is refused with, and by the exit code that is said."""
     good = {"qrels.tsv": QRELS, "queries.tsv": "query_id\nq1\nq2\n", "bm25.tsv": HEAD + "q1\td1\t1\n"}
     said = []
     for dataset, files in REFUSED:
@@ -463,7 +450,6 @@ def test_refusals_are_those_shown(scratch, capsys):
 
 
 def test_a_server_that_is_away_is_said_as_shown(scratch, capsys):
-    """The line of docs/mlflow.md is what is said, and the evaluation is done anyway."""
     (shown,) = [code for page, code in blocks("text") if page == "docs/mlflow.md"]
     (scratch / "qrels.txt").write_text("q1 0 d1 1\n", encoding="utf-8")
     (scratch / "bm25.txt").write_text("q1 Q0 d1 1 1.0 bm25\n", encoding="utf-8")
@@ -481,7 +467,6 @@ def test_a_server_that_is_away_is_said_as_shown(scratch, capsys):
 
 @each("page", PAGES)
 def test_links_lead_somewhere(page):
-    """Each link to a file or to a heading of a page has its target; each picture is small enough to load."""
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
         if "://" in target:
             continue
@@ -495,7 +480,6 @@ def test_links_lead_somewhere(page):
 
 
 def test_the_site_has_every_page():
-    """The navigation of `make site` names each page of docs/, once."""
     listed = re.findall(r"[\w/-]+\.md$", text_of("mkdocs.yml"), re.MULTILINE)
 
     assert sorted(listed) == sorted(name_of(page).removeprefix("docs/") for page in (ROOT / "docs").rglob("*.md"))
@@ -509,7 +493,6 @@ def anchors(page: Path) -> set[str]:
 
 @each("page", PAGES)
 def test_measures_parse(page):
-    """Each measure in the text is one."""
     shape = re.compile(r"`([A-Za-z]\w*(?:\([a-z_]+=[^)`…]*\)(?:@[\d,]+)?|@[\d,]+))`")
     for text in shape.findall(prose(page)):
         assert Measure.expand(text)
@@ -525,7 +508,6 @@ def test_lines_are_short(page):
 
 
 def test_nothing_of_the_machine_is_in_the_pages():
-    """No page holds the path of a home, of a temporary folder or of this checkout."""
     for page in PAGES:
         found = re.search(rf"(?<![\w.])/(?:home|root|tmp|work)/|{re.escape(os.fspath(ROOT))}", page.read_text("utf-8"))
         assert found is None, page

@@ -38,7 +38,6 @@ def test_values_that_differ_are_named(tmp_path):
 
 
 def test_missing_tables_are_differences(tmp_path):
-    """A table of one folder alone is named, and so is a folder without tables."""
     before = write_tables(tmp_path / "before", estimate="0.5", outcome="pass", score=1.0)
     after = write_tables(tmp_path / "after", estimate="0.5", outcome="pass", score=1.0)
     next(after.rglob("gates.json")).unlink()

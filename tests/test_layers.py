@@ -47,13 +47,11 @@ def imports_of(path: Path, *, lazily: bool = True) -> list[str]:
 
 
 def test_imports_follow_the_order_of_packages():
-    """No module imports a package after its own, lazily or for types."""
     assert find_upward(find_imports(read_modules())) == set()
 
 
 @pytest.mark.parametrize("indent", ["", "if TYPE_CHECKING:\n    ", "def f():\n    "])
 def test_a_planted_violation_is_seen(indent):
-    """A module that imports a later package is noticed, and one that imports an earlier package is not."""
     record, report = "rankledger.pipeline.record.store", "rankledger.pipeline.report.html.page"
     upward = f"{indent}from rankledger.pipeline.report.html.page import Page\n"
     downward = f"{indent}import rankledger.pipeline.record.store\n"
@@ -119,7 +117,6 @@ def test_nothing_imports_matplotlib():
 
 
 def test_the_stages_that_compute_touch_no_file():
-    """Scoring, inference and explaining import nothing that opens files."""
     for path in modules():
         if package(path) in NO_FILES:
             assert not set(imports_of(path)) & {"io", "os", "pathlib.Path", "pyarrow.fs"}, path
@@ -127,13 +124,11 @@ def test_the_stages_that_compute_touch_no_file():
 
 
 def test_every_package_has_a_place_in_the_order():
-    """A new module or package below `pipeline` is given its place."""
     assert {package_of(name) for name in read_modules()} <= {*ORDER, "pipeline"}
 
 
 @pytest.mark.parametrize("package", ["metrics", "pipeline"])
 def test_every_module_says_what_it_is(package):
-    """Each module opens with a docstring, from which a newcomer learns its idea and its conventions."""
     for path in (ROOT / package).rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
 

@@ -38,7 +38,6 @@ def html_of(notebook: Any, word: str) -> str:
 
 
 def test_it_is_kept_without_outputs():
-    """What it shows is what it shows when it runs: no output of an older version lies in the repository."""
     kept = nbformat.read(ROOT / "docs/notebook.ipynb", as_version=4)
 
     nbformat.validate(kept)
@@ -81,7 +80,6 @@ def test_the_leaderboard_has_the_figures_of_the_record(notebook):
 
 
 def test_the_page_is_that_of_the_record(notebook):
-    """What stands in the frame is report.html, to the letter."""
     found, folder = notebook
     (page,) = (folder / "runs/records").glob("*/report.html")
     (inside,) = re.findall(r'srcdoc="([^"]*)"', html_of(found, "srcdoc"))

@@ -37,7 +37,6 @@ def test_figures_of_four_modules():
 
 
 def test_a_figure_above_its_limit_fails(monkeypatch, capsys):
-    """`make shape` fails, and marks the figure."""
     monkeypatch.setattr(tests.shape, "read_modules", lambda: MODULES)
     assert tests.shape.main() == 0
 

@@ -73,7 +73,6 @@ def test_the_config_is_one_to_copy():
 
 
 def test_outputs_may_lie_elsewhere():
-    """OUTPUTS may be the URL of a bucket."""
     planned = plan(load(ROOT / "configs/nightly.yaml", environ={"OUTPUTS": "s3://eval/out"}), DATE)
 
     assert planned.tasks[0].output.path == f"s3://eval/out/{DATE}/bm25.tsv"

@@ -54,7 +54,6 @@ def test_every_query_scores_what_the_script_computes(found, tmp_path, k):
 
 
 def test_the_script_as_it_is_prints_five_decimals_of_our_scores(found, tmp_path):
-    """Without our change of its format it prints the same, rounded."""
     expected = gdeval(tmp_path, CASE, 20, decimals="%.5f")
     assert_agree(found[0], expected, within=PRINTED, tool="gdeval.pl 1.2a, as printed")
 

@@ -33,7 +33,6 @@ def answer(name: str) -> str:
 
 @each("tool", TOOLS)
 def test_every_name_of_the_tool_has_an_answer(tool):
-    """A name that a release adds fails here: it is a measure, or refused in a line that begins with it."""
     answers = {name: answer(name) for name in tool}
 
     assert len(answers) > 9

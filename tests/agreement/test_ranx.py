@@ -118,7 +118,6 @@ def test_interpolated_precision(tmp_path):
 
 
 def test_an_output_that_leaves_queries_out_is_refused_by_both(tmp_path):
-    """ranx raises unless `make_comparable` is set, and our profile refuses the output."""
     judgments, ranking = {"q": {"a": 1}, "r": {"a": 1}}, {"q": {"a": 1.0}}
     collection = {"case": Collection(judgments, {"tool": ranking})}
     config = write_config(tmp_path, collection, {"compared": ["ap"]}, ending=".tsv", conventions="ranx")

@@ -129,7 +129,6 @@ def test_equal_scores_stand_in_some_order(tmp_path):
 
 
 def test_a_user_without_output_is_refused(tmp_path):
-    """RecBole's model scores every user of the test data; a model of ours that leaves one out has failed."""
     case = Case({"ann": {"d1": 1}, "bob": {"d1": 1}}, {"ann": {"d1": 1.0}})
 
     with pytest.raises(AssertionError, match="bob"):

@@ -192,7 +192,6 @@ def test_rating_errors_pool_all_pairs(tmp_path):
 
 
 def test_rating_errors_of_each_user(tmp_path):
-    """The same of each user alone."""
     scores = rated(tmp_path, RATINGS, [*ERRORS]).scores.set_index("query_id")
     expected = {user: {name: error(*both) for name, error in ERRORS.items()} for user, both in pairs(RATINGS).items()}
 
@@ -235,7 +234,6 @@ def test_scores_are_doubles(tmp_path):
 
 
 def test_negative_grades_are_refused(tmp_path):
-    """`ndcg_score` raises for a negative grade, and so do we."""
     case = Case({"q": {"d0": 1, "d1": 0, "d2": -1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}})
 
     with pytest.raises(ValueError, match="negative y_true"):
@@ -245,7 +243,6 @@ def test_negative_grades_are_refused(tmp_path):
 
 
 def test_queries_without_output_are_refused(tmp_path):
-    """Every row of grades needs its row of scores."""
     case = Case({"q0": {"d0": 1, "d1": 0}, "q1": {"d0": 1, "d1": 0}}, {"q0": {"d0": 2.0, "d1": 1.0}})
 
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):

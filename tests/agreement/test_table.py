@@ -40,6 +40,5 @@ def test_figures_are_added_up_by_metric():
 
 @pytest.mark.parametrize(("ours", "theirs"), [(float("nan"), 0.5), (0.5, float("nan")), (0.5, 0.6)])
 def test_a_difference_is_refused(ours, theirs):
-    """A number beside NaN is one, on either side."""
     with pytest.raises(AssertionError, match=r"q p@1: ours"):
         assert_agree({"q": {"p@1": ours}}, {"q": {"p@1": theirs}}, at_least=1)

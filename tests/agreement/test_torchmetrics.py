@@ -178,7 +178,6 @@ def test_equal_scores_stand_in_some_order(tmp_path):
 
 
 def test_ignored_documents_leave_a_condensed_list(tmp_path):
-    """`ignore_index` takes documents out of the ranking, as we do with unjudged ones where lists are condensed."""
     case = matrix_case(16, grades=(0, 0, 1), ties="none")
     names = ["ap", "rr", "p@5", "r@5", "ndcg@5"]
     _, means = ours(tmp_path, case, {"profile": "torchmetrics", "unjudged_documents": "condensed"}, names)
@@ -222,7 +221,6 @@ def test_a_score_of_at_most_0_is_no_judgment(tmp_path, score):
 
 
 def test_negative_grades_are_refused(tmp_path):
-    """All functions but nDCG raise for a negative target, and so do we."""
     case = Case({"q": {"d0": 1, "d1": 0, "d2": -1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}})
 
     for name in (*BINARY, "rprec"):

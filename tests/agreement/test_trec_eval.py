@@ -170,7 +170,6 @@ def test_rating_errors_of_a_hand_worked_model(rated):
 
 
 def test_rating_errors_of_each_user(rated):
-    """Ann's root mean square is √((1 + 0.25) / 2), bob's √((0 + 4) / 2); eve has no pair and so no error."""
     scores = rated.scores.set_index("query_id")
 
     assert list(scores.index) == ["ann", "bob", "eve"]

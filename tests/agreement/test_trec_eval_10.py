@@ -117,7 +117,6 @@ def test_the_mean_is_what_is_printed_for_all(case, printed, found):
 
 
 def test_no_measure_is_left_out(printed):
-    """Everything that `all_trec` prints is compared but for the name of the output and the number of queries."""
     assert printed["all"].keys() - MEASURES.keys() == WITHOUT_COUNTERPART
     assert MEASURES.keys() <= printed["all"].keys()
     assert printed["all"]["num_q"] == "400"

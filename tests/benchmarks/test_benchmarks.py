@@ -46,7 +46,6 @@ def test_a_workload_is_what_it_says(files):
 
 
 def test_every_form_holds_the_same_rows(files, tmp_path):
-    """Parquet, its parts and the shuffled text have the rows of the text; another model has other ones."""
     ranked = rows(files[1])
     texts = [{"q_id": row[0], "doc_id": row[2], "rank": int(row[3]), "score": float(row[4])} for row in ranked]
 
@@ -76,7 +75,6 @@ def test_figures_of_a_workload_by_plain_loops(files, tmp_path):
 
 
 def test_a_task_of_data_frames_times_itself(tmp_path):
-    """The means are those of files, and ours and theirs agree."""
     files = [
         write(tmp_path / f"a.{name}.parquet", LOAD)
         for name, write in (("qrels", write_judgments), ("run", write_ranking))
@@ -106,7 +104,6 @@ def test_the_meter_sees_what_a_child_holds():
 
 
 def test_tools_must_agree():
-    """Means of the same data that differ by more than a task's tolerance end the program; other data may differ."""
     inputs = (Path("a.qrels.txt"),)
     case = Case([Task("ours", [], inputs), Task("theirs", [], inputs, tolerance=1e-3), Task("other data", [])])
     labels = [task.label for task in case.tasks]

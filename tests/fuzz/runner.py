@@ -173,7 +173,6 @@ def _ended(running: _Running, tally: Tally, keep: Path) -> list[Batch]:
 
 
 def _prepared(targets: Sequence[Target], folder: Path) -> dict[str, tuple[Path, Sequence[Case]]]:
-    """By target, its folder and its seeds."""
     places: dict[Callable[[], None], Path] = {}
     found = {}
     for target in targets:

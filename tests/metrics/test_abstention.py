@@ -65,7 +65,6 @@ def test_nothing_to_gain_is_undefined(scores):
 
 
 def test_a_query_that_does_not_count_is_as_if_it_were_not_there():
-    """Its score is NaN."""
     whole = nauc(block_of([0.2, NAN, 0.9, 0.1, NAN], [3, 9, 2, 1, 0]))
 
     assert whole == nauc(block_of([0.2, 0.9, 0.1], [3, 2, 1]))

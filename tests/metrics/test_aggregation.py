@@ -47,14 +47,12 @@ def test_contributions_hold_no_nan():
 
 @pytest.mark.parametrize("undefined_is_zero", [True, False])
 def test_contributions_are_new_arrays(undefined_is_zero):
-    """What is returned may be written to without moving the scores or the weights."""
     for array in contributions(MEAN, VALUES, WEIGHTS, undefined_is_zero=undefined_is_zero):
         assert not np.shares_memory(array, VALUES)
         assert not np.shares_memory(array, WEIGHTS)
 
 
 def test_backward_undoes_forward():
-    """One query's figure is its value, on either scale."""
     values = np.array([0.0, 0.3, 2.0])
 
     for aggregation in (MEAN, ROOT_MEAN_SQUARE):

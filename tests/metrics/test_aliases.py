@@ -159,7 +159,6 @@ def answer(text: str) -> str:
 
 @pytest.mark.parametrize("tool", OFFICIAL_NAMES)
 def test_every_name_of_every_tool_has_an_answer(tool):
-    """It is a measure, or it is refused in one line that says why; nobody is left with an unknown metric."""
     for name in OFFICIAL_NAMES[tool].split():
         found = answer(name)
 
@@ -398,12 +397,10 @@ EXPECTED = {
 
 @each("text", [*EXPECTED])
 def test_names_are_what_their_tools_mean(text):
-    """The name, its parameters and its cutoffs give our measures, and these stand in tables and records."""
     assert " ".join(map(str, Measure.expand(text))) == EXPECTED[text]
 
 
 def test_official_is_what_trec_eval_prints_by_default():
-    """Without the name of the output and the number of queries, which are no measures."""
     expected = ["num_ret", "num_rel", "tp", "ap", "gmap", "rprec", "bpref", "rr"]
     expected += [f"iprec(recall={tenth})" for tenth in TENTHS] + [f"p@{k}" for k in TREC_RANKS]
 
@@ -498,7 +495,6 @@ REFUSED = {
 
 @each("text", [*REFUSED])
 def test_other_definitions_are_refused_with_the_reason(text):
-    """One line that begins with what was written and holds what to write instead, its cutoff included."""
     with pytest.raises(ValueError, match="^" + re.escape(f"'{text}': ")) as caught:
         Measure.expand(text)
 
@@ -533,7 +529,6 @@ def test_every_target_is_a_measure(name):
 
 
 def test_one_name_has_one_meaning():
-    """Where several tools have a name, they do not disagree about what it is here."""
     for tool in read_tools():
         for alias in tool.aliases:
             for name in alias.names:
@@ -542,21 +537,18 @@ def test_one_name_has_one_meaning():
 
 @each("name", [*VARIANTS])
 def test_our_own_spellings_pass_untouched(name):
-    """They are tried first, and no other tool's name takes one away."""
     for text in VARIANTS[name]:
         assert translate(text) == (text,)
         assert translate(f" {text} ") == (f" {text} ",)
 
 
 def test_translations_are_our_own_spellings():
-    """What a name is translated to is not translated again."""
     for ours in (ours for text in EXPECTED for ours in translate(text)):
         assert translate(ours) == (ours,)
 
 
 @pytest.mark.parametrize("text", ["", "qqq", "ndcg at 10", "@10", "P@5@10", "unknown(rel=2)@10", "ndcg@x"])
 def test_what_nobody_knows_passes_untouched(text):
-    """The parser speaks of it."""
     assert translate(text) == (text,)
 
 
@@ -582,13 +574,11 @@ def test_what_nobody_knows_passes_untouched(text):
     ],
 )
 def test_mistakes_after_a_known_name_are_answered_by_the_parser(text, message):
-    """In the words of our measure, for that is what the name is."""
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
         Measure.expand(text)
 
 
 def test_a_group_is_no_single_measure():
-    """What asks for one measure says how many were written."""
     with pytest.raises(ValueError, match=r"^'official' is 28 measures"):
         Measure.parse("official")
 
@@ -603,7 +593,6 @@ def test_a_profile_settles_what_a_name_leaves_open():
 
 
 def test_a_spelling_of_one_tool_keeps_its_definition_under_any_profile():
-    """`mapk` divides by min(R, k) whatever the profile says of ap."""
     profile = replace(PROFILES["trec_eval"], defaults={"ap": {"denominator": "relevant"}})
 
     assert Measure.parse("mapk@10", profile).parameters["denominator"] == "cutoff"
@@ -631,7 +620,6 @@ SUGGESTIONS = {
 
 @each("text", [*SUGGESTIONS])
 def test_suggestions_keep_parameters_and_cutoffs(text):
-    """A misspelled name of any tool is answered with what can be written instead of the whole."""
     with pytest.raises(ValueError, match="'") as caught:
         Measure.expand(text)
 
@@ -650,7 +638,6 @@ TAILS = st.sampled_from(
 
 @given(NAMES, TAILS | st.text(max_size=8))
 def test_any_text_is_a_measure_or_refused_in_one_line(name, tail):
-    """Whatever is written, the only error says what is wrong; what is accepted reads the same when written by us."""
     try:
         measures = Measure.expand(name + tail)
     except ValueError:

@@ -86,7 +86,6 @@ def made(graded_queries: list[PlainQuery], probability_queries: list[PlainQuery]
 
 @each("name", [*METRICS])
 def test_every_metric_has_an_oracle(name):
-    """A metric cannot be added without loops to check it against."""
     oracles = {"judged": ORACLE, "catalogue": CATALOGUE_ORACLE, "ratings": RATINGS_ORACLE}
     oracles |= {"rankings": RANKINGS_ORACLE, "outputs": OUTPUTS_ORACLE, "logs": LOGS_ORACLE}
     oracles |= {"confidence": CONFIDENCE_ORACLE}
@@ -144,7 +143,6 @@ def test_scores_are_one_float_per_query_within_the_range(texts, block_of, scored
 
 @CUT_WITHIN
 def test_permuting_queries_permutes_scores(texts, queries_of, block_of, scored):
-    """Queries in another order score the same bits, in that order."""
     for text in texts:
         queries = queries_of(text)
         block = block_of(text)
@@ -181,7 +179,6 @@ def unpadded(queries: list[PlainQuery]) -> list[JudgedBlock]:
 
 @CUT_WITHIN
 def test_padding_changes_no_bit(texts, scored, made):
-    """Rows of padding below the longest list leave every bit alone, and so does the absence of any."""
     for text in texts:
         expected = scored(text)
 
@@ -207,7 +204,6 @@ def test_memory_layout_changes_no_bit(graded_block, probability_block):
 
 @CUT_WITHIN
 def test_memory_maps_change_no_bit(texts, scored, mapped):
-    """A worker that gets its block as read-only memory maps scores the same bits, in plain arrays of its own."""
     for text in texts:
         values = scores(text, mapped["probability" in text])
 
@@ -241,7 +237,6 @@ COUNT_THE_LIST = (
 
 @over([text for text in without(*COUNT_THE_LIST) if text not in VARIANTS["compat"] or "@" in text])
 def test_unjudged_documents_below_all_others_change_nothing(texts, scored, made):
-    """Documents without judgment below every list move no metric but those that count the documents retrieved."""
     for text in texts:
         np.testing.assert_array_equal(scores(text, made(text, longer)), scored(text), err_msg=text)
 
@@ -281,7 +276,6 @@ def promotion_may_hurt(text: str) -> bool:
 
 @over([text for text in without("judged", "unjudged") if not promotion_may_hurt(text)])
 def test_promoting_a_relevant_document_never_hurts(texts, made):
-    """A relevant document that overtakes a worse one right above it never makes the score worse."""
     for text in texts:
         measure = parsed(text)
         before, after = made(text, promotion(float(measure.parameters.get("rel", 1))))
@@ -372,7 +366,6 @@ COMPARE_WHAT_WAS_RETRIEVED = ("kendall_tau", "ap_corr")
 
 @over([text for text in without(*COUNT_THE_LIST, *COMPARE_WHAT_WAS_RETRIEVED) if not promotion_may_hurt(text)])
 def test_nothing_beats_the_ideal_ranking(texts, block_of, scored):
-    """No ranking of a query scores better than its judged documents in the order of their grades."""
     for text in texts:
         block = block_of(text)
         better = scored(text) - scores(text, block.ideal())

@@ -16,7 +16,6 @@ def test_relevant_compares_raw_grades():
 
 
 def test_padding_is_never_relevant():
-    """The shorter of two columns is padded, and its padding is not relevant at any threshold."""
     block = judged_block(ranks=[[1, 2], [4]], grades=[[1, 1], [1]], padding=1)
 
     assert block.relevant(1e-9).tolist() == [[True, True], [True, False], [False, False]]
@@ -48,7 +47,6 @@ def test_ideal_ranks_all_judgments_by_grade():
 
 
 def test_ideal_pads_shorter_columns():
-    """Beside a query with two judgments, one with none has an ideal list of padding and retrieves nothing."""
     ideal = plain_block([ranked(1, 2), ranked(None)]).ideal()
 
     assert np.isinf(ideal.ranks[:, 1]).all()
@@ -57,7 +55,6 @@ def test_ideal_pads_shorter_columns():
 
 
 def test_ideal_is_its_own_ideal(graded_block):
-    """The perfect ranking of the perfect ranking is the same ranking."""
     once, twice = graded_block.ideal(), graded_block.ideal().ideal()
 
     for name in ("ranks", "grades", "judged_grades", "n_judged", "n_retrieved"):
@@ -75,7 +72,6 @@ def test_blocks_are_compared_by_identity():
 
 @pytest.mark.parametrize(("k", "deepest"), [(None, np.inf), (1, 1.0), (10, 10.0)])
 def test_cut_is_the_deepest_rank(k, deepest):
-    """Without a cutoff every rank counts."""
     assert cut(k) == deepest
 
 
@@ -92,14 +88,12 @@ def test_divide_by_0_is_undefined():
 
 
 def test_divide_by_one_denominator():
-    """A scalar denominator divides every query."""
     np.testing.assert_array_equal(divide(np.array([1.0, 3.0]), 4.0), [0.25, 0.75])
 
 
 @pytest.mark.parametrize("n_queries", [1, 2, 3, 64])
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 8, 9, 127, 128, 129, 1000])
 def test_sum_down_adds_one_row_after_another(n_rows, n_queries):
-    """Every column's sum has the bits of a plain loop from the top, at any height and width."""
     terms = np.random.default_rng(n_rows).standard_normal((n_rows, n_queries))
     expected = [0.0] * n_queries
     for row in terms.tolist():
@@ -110,7 +104,6 @@ def test_sum_down_adds_one_row_after_another(n_rows, n_queries):
 
 @pytest.mark.parametrize("order", ["F", "sliced", "reversed"])
 def test_sum_down_whatever_the_layout(order):
-    """Columns laid out one by one, or cut out of a wider matrix, add up to the same bits."""
     terms = np.random.default_rng(0).standard_normal((300, 8))
     wide = np.random.default_rng(1).standard_normal((600, 16))
     wide[::2, ::2] = terms
@@ -120,7 +113,6 @@ def test_sum_down_whatever_the_layout(order):
 
 
 def test_sum_down_of_booleans_counts():
-    """Booleans are counted, as floats, in one column and in several."""
     for width in (1, 3):
         counts = sum_down(np.array([[True], [False], [True]]).repeat(width, axis=1))
         assert counts.dtype == np.float64
@@ -134,7 +126,6 @@ def test_sum_down_of_nothing_is_0():
 
 
 def test_the_block_builder_hands_out_read_only_arrays():
-    """A metric that wrote to its block would raise in every test of this folder."""
     block = plain_block([ranked(1, None, missed=[1]), ranked()])
 
     assert not any(getattr(block, name).flags.writeable for name in ARRAYS)

@@ -37,12 +37,10 @@ def test_everything_recommended_covers_everything():
 
 
 def test_an_empty_catalogue_is_undefined():
-    """There is nothing to cover."""
     assert math.isnan(item_coverage(catalogue_block([[]], n_documents=0)))
 
 
 def test_the_order_of_lists_does_not_matter():
-    """Coverage is of a set: lists and their documents in another order cover the same."""
     assert item_coverage(catalogue_block([[], [3, 1], [2, 1, 0]], n_documents=8)) == item_coverage(BLOCK)
 
 
@@ -84,7 +82,6 @@ def test_gini_passes_over_documents_outside_the_catalogue():
 
 @pytest.mark.parametrize(("lists", "n_documents"), [([[]], 3), ([[5]], 3), ([[0]], 0)])
 def test_gini_of_nothing_is_undefined(lists, n_documents):
-    """Nothing recommended, nothing of the catalogue, no catalogue."""
     assert math.isnan(gini(catalogue_block(lists, n_documents)))
 
 
@@ -100,7 +97,6 @@ def test_entropy_of_one_document_and_of_equal_shares(lists, expected):
 
 
 def test_entropy_of_nothing_is_undefined():
-    """No place, no share."""
     assert math.isnan(entropy(catalogue_block([[], []], n_documents=2)))
 
 
@@ -129,7 +125,6 @@ def test_personalization_passes_over_empty_lists():
 
 @pytest.mark.parametrize("lists", [[[]], [[0, 1]], [[0], []]])
 def test_personalization_of_fewer_than_two_lists_is_undefined(lists):
-    """There is no pair."""
     assert math.isnan(personalization(catalogue_block(lists, n_documents=2)))
 
 

@@ -25,7 +25,6 @@ def test_the_default_profile_is_trec_eval():
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_what_a_measure_differs_by_can_be_set(name):
-    """Each key names a metric; its conventions are others than the profile's, or a sentence says why there are none."""
     types = typing.get_type_hints(Conventions)
     profile = PROFILES[name]
 
@@ -44,7 +43,6 @@ def test_what_a_measure_differs_by_can_be_set(name):
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_profile_is_complete(name):
-    """Each convention of each profile is one of the words that its type allows."""
     types = typing.get_type_hints(Conventions)
 
     for convention, word in asdict(PROFILES[name].conventions).items():
@@ -55,13 +53,11 @@ def test_every_profile_is_complete(name):
 
 
 def test_no_convention_has_a_default():
-    """A profile that forgets a convention does not exist: it would choose in silence."""
     with pytest.raises(TypeError, match="missing"):
         Conventions()
 
 
 def test_profiles_cannot_be_changed():
-    """Neither the table nor a profile in it takes an assignment."""
     with pytest.raises(TypeError):
         PROFILES["mine"] = PROFILES["trec_eval"]
     with pytest.raises(FrozenInstanceError):

@@ -216,7 +216,6 @@ def test_neighbours_padding_and_their_subtopics_change_no_bit(text, block, singl
 
 @EVERY_VARIANT
 def test_taking_queries_takes_their_subtopics(text, block):
-    """The block of some queries scores what they score in the whole."""
     wanted = np.array([7, 3, 200])
 
     np.testing.assert_array_equal(scores(text, block.of(wanted)), scores(text, block)[wanted])
@@ -277,7 +276,6 @@ def test_a_flawless_list_scores_1():
 
 @pytest.mark.parametrize("alpha", [-0.1, 1.1, float("nan")])
 def test_an_alpha_that_is_no_share_is_refused(alpha):
-    """A subtopic loses nothing, all, or a share of its worth."""
     block = diverse_block([TWO_SUBTOPICS])
 
     for metric in (alpha_ndcg, nrbp):
@@ -287,6 +285,5 @@ def test_an_alpha_that_is_no_share_is_refused(alpha):
 
 @pytest.mark.parametrize("beta", [0, 1, float("nan")])
 def test_a_beta_that_is_no_chance_is_refused(beta):
-    """A reader who never goes on, or never stops, has no expected gain."""
     with pytest.raises(ValueError, match="beta must be between 0 and 1, found"):
         nrbp(diverse_block([TWO_SUBTOPICS]), beta=beta)

@@ -33,14 +33,12 @@ def block(*lists: list[int], judged: list[dict[int, float]], groups: list[list[i
     ],
 )
 def test_attention_of_three_ranks(attention, expected):
-    """As each model's formula has it."""
     np.testing.assert_allclose(attention.of_ranks(3), expected)
 
 
 @pytest.mark.parametrize("metric", [awrf, ee_l, ee_d, ee_r])
 @pytest.mark.parametrize("p", [0, 1])
 def test_patience_is_a_part(metric, p):
-    """A reader who never goes on, or never stops, is refused."""
     found = block([0], judged=[{0: 1}], groups=[[0]])
 
     with pytest.raises(ValueError, match=f"p must be between 0 and 1, found {p}"):

@@ -27,7 +27,6 @@ def test_a_given_score_is_a_measure():
 
 
 def test_a_given_score_is_any_number_and_the_higher_the_better_by_default():
-    """Both ends are open."""
     metric = external_measure("clicks").metric
 
     assert (metric.direction, metric.range) == ("higher", (-math.inf, math.inf))
@@ -50,7 +49,6 @@ def test_the_fingerprint_is_of_the_name_and_the_better_end():
 
 
 def test_equal_declarations_are_one_measure_in_every_process():
-    """Measures are keys, and go to workers and back."""
     measure = external_measure("faithfulness", "higher", (0, 1))
 
     assert measure == external_measure("faithfulness", "higher", (0, 1))
@@ -58,7 +56,6 @@ def test_equal_declarations_are_one_measure_in_every_process():
 
 
 def test_a_given_score_is_never_computed():
-    """There is no function to call."""
     with pytest.raises(TypeError, match="external score"):
         external_measure("faithfulness").metric.function(None)
 
@@ -72,6 +69,5 @@ def test_a_given_score_is_never_computed():
     ],
 )
 def test_what_is_no_score_is_refused(arguments, message):
-    """A name of blanks, and a range without numbers."""
     with pytest.raises(ValueError, match=f"^{message}$"):
         external_measure(*arguments)

@@ -80,7 +80,6 @@ def test_p_mrr_is_what_the_loops_give(seed):
 
 
 def test_robustness_of_a_query_is_its_ndcg(graded_block):
-    """What it is of a cluster is taken afterwards."""
     np.testing.assert_array_equal(robustness(graded_block, k=10), ndcg(graded_block, k=10))
 
 

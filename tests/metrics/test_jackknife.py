@@ -91,12 +91,10 @@ def test_the_error_is_that_of_repeated_samples():
 
 @pytest.mark.parametrize("lists", [[], [[0, 1]]], ids=["no query", "one query"])
 def test_one_query_has_no_error(lists):
-    """Nothing is left when it is left out."""
     assert math.isnan(delete_a_group_error(item_coverage, catalogue_block(lists, 2)))
 
 
 def test_one_cluster_has_no_error():
-    """However many queries it has."""
     assert math.isnan(delete_a_group_error(item_coverage, catalogue_block([[0], [1]], 2), np.array([0, 0])))
 
 

@@ -145,7 +145,6 @@ def test_scores_that_are_no_probabilities_are_refused(metric):
 
 @pytest.mark.parametrize("bins", [0, 2.5])
 def test_bins_are_whole(bins):
-    """Neither no bin nor half a bin."""
     with pytest.raises(ValueError, match=f"bins is a whole number from 1, found {bins:g}"):
         calibration_error(CLICKS, bins=bins)
 
@@ -256,12 +255,10 @@ def test_a_pooled_calibration_error_has_the_bins_of_all_pairs(binning):
 
 @pytest.mark.parametrize("pooled", [pooled_auc, pooled_pr_auc, pooled_calibration_error, pooled_moments])
 def test_no_pairs_have_no_pooled_figure(pooled):
-    """A model that scored nothing has NaN for every user."""
     assert np.isnan(pooled([ratings_block([[], []], [[], []])])).all()
 
 
 def test_one_class_has_no_pooled_area():
-    """Where nobody clicked there is nothing to rank."""
     nobody = ratings_block([[0, 0], [0]], [[0.2, 0.1], [0.3]])
 
     assert np.isnan(pooled_auc([nobody])).all()
@@ -269,5 +266,4 @@ def test_one_class_has_no_pooled_area():
 
 
 def test_a_user_without_pairs_adds_nothing_to_a_pooled_area():
-    """The pseudo-value of the last user is undefined, that of the users of one class is not."""
     assert np.isnan(pooled_auc([CLICKS])[0]).tolist() == [False, False, False, True]

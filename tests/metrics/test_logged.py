@@ -150,7 +150,6 @@ def test_neighbours_do_not_change_a_bit_of_a_query(name):
 
 @pytest.mark.parametrize("aggregation", [RATIO, EFFECTIVE_SHARE])
 def test_slopes_are_derivatives(aggregation):
-    """A small step of each mean moves the figure by the slope."""
     means, step = np.array([[0.7], [1.9]]), 1e-6
     for row in range(2):
         moved = [means + sign * step * np.eye(2)[:, [row]] for sign in (1, -1)]
@@ -169,6 +168,5 @@ def test_a_clip_that_leaves_no_weight_is_refused(clip):
 
 @pytest.mark.parametrize("p", [0, 1])
 def test_persistence_is_between_0_and_1(p):
-    """As that of `rbp`."""
     with pytest.raises(ValueError, match=f"p must be between 0 and 1, found {p}"):
         snips_rbp(plain_block([ranked(1)]), p=p)

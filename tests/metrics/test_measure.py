@@ -78,7 +78,6 @@ def measures(draw: st.DrawFn) -> str:
 
 @given(measures())
 def test_str_undoes_parse(text):
-    """A measure written, read, written and read again is the same measure and the same text."""
     measure = Measure.parse(text)
 
     assert Measure.parse(str(measure)) == measure
@@ -105,7 +104,6 @@ def test_parse_keeps_every_value(text):
 
 
 def test_canonical_texts_are_kept():
-    """Measures written without blanks, with parameters in the metric's order, are written as they were read."""
     assert [str(Measure.parse(text)) for text in EVERY_VARIANT] == [*EVERY_VARIANT]
 
 
@@ -144,7 +142,6 @@ def test_texts_are_read_leniently_and_written_one_way(text, canonical):
     ],
 )
 def test_expand_splits_cutoffs(text, expanded):
-    """One measure for each cutoff, in the order written; a list in brackets is one value."""
     assert [str(measure) for measure in Measure.expand(text)] == expanded
 
 
@@ -210,7 +207,6 @@ ERRORS = {
 
 @each("text", [*ERRORS])
 def test_mistakes_are_answered_in_one_line(text):
-    """What was found and what to write instead, before any data is read."""
     with pytest.raises(ValueError, match="^" + re.escape(ERRORS[text]) + "$"):
         Measure.parse(text)
 
@@ -252,7 +248,6 @@ SUGGESTIONS = {
 
 @each("text", [*SUGGESTIONS])
 def test_a_mistyped_name_gets_a_suggestion(text):
-    """It is answered with what was meant, parameters and cutoffs kept where they apply."""
     message = f"unknown metric '{text}'; did you mean '{SUGGESTIONS[text]}'?"
 
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
@@ -277,7 +272,6 @@ def test_a_text_that_is_too_long_for_a_measure_is_refused_by_its_length(text):
 
 @each("text", sorted(SUGGESTIONS))
 def test_suggestions_can_be_followed(text):
-    """What is suggested is itself a measure."""
     assert Measure.expand(SUGGESTIONS[text])
 
 
@@ -290,12 +284,10 @@ def test_arguments_are_the_functions():
 
 
 def test_arguments_leave_the_average_out():
-    """Which mean over queries is taken is not the function's business."""
     assert Measure.parse("rmse(average=query)").arguments(max_grade=5) == {}
 
 
 def test_arguments_give_the_greatest_grade_where_none_is_named():
-    """The dataset's greatest grade fills in, a named one stays."""
     assert Measure.parse("err").arguments(max_grade=3)["max_grade"] == 3
     assert Measure.parse("err(max_grade=4)").arguments(max_grade=3)["max_grade"] == 4
     assert Measure.parse("rbp(gain=graded)").arguments(max_grade=2)["max_grade"] == 2
@@ -340,18 +332,15 @@ def test_aggregation(text, scale):
     ],
 )
 def test_keys(text, key):
-    """A measure's name in MLflow reads like the measure."""
     assert Measure.parse(text).key == key
 
 
 @given(measures())
 def test_keys_hold_only_what_mlflow_allows(text):
-    """Letters, digits, underscores, dashes, dots and the rest of MLflow's alphabet; never `@`, brackets or commas."""
     assert re.fullmatch(r"[A-Za-z0-9_\-. /:]+", Measure.parse(text).key)
 
 
 def test_keys_tell_measures_apart():
-    """Measures that are written differently have different keys: every variant of every metric, and close numbers."""
     texts = {
         *EVERY_VARIANT,
         *(f"rbp(p={p})" for p in ("0.1", "0.01", "0.001", "1e-5", "1e-05", "1e-15", "0.15", "0.11", "0.5", "0.05")),
@@ -372,7 +361,6 @@ def fingerprint(text: str) -> str:
 
 
 def test_a_fingerprint_is_16_hex_digits():
-    """Short enough for a table, long enough to name a definition."""
     assert re.fullmatch("[0-9a-f]{16}", fingerprint("ndcg@10"))
 
 
@@ -394,7 +382,6 @@ def test_a_fingerprint_is_16_hex_digits():
     ],
 )
 def test_one_definition_written_two_ways_has_one_fingerprint(one, other):
-    """A parameter given its default, in another place or in other digits defines nothing new."""
     assert fingerprint(one) == fingerprint(other)
 
 
@@ -426,13 +413,11 @@ def test_every_variant_has_its_own_fingerprint():
     ],
 )
 def test_any_parameter_changes_the_fingerprint(text, other):
-    """Another metric, cutoff or value is another definition."""
     assert fingerprint(text) != fingerprint(other)
 
 
 @each("name", [*METRICS])
 def test_a_new_version_changes_the_fingerprint(name):
-    """A change that moves a score raises the version, and no result is compared across it."""
     measure = Measure.parse(VARIANTS[name][-1])
     raised = replace(measure, metric=replace(measure.metric, version=measure.metric.version + 1))
 
@@ -479,7 +464,6 @@ def test_a_default_of_the_profile_is_in_the_fingerprint():
 
 
 def test_equal_measures_have_one_fingerprint():
-    """A measure copied, or read with its parameters in another order, is equal and has the same fingerprint."""
     measure = Measure.parse("rbp(p=0.5,gain=graded,max_grade=2)@20")
     again = Measure.parse("rbp(max_grade=2,gain=graded,p=0.5)@20")
 
@@ -489,14 +473,12 @@ def test_equal_measures_have_one_fingerprint():
 
 
 def test_measures_survive_pickling():
-    """A worker process gets the measures that it was sent."""
     measures_sent = [Measure.parse(text) for text in EVERY_VARIANT]
 
     assert pickle.loads(pickle.dumps(measures_sent)) == measures_sent
 
 
 def test_measures_are_values():
-    """Equal measures are one key of a mapping; another cutoff is another measure."""
     assert len({Measure.parse("ndcg@10"), Measure.parse(" ndcg @10"), Measure.parse("ndcg@5")}) == 2
 
 

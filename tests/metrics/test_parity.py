@@ -97,7 +97,6 @@ def test_fewer_than_two_groups_have_no_parity(figure):
 
 
 def test_parity_is_reached():
-    """Both groups are shown, and found, alike."""
     found = with_history(block([0], [1], judged=[{0: 1}, {1: 1}], groups=[[0], [1]]), [], [], popularity=[0.0, 0.0])
 
     assert [figure(found, feature="group") for figure in OF_FEATURES] == [1, 0, 0]

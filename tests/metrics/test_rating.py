@@ -36,7 +36,6 @@ def test_exact_predictions_have_no_error():
 
 
 def test_the_sign_of_an_error_does_not_matter():
-    """Ratings and predictions in each other's place have the same errors."""
     swapped = ratings_block(ratings=[[4, 3, 1]], predictions=[[3, 5, 1]])
 
     for metric in (mae, mse, rmse):
@@ -146,7 +145,6 @@ def test_neighbours_change_no_bit(metric):
 
 @pytest.mark.parametrize("metric", [mae, mse, rmse])
 def test_a_better_prediction_never_hurts(metric):
-    """Moving one prediction halfway towards its rating lowers every error."""
     closer = ratings_block(ratings=[[3, 5, 1]], predictions=[[3.5, 3, 1]])
 
     assert metric(closer) < metric(BLOCK)[:1]

@@ -106,13 +106,11 @@ def test_no_neighbour_moves_a_bit_of_an_overlap(text, pairs):
 
 @pytest.mark.parametrize("p", [0, 1, -0.5, 2, float("nan")])
 def test_overlap_refuses_a_persistence_that_is_no_chance(p):
-    """A reader who never goes on, or never stops, compares nothing."""
     with pytest.raises(ValueError, match="p must be between 0 and 1, found"):
         compared(["a"], ["a"], p=p)
 
 
 def test_a_model_is_named_without_commas_and_brackets():
-    """Any other name can be written, and comes back as it was."""
     measure = Measure.parse("rbo(model=org/dense-v2 tuned+rm3,p=0.8)@100")
 
     assert measure.parameters["model"] == "org/dense-v2 tuned+rm3"
@@ -134,7 +132,6 @@ def test_the_least_and_the_greatest_overlap_of_short_lists():
 
 
 def test_the_extrapolated_overlap_lies_between_the_bounds(pairs):
-    """Of lists of any two lengths the minimum and the residual enclose it."""
     least, guess, residual = (np.array(compared(*pairs, form=form)) for form in ("minimum", "extrapolated", "residual"))
     both = ~np.isnan(guess) & (guess > 0)
 

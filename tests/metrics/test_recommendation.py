@@ -113,14 +113,12 @@ def test_the_tail_is_the_mean_over_all_orders_of_equally_popular_documents(of):
 
 
 def test_all_is_tail_where_nothing_was_consumed():
-    """There is no head."""
     for of in ("interactions", "documents"):
         assert tail_share(recommended([0, 1], popularity=np.zeros(4)), of=of).tolist() == [1]
 
 
 @pytest.mark.parametrize("tail", [0, 1, -0.1, 1.5])
 def test_the_tail_is_a_part(tail):
-    """Neither nothing nor everything."""
     with pytest.raises(ValueError, match=f"tail must be above 0 and below 1, found {tail:g}"):
         tail_share(recommended([0]), tail=tail)
 
@@ -244,7 +242,6 @@ def test_calibration_is_undefined_without_categories_on_both_sides():
 
 
 def test_calibration_wants_categories():
-    """A vector with a negative number is no share of categories."""
     features = {"embedding": sparse([{0: -1.0}])}
     block = recommended([0], n_documents=1, history=consumed([0]), features=features)
 
@@ -304,7 +301,6 @@ def test_scores_agree_with_the_oracle(text, found, blocks):
 @EVERY_VARIANT
 @pytest.mark.parametrize("cells", [1, 30])
 def test_parts_change_no_bit(text, cells, blocks):
-    """A query alone, or beside a few, scores the bits that it scores among all."""
     for block in blocks[:10]:
         parts = list(block.parts(_cells=cells))
 
@@ -314,7 +310,6 @@ def test_parts_change_no_bit(text, cells, blocks):
 
 @EVERY_VARIANT
 def test_deeper_lists_elsewhere_change_no_bit(text, blocks):
-    """Rows of padding below the longest list leave every bit alone."""
     block = blocks[0]
     deeper = dataclasses.replace(
         block,
@@ -353,7 +348,6 @@ def test_a_cutoff_is_a_shorter_list(text, found):
 
 @EVERY_VARIANT
 def test_what_is_not_known_is_said(text):
-    """A block without what a metric needs is refused, not scored."""
     with pytest.raises(ValueError, match="it needs"):
         scores(text, catalogue_block([[0]], 1))
 
@@ -380,7 +374,6 @@ def test_a_less_popular_document_is_never_less_novel(found):
 
 
 def test_a_list_like_the_history_is_calibrated(found):
-    """Recommended what was consumed: no divergence."""
     for plain in found[:10]:
         lists = tuple(tuple(dict.fromkeys(history)) for history in plain.consumed[: len(plain.lists)])
         block = recommended_block(dataclasses.replace(plain, lists=lists))
@@ -417,7 +410,6 @@ def test_the_length_of_vectors_does_not_matter(scale):
 
 @pytest.mark.parametrize("share", ["queries", "interactions"])
 def test_novelty_where_nobody_consumed_anything(share):
-    """A share of nothing tells nothing: undefined, and not minus infinity."""
     block = catalogue_block([[0, 1], []], 2, popularity=np.zeros(2), n_consumers=0)
 
     assert np.isnan(novelty(block, share=share)).all()
@@ -444,7 +436,6 @@ def test_expected_popularity_complement_and_free_discovery():
 
 
 def test_discovery_where_nobody_consumed_anything():
-    """Nothing is known of what is new."""
     block = recommended([0], popularity=np.zeros(4), n_consumers=0, grades=np.ones((1, 1)))
 
     assert np.isnan([*efd(block), *epc(block)]).all()

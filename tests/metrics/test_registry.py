@@ -46,7 +46,6 @@ def test_the_registry_holds_what_was_asked_for():
 
 
 def test_the_registry_cannot_be_changed():
-    """Neither the table nor a metric in it takes an assignment."""
     with pytest.raises(TypeError):
         METRICS["new"] = METRICS["ap"]
     with pytest.raises(FrozenInstanceError):
@@ -54,7 +53,6 @@ def test_the_registry_cannot_be_changed():
 
 
 def test_every_public_metric_function_is_registered():
-    """A metric that a module exports but the registry lacks could not be asked for."""
     exported = {
         getattr(module, name)
         for module in {inspect.getmodule(metric.function) for metric in METRICS.values()}
@@ -98,7 +96,6 @@ def test_docstrings_name_every_parameter(metric):
 
 @EVERY_METRIC
 def test_options_are_keyword_only(metric):
-    """A metric takes a block, and everything else by name."""
     block, *options = inspect.signature(metric.function).parameters.values()
 
     assert block.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -118,7 +115,6 @@ def test_signatures_say_what_a_call_gives(metric):
 
 @EVERY_METRIC
 def test_parameters_are_those_of_the_function(metric):
-    """The parameters a measure may name are the function's, but the cutoff; ratings and logs have `average`, too."""
     signature = inspect.signature(metric.function).parameters
     expected = [name for name in signature if name not in {"block", "k"}]
     defaults = {name: metric.parameters[name].default for name in expected}
@@ -360,15 +356,12 @@ def test_a_lower_metric_never_turns_undefined_into_0_without_reason():
 
 @EVERY_METRIC
 def test_literal_defaults_are_among_the_words(metric):
-    """A parameter of words has one of them as its default."""
     for parameter in metric.parameters.values():
         if typing.get_origin(parameter.type) is typing.Literal:
             assert parameter.default in typing.get_args(parameter.type)
 
 
 def test_a_metric_is_a_plain_value():
-    """A new metric needs a name, a function and a title; the function says the rest, or there are defaults."""
-
     def depth(block: JudgedBlock, *, k: int | None = None, scale: float = 2.0) -> Floats:
         """Nothing.
 

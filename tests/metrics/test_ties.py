@@ -156,7 +156,6 @@ def test_what_is_drawn_is_said():
 @pytest.mark.parametrize("depth", [1, 3])
 @pytest.mark.parametrize("text", ["ndcg", "p", "ap", "rr", "success", "judged", "dcg@2", "ap(denominator=cutoff)@4"])
 def test_bounds_under_a_depth_are_those_of_all_orders_cut_there(text, depth, queries, block):
-    """The order of tied documents decides which of them a depth cuts off, in the bounds and in their mean."""
     profile = TREC_EVAL.with_conventions(depth=depth)
     cut = [(groups, missed) for groups, missed in queries]
     measure = parsed(text)
@@ -183,7 +182,6 @@ def _missed(order: PlainQuery, depth: int) -> tuple[float, ...]:
 
 @pytest.mark.parametrize("text", ["ndcg", "p@2", "ap", "rr", "success@1", "bpref", "err", "rbp"])
 def test_condensed_bounds_are_those_of_the_judged_documents(text, queries, block):
-    """Without its unjudged documents, a query has the bounds of the ranking that never held them."""
     profile = TREC_EVAL.with_conventions(unjudged_documents="condensed")
     condensed = [
         (tuple(filter(None, (tuple(g for g in group if g is not None and g >= 0) for group in groups))), kept)
@@ -274,7 +272,6 @@ def test_bounds_of_a_hand_worked_query():
 
 
 def test_queries_without_ties_keep_their_scores(block):
-    """Where no two scores are equal there is one order, and all three bounds are its score."""
     untied = replace(block, tie_first=block.ranks, tie_last=block.ranks)
 
     for text in ("ap", "err", "kendall_tau"):
@@ -336,7 +333,6 @@ def test_all_places_among_many_unjudged_documents_are_drawn_alike():
 
 @pytest.mark.parametrize("text", ["ndcg@2", "p@2", "ap", "rr", "success@1"])
 def test_the_expected_convention_scores_the_mean_of_all_orders(text, queries, block):
-    """Under `ties: expected` a query's score is the mean over all orders of its tied documents."""
     profile = TREC_EVAL.with_conventions(ties="expected")
     measure = Measure.parse(text, profile)
     found = conventional_scores.score(
@@ -351,7 +347,6 @@ def test_the_expected_convention_scores_the_mean_of_all_orders(text, queries, bl
 
 @pytest.mark.parametrize("text", ["err", "bpref", "kendall_tau", "ap(denominator=hits)@5"])
 def test_a_measure_without_an_exact_mean_is_refused_under_expected(text):
-    """No figure is drawn in silence: the convention refuses what it cannot compute."""
     with pytest.raises(ValueError, match="no exact mean over the orders of ties"):
         Measure.parse(text, TREC_EVAL.with_conventions(ties="expected"))
     assert not has_expectation(parsed(text).metric, parsed(text).parameters) or "@" in text
@@ -360,7 +355,6 @@ def test_a_measure_without_an_exact_mean_is_refused_under_expected(text):
 @pytest.mark.parametrize(("ties", "place"), [("optimistic", "max"), ("pessimistic", "min")])
 @pytest.mark.parametrize("text", ["ndcg@2", "p@2", "ap", "rr", "err"])
 def test_the_extreme_conventions_score_the_extreme_orders(text, ties, place, queries, block):
-    """Under `optimistic` a query has the best of its orders, under `pessimistic` the worst."""
     conventions = replace(TREC_EVAL.conventions, ties=ties)
     found = conventional_scores.score(
         parsed(text), conventional_scores.apply_conventions(block, conventions), conventions, max_grade=GREATEST

@@ -203,7 +203,6 @@ def test_golden_files_are_what_the_program_gives(golden, expected):
 
 
 def test_make_golden_writes_the_three_tables(tmp_path, monkeypatch):
-    """The script fills an empty folder with tables that have the columns and the queries of the committed ones."""
     monkeypatch.setattr("tests.golden.make_golden.FOLDER", tmp_path)
     main()
 

@@ -116,5 +116,4 @@ class _Chosen:
 
 
 def _cpu_seconds() -> float:
-    """Those of finished child processes, too."""
     return time.process_time() + sum(os.times()[2:4])

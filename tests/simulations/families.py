@@ -6,17 +6,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.conventions import PROFILES
-from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.paired import TestRule, compare
-from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Comparison, Scores
+from rankledger.pipeline.types.results import Comparison
+from tests.simulations.samples import AP, markdown, sample_of, scores_of
 
-_AP = Measure.parse("ap")
 _MODELS, _FAMILIES, _RESAMPLES = 5, 500, 500
 _ALPHA = 0.05
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
@@ -36,36 +31,27 @@ _POPULATIONS: dict[str, Draw] = {
 
 def table() -> str:
     """Markdown: how often any of five equal models is found to differ, and one alone; by sign flips of the five."""
-    lines = [
-        "| differences | queries | primary family: 5 models | 1 model | sign flips, maxT: 5 models |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    head = ["differences", "queries", "primary family: 5 models", "1 model", "sign flips, maxT: 5 models"]
+    rows = []
     for name, draw in _POPULATIONS.items():
         for n_queries in (30, 50, 200):
             rng = np.random.default_rng(n_queries)
             found = np.array([_family(draw(rng, (_MODELS, n_queries)), seed) for seed in range(_FAMILIES)])
-            lines.append(
-                f"| {name} | {n_queries} | " + " | ".join(f"{share:.3f}" for share in found.mean(axis=0)) + " |"
-            )
-    return "\n".join(lines)
+            rows.append([name, f"{n_queries}", *(f"{share:.3f}" for share in found.mean(axis=0))])
+    return markdown(head, rows)
 
 
 def _family(differences: Floats, seed: int) -> tuple[bool, bool, bool]:
     """Whether anything is found: by the primary family, by that of the first model alone, and by sign flips."""
-    query_ids = np.arange(differences.shape[1]).astype(str).astype(object)
-    missing = np.zeros(len(query_ids), dtype=bool)
-    rows = [np.full((1, len(query_ids)), 0.5), *(0.5 + differences)[:, np.newaxis]]
-    results = [
-        Scores("d", str(i), query_ids, (_AP,), row, np.ones_like(row), {}, missing) for i, row in enumerate(rows)
-    ]
-    workers = Workers(jobs=1)
-    sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(), Settings(_RESAMPLES, seed, workers))
+    rows = [np.full(differences.shape[1], 0.5), *(0.5 + differences)]
+    sample = sample_of([scores_of(str(i), row) for i, row in enumerate(rows)], _RESAMPLES, seed)
     pairs = [(str(i), "0") for i in range(1, len(rows))]
-    test, rule = TestRule("randomization", _RESAMPLES, "maxt", _ALPHA, seed, workers), IntervalRule("bca+t", 1 - _ALPHA)
+    test = TestRule("randomization", _RESAMPLES, "maxt", _ALPHA, seed, Workers(jobs=1))
+    rule = IntervalRule("bca+t", 1 - _ALPHA)
     primary = [
-        [line for line in compare(sample, own, [_AP], rule, test, _AP) if line.is_primary] for own in (pairs, pairs[:1])
+        [line for line in compare(sample, own, [AP], rule, test, AP) if line.is_primary] for own in (pairs, pairs[:1])
     ]
-    return _finds(primary[0]), _finds(primary[1]), _finds(compare(sample, pairs, [_AP], rule, test))
+    return _finds(primary[0]), _finds(primary[1]), _finds(compare(sample, pairs, [AP], rule, test))
 
 
 def _finds(lines: Sequence[Comparison]) -> bool:

@@ -9,20 +9,15 @@ from typing import Any
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.gate_evidence import Baseline, Evidence
 from rankledger.pipeline.inference.gates import judge
-from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.gates import Outcome, PlannedGate, Reference, Verdict
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
+from tests.simulations.samples import AP, markdown, sample_of, scores_of
 
 AT_A_TIME = 100  # samples that share their resamples: each stands as a model of its own
-MEASURE = Measure.parse("ap")
 Draw = Callable[[np.random.Generator, int, float], Floats]
 """Takes a generator, the number of queries and the true mean; gives (100, Q) differences."""
 
@@ -50,7 +45,7 @@ def outcomes(draw: Draw, *, margin: float, **settings: Any) -> Iterator[tuple[Ou
         yield tuple(verdict.outcome for verdict in verdicts)
 
 
-def margin_gate(margin: float, measure: Measure = MEASURE) -> PlannedGate:
+def margin_gate(margin: float, measure: Measure = AP) -> PlannedGate:
     """Return a gate that holds a difference to a margin, on all queries and in each slice."""
     against = Reference("baseline", None, "baseline")
     gate = PlannedGate("", "difference", (), (measure,), against, margin, slices=("part",))
@@ -71,29 +66,20 @@ def verdicts_of(
         resamples: how often each is resampled.
         n_slices: of how many equal slices each sample consists; each is judged, beside `all`.
     """
-    query_ids = np.arange(n_queries).astype(str).astype(object)
     slices = {f"part={i}": np.arange(n_queries) % n_slices == i for i in range(n_slices)}
     models = [f"model {i}" for i in range(AT_A_TIME)]
     gates = [replace(gate, name=model, tasks=(("d", model),)) for model in models]
     for part in range(draws // AT_A_TIME):
         drawn = [np.zeros(n_queries), *draw(np.random.default_rng(part), n_queries, truth)]
-        results = [
-            _scores(name, row, query_ids, gate.measures) for name, row in zip(["baseline", *models], drawn, strict=True)
-        ]
-        settings = Settings(resamples, part, Workers(jobs=1))
-        sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(slices=slices), settings)
+        results = [scores_of(name, row, gate.measures) for name, row in zip(["baseline", *models], drawn, strict=True)]
+        sample = sample_of(results, resamples, part, Groups(slices=slices))
         baselines = {(model, "d", model): Baseline("baseline", "baseline") for model in models}
         evidence = Evidence(
-            {"d": sample}, IntervalRule("bca+t", 0.95), {"d": query_ids}, {}, {}, {}, baselines, {}, date.max
+            {"d": sample}, IntervalRule("bca+t", 0.95), {"d": results[0].query_ids}, {}, {}, {}, baselines, {}, date.max
         )
         verdicts = judge(gates, evidence)
         for model in models:
             yield tuple(verdict for verdict in verdicts if verdict.model == model)
-
-
-def _scores(model: str, values: Floats, query_ids: np.ndarray, measures: tuple[Measure, ...]) -> Scores:
-    row = values[np.newaxis]
-    return Scores("d", model, query_ids, measures, row, np.ones_like(row), {}, np.zeros(len(query_ids), dtype=bool))
 
 
 _POPULATIONS: dict[str, Draw] = {"all differ": skewed(1.0), "30% differ": skewed(0.3), "jitter, rare crashes": crashes}
@@ -103,14 +89,14 @@ _DRAWS = 1_000
 
 def table() -> str:
     """Markdown: what gates find at the margin, beyond it, and without a drop; by population and number of queries."""
-    head = "| differences | queries | at the margin: pass | fail | twice the margin: pass | no drop: fail | pass |"
-    lines = [head, "|---|" + "---:|" * 6]
+    head = ["differences", "queries", "at the margin: pass", "fail", "twice the margin: pass", "no drop: fail", "pass"]
+    rows = []
     for name, draw in _POPULATIONS.items():
         for n_queries in (30, 50, 100, 200, 500):
             at, twice, none = (_shares(draw, -times * _MARGIN, n_queries) for times in (1, 2, 0))
             shares = at["pass"], at["fail"], twice["pass"], none["fail"], none["pass"]
-            lines.append(f"| {name} | {n_queries} | " + " | ".join(f"{n / _DRAWS:.1%}" for n in shares) + " |")
-    return "\n".join(lines)
+            rows.append([name, f"{n_queries}", *(f"{n / _DRAWS:.1%}" for n in shares)])
+    return markdown(head, rows)
 
 
 def _shares(draw: Draw, truth: float, n_queries: int) -> Counter[Outcome]:

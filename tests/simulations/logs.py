@@ -10,17 +10,13 @@ from dataclasses import replace
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.intervals import Resampled, interval
-from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Pair, Sample
-from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.types.results import Scores
+from tests.simulations.samples import ends_of, holds, markdown, sample_of, scores_of
 
-CONVENTIONS = PROFILES["trec_eval"].conventions
 _USERS = (50, 200, 1000)
 _DRAWS, _AT_A_TIME, _RESAMPLES = 1_000, 50, 1_000
 _DOCUMENTS = np.arange(10)
@@ -59,32 +55,23 @@ def _truths(tilt: float) -> dict[str, float]:
     return {**of_clicks, _DIFFERENCE: ours - logged, "interleaving": (_PREFERRED - 0.5) * logged}
 
 
-def _scores(name: str, block: LogBlock, query_ids: np.ndarray, measures: tuple[Measure, ...]) -> Scores:
-    return Scores(
-        dataset="log",
-        model=name,
-        query_ids=query_ids,
-        measures=measures,
-        values=np.array([measure.metric.function(block) for measure in measures]),
-        weights=np.broadcast_to(block.n_rows, (len(measures), block.n_queries)),
-        figures={},
-        missing=np.zeros(block.n_queries, dtype=bool),
-        moments={measure: measure.moments(block) for measure in measures if measure.moments is not None},
-    )
+def _scores(name: str, block: LogBlock, measures: tuple[Measure, ...]) -> Scores:
+    values = np.array([measure.metric.function(block) for measure in measures])
+    moments = {measure: measure.moments(block) for measure in measures if measure.moments is not None}
+    weights = np.broadcast_to(block.n_rows, values.shape)
+    return scores_of(name, values, measures, dataset="log", weights=weights, moments=moments)
 
 
 def _figures(n_users: int, tilt: float) -> dict[str, list[Resampled]]:
     """By measure, the figure of each draw; and the difference from the logging ranker, whose weights are all 1."""
     found: dict[str, list[Resampled]] = {}
-    query_ids = np.arange(n_users).astype(str).astype(object)
     for part in range(_DRAWS // _AT_A_TIME):
         rng = np.random.default_rng([n_users, part])
         logs = [_log(rng, n_users, tilt) for _ in range(_AT_A_TIME)]
         plain = [replace(log, columns={**log.columns, "weight": np.ones(len(log.queries))}) for log in logs]
-        results = [_scores(f"{i}", log, query_ids, _MEASURES) for i, log in enumerate(logs)]
-        baselines = [_scores(f"logged {i}", log, query_ids, (_SNIPS,)) for i, log in enumerate(plain)]
-        settings = Settings(_RESAMPLES, part, Workers(jobs=1))
-        sample = Sample([*results, *baselines], CONVENTIONS, Groups(), settings)
+        results = [_scores(f"{i}", log, _MEASURES) for i, log in enumerate(logs)]
+        baselines = [_scores(f"logged {i}", log, (_SNIPS,)) for i, log in enumerate(plain)]
+        sample = sample_of([*results, *baselines], _RESAMPLES, part)
         for measure in _MEASURES:
             found.setdefault(str(measure), []).extend(sample.figure(result.model, measure) for result in results)
         pairs = [Pair(ours.model, logged.model, _SNIPS) for ours, logged in zip(results, baselines, strict=True)]
@@ -94,18 +81,15 @@ def _figures(n_users: int, tilt: float) -> dict[str, list[Resampled]]:
 
 def table() -> str:
     """Markdown: a row per log and measure; by number of users the coverage, and the share that is marked."""
-    sizes = " | ".join(f"{n:,} users" for n in _USERS)
-    lines = [f"| weights up to | measure | {sizes} |", "|---:|---|" + "---|" * len(_USERS)]
+    head, rows = ["weights up to", "measure", *(f"{n:,} users" for n in _USERS)], []
     for tilt in _TILTS:
         found = [_figures(n_users, tilt) for n_users in _USERS]
         for measure, truth in _truths(tilt).items():
             cells = [_cell(figures[measure], truth) for figures in found]
-            lines.append(f"| {(_shown(tilt) / _shown(-tilt)).max():.1f} | {measure} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            rows.append([f"{(_shown(tilt) / _shown(-tilt)).max():.1f}", measure, *cells])
+    return markdown(head, rows, ["---:", *["---"] * (len(head) - 1)])
 
 
 def _cell(figures: list[Resampled], truth: float) -> str:
-    ends = np.array([interval(figure, "bca+t", 0.95) for figure in figures], dtype=float)
-    held = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
     marked = np.mean([figure.mark != "" for figure in figures])
-    return f"{held.mean():.3f}, {marked:.0%}"
+    return f"{holds(ends_of(figures), truth).mean():.3f}, {marked:.0%}"

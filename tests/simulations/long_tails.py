@@ -8,6 +8,7 @@ from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.types.gates import PlannedGate
 from tests.simulations.gates import AT_A_TIME, Draw, margin_gate, verdicts_of
+from tests.simulations.samples import markdown
 
 _ERROR = Measure.parse("mae")
 _DRAWS, _RESAMPLES = 2_000, 1_000
@@ -35,20 +36,16 @@ _LEVELS: dict[str, Draw] = {"lognormal, σ = 1": _lognormal, "exponential": _exp
 
 def table() -> str:
     """Markdown: wrong passes and false alarms at the limit, by population and number of queries."""
-    lines = [
-        "| scores, just at the limit: pass, fail | " + " | ".join(f"n = {n}" for n in _SIZES) + " |",
-        "|---|" + "---:|" * len(_SIZES),
-    ]
     limit = PlannedGate("", "limit", (), (_ERROR,), at_most=1.0)
-    lines += [_row(f"level: {name}", draw, limit, 1.0) for name, draw in _LEVELS.items()]
-    lines.append(_row("difference: paired costs", _paired_costs, margin_gate(0.1, _ERROR), 0.1))
-    return "\n".join(lines)
+    rows = [_row(f"level: {name}", draw, limit, 1.0) for name, draw in _LEVELS.items()]
+    rows.append(_row("difference: paired costs", _paired_costs, margin_gate(0.1, _ERROR), 0.1))
+    return markdown(["scores, just at the limit: pass, fail", *(f"n = {n}" for n in _SIZES)], rows)
 
 
-def _row(name: str, draw: Draw, gate: PlannedGate, truth: float) -> str:
+def _row(name: str, draw: Draw, gate: PlannedGate, truth: float) -> list[str]:
     cells = []
     for n_queries in _SIZES:
         found = verdicts_of(draw, gate, truth=truth, n_queries=n_queries, draws=_DRAWS, resamples=_RESAMPLES)
         counts = Counter(line.outcome for (line,) in found)
         cells.append(", ".join(f"{counts[outcome] / _DRAWS:.1%}" for outcome in ("pass", "fail")))
-    return f"| {name} | {' | '.join(cells)} |"
+    return [name, *cells]

@@ -10,6 +10,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.gate_errors import errors_of
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
 from rankledger.pipeline.types.gates import Looks, PlannedGate
+from tests.simulations.samples import markdown
 
 _N = 300
 _NIGHTS, _GATES = 90, 20
@@ -85,10 +86,8 @@ def _fails(figure: Resampled, error: float) -> bool:
 
 def table() -> str:
     """Markdown: false alarms by the share of the error that looks have in common, then the price in power."""
-    lines = [
-        f"| differences | error in common | {_NIGHTS} nights | with `looks` | {_GATES} gates | `per_night` |",
-        "|---|" + "---:|" * 5,
-    ]
+    head = ["differences", "error in common", f"{_NIGHTS} nights", "with `looks`", f"{_GATES} gates", "`per_night`"]
+    rows = []
     for name, draw in _POPULATIONS.items():
         for shared in _SHARES:
             rates = [
@@ -96,19 +95,18 @@ def table() -> str:
                 for n_looks, errors in ((_NIGHTS, (_ALONE, _LOOKS)), (_GATES, (_ALONE, _PER_NIGHT)))
                 for rate in shares_failed(draw, errors, shared=shared, n_looks=n_looks, n_series=_SERIES)
             ]
-            lines.append(f"| {name} | {shared:g} | " + " | ".join(f"{rate:.1%}" for rate in rates) + " |")
-    return "\n".join([*lines, "", *_prices()])
+            rows.append([name, f"{shared:g}", *(f"{rate:.1%}" for rate in rates)])
+    return f"{markdown(head, rows)}\n\n{_prices()}"
 
 
-def _prices() -> list[str]:
+def _prices() -> str:
     """How often a drop that one gate finds in 95% of nights is found, and how many more queries find as much."""
     z = NormalDist().inv_cdf
     excess = 0.1 * (z(1 - _ALONE) + z(0.95)) / _N**0.5
-    lines = ["| | a drop found in one night | queries for the same power (80%) |", "|---|---:|---:|"]
-    names = ("alone", "with `looks`", f"{_GATES} gates, `per_night`")
+    rows, names = [], ("alone", "with `looks`", f"{_GATES} gates, `per_night`")
     errors = (_ALONE, _LOOKS, _PER_NIGHT)
     found = shares_failed(_normal, errors, shared=0.0, n_looks=1, n_series=10 * _SERIES, excess=excess)
     for name, error, share in zip(names, errors, found, strict=True):
         times = ((z(1 - error) + z(0.8)) / (z(1 - _ALONE) + z(0.8))) ** 2
-        lines.append(f"| {name} | {share:.1%} | {times:.2f} × |")
-    return lines
+        rows.append([name, f"{share:.1%}", f"{times:.2f} ×"])
+    return markdown(["", "a drop found in one night", "queries for the same power (80%)"], rows)

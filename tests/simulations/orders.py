@@ -6,6 +6,7 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.ranks import count_agreement, kendall_tau
+from tests.simulations.samples import markdown
 
 _SAMPLES, _RESAMPLES = 300, 1_000
 _TOGETHER = 50  # samples that share their resamples
@@ -21,10 +22,8 @@ _WORTHS: Mapping[str, tuple[float, float]] = {  # standard deviations of the mod
 
 def table() -> str:
     """Markdown: by population and number of queries the coverage, the mean distance, and percentile intervals'."""
-    lines = ["| models | " + " | ".join(f"n = {n}" for n in _SIZES) + " |", "|---|" + "---|" * len(_SIZES)]
-    for name, spreads in _WORTHS.items():
-        lines.append(f"| {name} | " + " | ".join(_cell(n, *spreads) for n in _SIZES) + " |")
-    return "\n".join(lines)
+    rows = [[name, *(_cell(n, *spreads) for n in _SIZES)] for name, spreads in _WORTHS.items()]
+    return markdown(["models", *(f"n = {n}" for n in _SIZES)], rows, "---")
 
 
 def _cell(n: int, spread: float, apart: float) -> str:

@@ -7,22 +7,17 @@ from datetime import date
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.conventions import PROFILES
-from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.gate_evidence import Baseline, Evidence
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.inference.intervals import Resampled, interval
 from rankledger.pipeline.inference.paired import TestRule, compare
-from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.report.effects import effect_label
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.gates import PlannedGate, Reference
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
+from tests.simulations.samples import AP, markdown, sample_of, scores_of
 
-_AP = Measure.parse("ap")
 _DRAWS, _AT_A_TIME, _RESAMPLES = 1_000, 50, 1_000
 _ENOUGH = 30  # queries that had to differ from the most frequent score
 _RULE = IntervalRule("bca+t", 0.95)
@@ -32,7 +27,6 @@ _TEST = TestRule("randomization", 100, "none", 0.05, 0, Workers(jobs=1))
 
 
 def _binomial(ours: float, theirs: float) -> Draw:
-    """Differences of p@5."""
     return lambda rng, shape: (rng.binomial(5, ours, shape) - rng.binomial(5, theirs, shape)) / 5
 
 
@@ -65,32 +59,25 @@ _CASES = {
 
 def table() -> str:
     """Markdown: by case and number of queries, the share that is decided, and wrongly, before and now."""
-    lines = ["| case | queries | before: decided | wrong | now: decided | wrong |", "|---|" + "---:|" * 5]
+    rows = []
     for name, case in _CASES.items():
         for n_queries in (30, 50):
             found = np.array([sides for seed in range(_DRAWS // _AT_A_TIME) for sides in _sides(case, n_queries, seed)])
             decided, wrong = (found != 0).mean(axis=0), ((found != 0) & (found != case.truth)).mean(axis=0)
             cells = (f"{share:.1%}" for pair in zip(decided, wrong, strict=True) for share in pair)
-            lines.append(f"| {name} | {n_queries} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            rows.append([name, f"{n_queries}", *cells])
+    return markdown(["case", "queries", "before: decided", "wrong", "now: decided", "wrong"], rows)
 
 
 def _sides(case: _Case, n_queries: int, seed: int) -> Iterator[tuple[int, int]]:
     """By sample, on which side of the limit it is found to be, before and now; 0 for undecided."""
     values = case.draw(np.random.default_rng(seed), (_AT_A_TIME, n_queries))
-    query_ids, weights = np.arange(n_queries).astype(str).astype(object), np.ones((1, n_queries))
     rows = {_BASE: np.zeros(n_queries)} | {f"m{i}": row for i, row in enumerate(values)}
-    results = [
-        Scores("d", name, query_ids, (_AP,), row[np.newaxis], weights, {}, np.zeros(n_queries, dtype=bool))
-        for name, row in rows.items()
-    ]
-    settings = Settings(_RESAMPLES, seed, Workers(jobs=1))
-    sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(), settings)
+    results = [scores_of(name, row) for name, row in rows.items()]
+    sample = sample_of(results, _RESAMPLES, seed)
     for name, row in zip(list(rows)[1:], values, strict=True):
-        figure = (
-            sample.figure(name, _AP) if case.asked == "at least" else sample.differences([Pair(name, _BASE, _AP)])[0]
-        )
-        yield _before(figure, row, case.limit), _now(case, sample, name, query_ids)
+        figure = sample.figure(name, AP) if case.asked == "at least" else sample.differences([Pair(name, _BASE, AP)])[0]
+        yield _before(figure, row, case.limit), _now(case, sample, name, results[0].query_ids)
 
 
 def _before(figure: Resampled, values: Floats, limit: float) -> int:
@@ -105,13 +92,13 @@ def _before(figure: Resampled, values: Floats, limit: float) -> int:
 def _now(case: _Case, sample: Sample, name: str, query_ids: np.ndarray) -> int:
     """The outcome of a gate, or the word for a pair."""
     if case.asked == "word":
-        (line,) = compare(sample, [(name, _BASE)], [_AP], _RULE, _TEST, _AP)
+        (line,) = compare(sample, [(name, _BASE)], [AP], _RULE, _TEST, AP)
         return {"better": 1, "worse": -1}.get(effect_label(line, {}), 0)
     if case.asked == "margin":
         against = Reference(_BASE, None, _BASE)
-        gate = PlannedGate("g", "difference", (("d", name),), (_AP,), against, -case.limit)
+        gate = PlannedGate("g", "difference", (("d", name),), (AP,), against, -case.limit)
     else:
-        gate = PlannedGate("g", "limit", (("d", name),), (_AP,), at_least=case.limit)
+        gate = PlannedGate("g", "limit", (("d", name),), (AP,), at_least=case.limit)
     baselines = {("g", "d", name): Baseline(_BASE, _BASE)}
     evidence = Evidence({"d": sample}, _RULE, {"d": query_ids}, {}, {}, {}, baselines, {}, date.max)
     (verdict,) = judge([gate], evidence)

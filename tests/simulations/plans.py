@@ -7,15 +7,14 @@ from types import MappingProxyType
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
 from rankledger.pipeline.inference.power import Variation
 from tests.simulations.gates import AT_A_TIME, outcomes, skewed
+from tests.simulations.samples import markdown
 
 Draw = Callable[[np.random.Generator, int], Floats]
 """Takes a generator and the number of queries; gives (100, Q) differences."""
 
-_MEASURE = Measure.parse("ap")
 _ALPHA, _POWER = 0.05, 0.8
 _TRUTH = 20_000  # queries of each of a hundred samples by which a population is known
 _RESAMPLES = 4_000  # with fewer, the ends of intervals are so rough that the power falls by a point
@@ -56,7 +55,6 @@ def true_variation(draw: Draw) -> tuple[Variation, float]:
 
 
 def _unsampled(values: Floats) -> Resampled:
-    """The mean of differences, without resamples."""
     mean = float(values.mean())
     return Resampled(mean, mean, np.empty(0), (values - mean) / len(values), len(values), len(values))
 
@@ -103,9 +101,9 @@ def plans_of(draw: Draw, true: Variation, *, margin: float, n_queries: int, draw
 
 def table() -> str:
     """Markdown: a row per population; the power at the number planned, and how past samples plan."""
-    head = "| differences | κ of 200 | " + " | ".join(f"power at n = {n}" for n in _SIZES)
-    head += f" | plain formula, n = {_SIZES[-1]} | planned by 50 | planned by 200 |"
-    lines = [head, "|---|---:|" + "---|" * (len(_SIZES) + 3)]
+    head = ["differences", "κ of 200", *(f"power at n = {n}" for n in _SIZES), f"plain formula, n = {_SIZES[-1]}"]
+    head += ["planned by 50", "planned by 200"]
+    rows = []
     for name, draw in POPULATIONS.items():
         true, mean = true_variation(draw)
         normal = Variation(math.sqrt(3 * true.variance) * np.repeat([-1.0, 0.0, 1.0], [_TRUTH, 4 * _TRUTH, _TRUTH]))
@@ -114,8 +112,8 @@ def table() -> str:
         cells.append(_reached(draw, mean, normal, _SIZES[-1]))
         margin = true.detectable(_NEEDED, _ALPHA, _POWER)
         cells += [_cell(*plans_of(draw, true, margin=margin, n_queries=n, draws=_PAST)) for n in (50, 200)]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([name, *cells])
+    return markdown(head, rows, ["---", "---:", *["---"] * (len(_SIZES) + 3)])
 
 
 def _reached(draw: Draw, mean: float, planned_by: Variation, n_queries: int) -> str:

@@ -4,17 +4,12 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import interval
-from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample, pool
-from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
-from tests.simulations.populations import AT_A_TIME, CONVENTIONS, POPULATIONS, Drawn
+from tests.simulations.populations import AT_A_TIME, POPULATIONS, Drawn
+from tests.simulations.samples import AP, markdown, sample_of, scores_of
 
 _DRAWS, _RESAMPLES = 1_000, 1_500
-_AP = Measure.parse("ap")
 _SIZES: Mapping[str, list[int]] = {
     "10 of 3 queries": [3] * 10,
     "10 of 5 queries": [5] * 10,
@@ -27,11 +22,11 @@ _SIZES: Mapping[str, list[int]] = {
 def table() -> str:
     """Markdown: a row per list of datasets, a column per population of scores; coverage, and the share marked."""
     populations = {name: POPULATIONS[name] for name in ("nDCG", "RR@10", "AP")}
-    lines = ["| datasets | " + " | ".join(populations) + " |", "|---|" + "---:|" * len(populations)]
-    for name, sizes in _SIZES.items():
-        cells = [_cell(population.draw, population.truth, sizes) for population in populations.values()]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    rows = [
+        [name, *(_cell(population.draw, population.truth, sizes) for population in populations.values())]
+        for name, sizes in _SIZES.items()
+    ]
+    return markdown(["datasets", *populations], rows)
 
 
 def _cell(draw: Callable[..., Drawn], truth: float, sizes: list[int]) -> str:
@@ -40,7 +35,7 @@ def _cell(draw: Callable[..., Drawn], truth: float, sizes: list[int]) -> str:
         rng = np.random.default_rng([part, *sizes])
         samples = [_sample(f"{number}", draw(rng, AT_A_TIME, size).scores, part) for number, size in enumerate(sizes)]
         for model in range(AT_A_TIME):
-            figure = pool([sample.figure(f"{model}", _AP) for sample in samples])
+            figure = pool([sample.figure(f"{model}", AP) for sample in samples])
             marked += figure.mark != ""
             low, high = interval(figure, "bca+t", 0.95)
             held += low is not None and high is not None and low <= truth <= high
@@ -48,10 +43,4 @@ def _cell(draw: Callable[..., Drawn], truth: float, sizes: list[int]) -> str:
 
 
 def _sample(dataset: str, rows: np.ndarray, seed: int) -> Sample:
-    query_ids = np.arange(rows.shape[1]).astype(str).astype(object)
-    ones, missing = np.ones((1, rows.shape[1])), np.zeros(rows.shape[1], dtype=bool)
-    results = [
-        Scores(dataset, f"{model}", query_ids, (_AP,), row[np.newaxis], ones, {}, missing)
-        for model, row in enumerate(rows)
-    ]
-    return Sample(results, CONVENTIONS, Groups(), Settings(_RESAMPLES, seed, Workers(jobs=1)))
+    return sample_of([scores_of(f"{model}", row, dataset=dataset) for model, row in enumerate(rows)], _RESAMPLES, seed)

@@ -3,15 +3,12 @@
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.pairs import RatingsBlock
-from rankledger.pipeline.inference.intervals import Resampled, interval
-from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Pair, Sample
-from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.types.results import Scores
+from tests.simulations.samples import ends_of, holds, markdown, sample_of
 
 _SIZES = (30, 60, 200)
 _SAMPLES, _RESAMPLES, _POPULATION = 600, 500, 60_000
@@ -20,10 +17,7 @@ _ANEW, _TIMES = 8, 600  # samples whose area is computed anew, and how often
 
 def table() -> str:
     """Markdown: a row per measure and number of users; coverage of figure and difference, and the ratio of spreads."""
-    lines = [
-        "| measure | users | figure | difference | spread, of that of areas computed anew |",
-        "|---|---:|---:|---:|---:|",
-    ]
+    rows = []
     everyone = _users(np.random.default_rng(0), _POPULATION)
     for measure in map(Measure.parse, ("auc", "pr_auc")):
         truth = [measure.metric.function(_in_one(block))[0] for block in everyone]
@@ -32,9 +26,9 @@ def table() -> str:
             figures, differences = zip(*(_sampled(_users(rng, n_users), measure) for _ in range(_SAMPLES)), strict=True)
             held = _coverage(figures, truth[0]), _coverage(differences, truth[0] - truth[1])
             ratios = [_spread(_users(rng, n_users)[0], measure, rng) for _ in range(_ANEW)]
-            cells = f"{held[0]:.3f} | {held[1]:.3f} | {min(ratios):.2f} to {max(ratios):.2f}"
-            lines.append(f"| `{measure}` | {n_users} | {cells} |")
-    return "\n".join(lines)
+            cells = f"{held[0]:.3f}", f"{held[1]:.3f}", f"{min(ratios):.2f} to {max(ratios):.2f}"
+            rows.append([f"`{measure}`", f"{n_users}", *cells])
+    return markdown(["measure", "users", "figure", "difference", "spread, of that of areas computed anew"], rows)
 
 
 def _users(rng: np.random.Generator, n_users: int) -> list[RatingsBlock]:
@@ -71,14 +65,13 @@ def _scores(block: RatingsBlock, model: str, measure: Measure) -> Scores:
 def _sampled(blocks: list[RatingsBlock], measure: Measure) -> tuple[Resampled, Resampled]:
     """The figure of the first model, and its difference from the second."""
     results = [_scores(block, model, measure) for block, model in zip(blocks, "ab", strict=True)]
-    sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(), Settings(_RESAMPLES, 0, Workers(1)))
+    sample = sample_of(results, _RESAMPLES)
     (difference,) = sample.differences([Pair("a", "b", measure)])
     return sample.figure("a", measure), difference
 
 
 def _coverage(figures: tuple[Resampled, ...], truth: float) -> float:
-    ends = np.array([interval(figure, "bca+t", 0.95) for figure in figures], dtype=float)
-    return float(((ends[:, 0] <= truth) & (truth <= ends[:, 1])).mean())
+    return float(holds(ends_of(figures), truth).mean())
 
 
 def _spread(block: RatingsBlock, measure: Measure, rng: np.random.Generator) -> float:

@@ -8,16 +8,11 @@ from types import MappingProxyType
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Resampled
-from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Sample
-from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
+from tests.simulations.samples import sample_of, scores_of
 
-CONVENTIONS = PROFILES["trec_eval"].conventions
 AT_A_TIME = 100  # samples that share their resamples: each stands as the scores of a measure of its own
 
 
@@ -132,12 +127,9 @@ def resampled_draws(
     measure = Measure.parse(population.measure)
     for part in range(draws // AT_A_TIME):
         drawn = population.draw(np.random.default_rng([seed, part]), AT_A_TIME, n_clusters)
-        query_ids = np.arange(drawn.scores.shape[1]).astype(str).astype(object)
-        missing = np.zeros(len(query_ids), dtype=bool)
         results = [
-            Scores("population", str(i), query_ids, (measure,), values[np.newaxis], weights[np.newaxis], {}, missing)
+            scores_of(str(i), values, [measure], dataset="population", weights=weights)
             for i, (values, weights) in enumerate(zip(drawn.scores, drawn.weights, strict=True))
         ]
-        settings = Settings(resamples, seed * 1000 + part, Workers(jobs=1))
-        sample = Sample(results, CONVENTIONS, Groups(clusters=drawn.clusters), settings)
+        sample = sample_of(results, resamples, seed * 1000 + part, Groups(clusters=drawn.clusters))
         yield from (sample.figure(scores.model, measure) for scores in results)

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.pipeline.inference.ranks import rank_intervals
+from tests.simulations.samples import markdown
 
 _SAMPLES = 1_000
 _RESAMPLES = 1_500
@@ -84,20 +85,12 @@ _POPULATIONS: Mapping[str, tuple[Floats, Population]] = {
 
 def table() -> str:
     """A row per population: by the number of queries (or users), coverage and the mean width of the intervals."""
-    lines = [
-        f"| models | {' | '.join(f'n = {n}' for n in _SIZES)} |",
-        f"|---|{'---|' * len(_SIZES)}",
-        *(_row(name, [_coverage(name, n) for n in _SIZES]) for name in _POPULATIONS),
-        _row(f"{_PLAIN}, without Student's t", [_coverage(_PLAIN, n, n_clusters=_MANY) for n in _SIZES]),
-    ]
-    return "\n".join(lines)
+    rows = [[name, *(_coverage(name, n) for n in _SIZES)] for name in _POPULATIONS]
+    rows.append([f"{_PLAIN}, without Student's t", *(_coverage(_PLAIN, n, n_clusters=_MANY) for n in _SIZES)])
+    return markdown(["models", *(f"n = {n}" for n in _SIZES)], rows, "---")
 
 
-def _row(name: str, cells: list[tuple[float, float]]) -> str:
-    return f"| {name} | {' | '.join(f'{covered:.3f}, {width:.1f}' for covered, width in cells)} |"
-
-
-def _coverage(name: str, n: int, *, n_clusters: float | None = None) -> tuple[float, float]:
+def _coverage(name: str, n: int, *, n_clusters: float | None = None) -> str:
     """The share of samples of n in which all intervals hold, and their mean width; for the effective n by default."""
     worth, population = _POPULATIONS[name]
     low = 1 + (worth[np.newaxis] > worth[:, np.newaxis]).sum(axis=1)
@@ -112,7 +105,7 @@ def _coverage(name: str, n: int, *, n_clusters: float | None = None) -> tuple[fl
         found = np.array(rank_intervals(figures, n_clusters or effective, 0.95))
         n_covered += bool(((found[:, 0] <= low) & (high <= found[:, 1])).all())
         width += float((found[:, 1] - found[:, 0] + 1).mean())
-    return n_covered / _SAMPLES, width / _SAMPLES
+    return f"{n_covered / _SAMPLES:.3f}, {width / _SAMPLES:.1f}"
 
 
 def _weights(n: int, seed: list[int]) -> Floats:

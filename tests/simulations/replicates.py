@@ -5,17 +5,12 @@ import dataclasses
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.conventions import PROFILES
-from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Resampled, interval
-from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.scoring import average_replicates
-from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
+from tests.simulations.samples import AP, markdown, sample_of, scores_of
 
-_AP = Measure.parse("ap")
 _SIZES = (2, 3, 5, 10)
 _DRAWS, _RESAMPLES, _QUERIES = 1_000, 100, 50
 _QUERY, _REST = 0.15, 0.1  # standard deviations between queries, and of the rest
@@ -24,11 +19,8 @@ _BETWEEN = {"replicates vary most": 0.15, "both vary": 0.03, "replicates do not 
 
 def table() -> str:
     """Markdown: coverage of 95% intervals of a figure and of a difference of two families, and of queries alone."""
-    lines = ["| replicates | " + " | ".join(f"R = {n}" for n in _SIZES) + " |", "|---|" + "---|" * len(_SIZES)]
-    for name, between in _BETWEEN.items():
-        cells = [_coverage(n_replicates, between) for n_replicates in _SIZES]
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    rows = [[name, *(_coverage(n, between) for n in _SIZES)] for name, between in _BETWEEN.items()]
+    return markdown(["replicates", *(f"R = {n}" for n in _SIZES)], rows, "---")
 
 
 def _coverage(n_replicates: int, between: float) -> str:
@@ -42,8 +34,8 @@ def _held(rng: np.random.Generator, n_replicates: int, between: float, seed: int
     """Whether the truth is held: of a figure, 0; of a difference, 0; and of this by the queries alone."""
     shared = rng.normal(0, _QUERY, _QUERIES)
     families = [_family(f"{i}", _drawn(rng, shared, n_replicates, between)) for i in range(2)]
-    sample = Sample(families, PROFILES["trec_eval"].conventions, Groups(), Settings(_RESAMPLES, seed, Workers(jobs=1)))
-    figure, difference = sample.figure("0", _AP), sample.differences([Pair("0", "1", _AP)])[0]
+    sample = sample_of(families, _RESAMPLES, seed)
+    figure, difference = sample.figure("0", AP), sample.differences([Pair("0", "1", AP)])[0]
     return _holds(figure), _holds(difference), _holds(dataclasses.replace(difference, families=()))
 
 
@@ -55,15 +47,7 @@ def _drawn(rng: np.random.Generator, shared: Floats, n_replicates: int, between:
 
 
 def _family(model: str, values: Floats) -> Scores:
-    query_ids = np.arange(values.shape[1]).astype(str).astype(object)
-    missing = np.zeros(len(query_ids), dtype=bool)
-    ones = np.ones((1, len(query_ids)))
-    return average_replicates(
-        [
-            Scores("d", model, query_ids, (_AP,), row[np.newaxis], ones, {}, missing, replicate=f"{i}")
-            for i, row in enumerate(values)
-        ]
-    )
+    return average_replicates([scores_of(model, row, replicate=f"{i}") for i, row in enumerate(values)])
 
 
 def _holds(figure: Resampled) -> bool:

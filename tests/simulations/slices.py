@@ -9,6 +9,7 @@ import numpy.typing as npt
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.slice_search import search_slices
 from rankledger.pipeline.support.parallel import Workers
+from tests.simulations.samples import markdown
 
 _SAMPLES = 400
 _PERMUTATIONS = 200
@@ -106,13 +107,13 @@ _POPULATIONS: Mapping[str, Population] = {
 
 def table() -> str:
     """A row per population: how often any slice is found, how often the planted one first, and more than one."""
-    lines = ["| changes | any slice found | the planted one first | more than one |", "|---|---|---|---|"]
+    rows = []
     for number, (name, population) in enumerate(_POPULATIONS.items()):
         found = [_search(population, [number, sample]) for sample in range(_SAMPLES)]
         first = f"{sum(names[:1] == [_PLANTED] for names in found) / _SAMPLES:.3f}" if " on " in name[:8] else ""
         anything, several = (sum(len(names) > n for names in found) / _SAMPLES for n in (0, 1))
-        lines.append(f"| {name} | {anything:.3f} | {first} | {several:.3f} |")
-    return "\n".join(lines)
+        rows.append([name, f"{anything:.3f}", first, f"{several:.3f}"])
+    return markdown(["changes", "any slice found", "the planted one first", "more than one"], rows, "---")
 
 
 def _search(population: Population, seed: list[int]) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.types.gates import Verdict
 from tests.simulations.gates import AT_A_TIME, Draw, crashes, margin_gate, verdicts_of
+from tests.simulations.samples import markdown
 
 _MARGIN = 0.05
 _DRAWS, _RESAMPLES = 2_000, 1_000
@@ -29,7 +30,6 @@ def few(share: float, spread: float) -> Draw:
 
 
 def _few_skewed(rng: np.random.Generator, n_queries: int, truth: float) -> Floats:
-    """Losses of 10% of the queries, exponential."""
     shape = (AT_A_TIME, n_queries)
     return truth / 0.1 * rng.standard_exponential(shape) * (rng.random(shape) < 0.1)
 
@@ -54,20 +54,20 @@ HEALTHY: dict[str, Draw] = {
 
 def table() -> str:
     """Markdown: wrong passes at the margin by population and queries; below, what is decided without a change."""
-    sizes = " | ".join(f"n = {n}" for n in _SIZES)
-    lines = [f"| true drop 0.05: wrong passes, of marked slices | {sizes} |", "|---|" + "---:|" * len(_SIZES)]
-    lines += [_row(name, draw, -_MARGIN) for name, draw in _AT_THE_MARGIN.items()]
-    lines += ["", f"| no drop: marked slices, of these passed | {sizes} |", "|---|" + "---:|" * len(_SIZES)]
-    return "\n".join([*lines, *(_row(name, draw, 0.0) for name, draw in HEALTHY.items())])
+    sizes = [f"n = {n}" for n in _SIZES]
+    wrong = [_row(name, draw, -_MARGIN) for name, draw in _AT_THE_MARGIN.items()]
+    healthy = [_row(name, draw, 0.0) for name, draw in HEALTHY.items()]
+    first = markdown(["true drop 0.05: wrong passes, of marked slices", *sizes], wrong)
+    return first + "\n\n" + markdown(["no drop: marked slices, of these passed", *sizes], healthy)
 
 
-def _row(name: str, draw: Draw, truth: float) -> str:
-    cells = []
+def _row(name: str, draw: Draw, truth: float) -> list[str]:
+    cells = [name]
     for n_queries in _SIZES:
         settings = {"n_queries": n_queries, "draws": _DRAWS, "resamples": _RESAMPLES}
         found = verdicts_of(draw, margin_gate(_MARGIN), truth=truth, **settings)
         cells.append(_cell([line for (line,) in found], is_wrong=truth != 0))
-    return f"| {name} | {' | '.join(cells)} |"
+    return cells
 
 
 def _cell(verdicts: Sequence[Verdict], *, is_wrong: bool) -> str:

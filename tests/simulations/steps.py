@@ -12,6 +12,7 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.changepoints import critical_excess, find_changepoints, greatest_excess
 from rankledger.pipeline.types.views import Tier
+from tests.simulations.samples import markdown
 
 Noise = Callable[[np.random.Generator, int, int], Floats]
 
@@ -48,7 +49,6 @@ def _normal(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
 
 
 def _heavy(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
-    """Student's t with three degrees of freedom."""
     return rng.standard_t(3, (n_series, n_nights))
 
 
@@ -146,7 +146,7 @@ def table() -> str:
     cells = [[own[0].noise, *(f"{cell.step:.1%} / {cell.step_or_drift:.1%}" for cell in own)] for own in rates]
     parts = [
         f"False alarms, *step* / either mark, in {_SERIES:,} series without a step each:",
-        _markdown(["nights", *(f"{n_nights:,}" for n_nights in _NIGHTS)], cells),
+        markdown(["nights", *(f"{n_nights:,}" for n_nights in _NIGHTS)], cells),
     ]
     for n_nights, returns, lasting in ((60, False, _LASTING), (60, True, _LASTING[:3]), (365, False, _LASTING[1::2])):
         where = "that goes back" if returns else "that lasts until now"
@@ -160,11 +160,6 @@ def table() -> str:
         ]
         parts += [
             f"Found in {n_nights} nights, *step* / either mark, {_STEPPED:,} series each; a level {where}:",
-            _markdown(["nights", *(f"{size:g} sd" for size in _SIZES)], rows),
+            markdown(["nights", *(f"{size:g} sd" for size in _SIZES)], rows),
         ]
     return "\n\n".join(parts)
-
-
-def _markdown(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *(["---:"] * (len(head) - 1))], *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -6,17 +6,16 @@ from statistics import NormalDist
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.paired import TestRule, compare, t_test
 from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters
+from rankledger.pipeline.inference.samples import Pair, effective_clusters
 from rankledger.pipeline.inference.sign_flips import randomization
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
+from tests.simulations.samples import markdown, sample_of, scores_of
 
 _CLUSTERS = (10, 30, 100)
 _MEASURES = tuple(Measure.parse(f"ap@{k}") for k in range(1, 101))  # of each a sample, and all share their resamples
@@ -46,10 +45,7 @@ _SIZES: dict[str, Callable[[int], Floats]] = {
 
 def table() -> str:
     """Markdown: by sizes and number of clusters, as how many they count, and how often either test errs."""
-    lines = [
-        "| queries of each | clusters | count as | `t` | sign flips | `test: t` |",
-        "|---|---:|---:|---:|---:|---|",
-    ]
+    rows = []
     for name, sizes_of in _SIZES.items():
         for n_clusters in _CLUSTERS:
             sizes = sizes_of(n_clusters)
@@ -57,8 +53,9 @@ def table() -> str:
             by_t, by_signs = np.array([shares for shares, _ in found]).mean(axis=0)
             asked = "refused" if found[0][1] else ""
             effective = effective_clusters(sizes)
-            lines.append(f"| {name} | {n_clusters} | {effective:.1f} | {by_t:.3f} | {by_signs:.3f} | {asked} |")
-    return "\n".join(lines)
+            rows.append([name, f"{n_clusters}", f"{effective:.1f}", f"{by_t:.3f}", f"{by_signs:.3f}", asked])
+    head = ["queries of each", "clusters", "count as", "`t`", "sign flips", "`test: t`"]
+    return markdown(head, rows, ["---", *["---:"] * 4, "---"])
 
 
 def _part(sizes: np.ndarray, rng: np.random.Generator) -> tuple[tuple[float, float], bool]:
@@ -66,13 +63,8 @@ def _part(sizes: np.ndarray, rng: np.random.Generator) -> tuple[tuple[float, flo
     clusters, workers = np.repeat(np.arange(len(sizes)), sizes), Workers(jobs=1)
     shape = len(_MEASURES), len(clusters)
     apart = (rng.normal(0, 1, (shape[0], len(sizes)))[:, clusters] + rng.normal(0, 1, shape)) / 20
-    query_ids, missing = np.arange(shape[1]).astype(str).astype(object), np.zeros(shape[1], dtype=bool)
-    results = [
-        Scores("d", name, query_ids, _MEASURES, values, np.ones(shape), {}, missing)
-        for name, values in (("m", apart), ("n", np.zeros(shape)))
-    ]
-    settings = Settings(100, 0, workers)
-    sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(clusters=clusters), settings)
+    results = [scores_of(name, values, _MEASURES) for name, values in (("m", apart), ("n", np.zeros(shape)))]
+    sample = sample_of(results, 100, groups=Groups(clusters=clusters))
     pairs = [Pair("m", "n", measure) for measure in _MEASURES]
     by_t = np.array([t_test(difference) for _, difference in sample.each_difference(pairs)])
     by_signs, _ = randomization(sample, pairs, Settings(_PERMUTATIONS, int(rng.integers(2**31)), workers))

@@ -75,7 +75,6 @@ class Loaded:
     """A process that forks programs."""
 
     def __init__(self, channel: socket.socket) -> None:
-        """Made by `loaded`."""
         self._channel = channel
 
     def start(

@@ -13,15 +13,12 @@ def seen() -> list[int]:
 @pytest.mark.parametrize("twice", [False, True])
 @each("case", [3, 1, 2])
 def test_every_case_is_run_with_fixtures_and_other_parameters(case, seen, twice):
-    """In their order, with one fixture for all."""
     seen.append(case)
     assert seen == [3, 1, 2][: len(seen)]
     assert twice in (False, True)
 
 
 def test_a_failure_names_its_case():
-    """Whatever is raised says with which case, by its own words if there are any."""
-
     @each("case", {"the first": 0, "the second": 1})
     def fails(case: int) -> None:
         assert case == 0

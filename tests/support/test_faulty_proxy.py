@@ -60,7 +60,6 @@ def seen() -> Iterator[Seen]:
 
 
 def test_what_is_not_spoiled_passes_untouched(seen):
-    """Request, status and answer arrive as they are; every exchange is counted."""
     assert seen.post(b"first") == (201, BODY)
     assert seen.post(b"second") == (201, BODY)
     assert seen.bodies == [b"first", b"second"]
@@ -110,6 +109,5 @@ def test_what_happens_meanwhile_happens_before_the_client_knows(seen):
 
 
 def test_a_server_that_is_away_is_a_502():
-    """As with any proxy, the client is answered anyway."""
     with proxy_to(f"http://127.0.0.1:{free_port()}") as proxy:
         assert Seen(proxy).post()[0] == 502

@@ -40,7 +40,6 @@ class Parent:
     """A process that has imported MLflow, once it is needed."""
 
     def __init__(self, template: Path) -> None:
-        """Know a template; nothing is started yet."""
         self._code = f"from pathlib import Path; from {__name__} import serve; serve(Path({str(template)!r}))"
         self._lock = threading.Lock()
         self._kept = ExitStack()
@@ -96,7 +95,6 @@ _make = worker._make
 
 
 def _copy(template: Path, path: Path) -> None:
-    """What `worker._make` does, by a copy."""
     unfinished = path.with_name(f".{path.name}.partial")
     shutil.copyfile(migrated(template), unfinished)
     unfinished.rename(path)
