@@ -12,120 +12,48 @@ from tests.metrics.variants import CATALOGUE_VARIANTS, parsed
 from tests.oracle import CATALOGUE_ORACLE
 from tests.support.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 
-BLOCK = catalogue_block([[0, 1, 2], [1, 3], []], n_documents=8)
+NAN = math.nan
+THREE = [[0, 1, 2], [1, 3], []]  # of eight documents
+HAND = [  # metric, lists, documents in the catalogue, k, expected
+    # First ranks hold 0 1, the first two 0 1 3, all of them 0 1 2 3.
+    *((item_coverage, THREE, 8, k, n / 8) for k, n in ((None, 4), (1, 2), (2, 3), (3, 4), (50, 4))),
+    (item_coverage, [[], [3, 1], [2, 1, 0]], 8, None, 4 / 8),
+    (item_coverage, [[2, 0], [3]], 2, None, 0.5),  # documents outside the catalogue do not count
+    (item_coverage, [[], []], 4, None, 0),
+    (item_coverage, [[3, 0], [1, 2]], 4, None, 1),
+    (item_coverage, [[]], 0, None, NAN),
+    # The four documents stand in 0 1 1 3 lists: Σ (2i - 5) c = -1 + 1 + 9, over 4 · 5; at 1 all in document 0.
+    (gini, [[0, 1], [0, 2], [0]], 4, None, 9 / 20),
+    (gini, [[0, 1], [0, 2], [0]], 4, 1, 3 * 3 / (4 * 3)),
+    (gini, [[0, 1], [1, 2], [2, 0]], 3, None, 0),
+    (gini, [[0, 1, 7], [7, 0, 2], [0]], 4, None, 9 / 20),  # document 7 is in no catalogue
+    *((gini, lists, n, None, NAN) for lists, n in (([[]], 3), ([[5]], 3), ([[0]], 0))),
+    # 0 is in half of the places, 1 and 2 in a quarter each; documents outside the catalogue count as well.
+    (entropy, [[0, 1], [0, 2]], 9, None, 1 / 2 * 1 + 2 * 1 / 4 * 2),
+    *((entropy, lists, 5, None, bits) for lists, bits in (([[0], [0]], 0), ([[0, 1], [2, 3]], 2), ([[7], [8]], 1))),
+    (entropy, [[], []], 2, None, NAN),
+    # The pairs share 1 0 0 of 2 documents; at 1 they share none.
+    (personalization, [[0, 1], [1, 2], [3, 4]], 5, None, 1 - (1 / 2 + 0 + 0) / 3),
+    (personalization, [[0, 1], [1, 2], [3, 4]], 5, 1, 1),
+    (personalization, [[0, 1, 2, 3], [2]], 4, None, 1 - 1 / math.sqrt(4)),
+    (personalization, [[0, 1, 2], [2, 1, 0]], 3, None, 0),
+    (personalization, [[0], [], [1]], 2, None, 1),  # empty lists are passed over
+    *((personalization, lists, 2, None, NAN) for lists in ([[]], [[0, 1]], [[0], []])),
+]
 
 
-@pytest.mark.parametrize(("k", "expected"), [(None, 4 / 8), (1, 2 / 8), (2, 3 / 8), (3, 4 / 8), (50, 4 / 8)])
-def test_item_coverage(k, expected):
-    """Documents 0 1 2 and 1 3 of eight: first ranks hold 0 1, the first two 0 1 3, all of them 0 1 2 3."""
-    assert item_coverage(BLOCK, k=k) == expected
+@pytest.mark.parametrize(("metric", "lists", "n_documents", "k", "expected"), HAND)
+def test_hand_worked_sets(metric, lists, n_documents, k, expected):
+    found = metric(catalogue_block(lists, n_documents), k=k)
 
-
-def test_documents_outside_the_catalogue_do_not_count():
-    """Of a catalogue of documents 0 and 1, lists that hold 0 and others besides cover one half."""
-    assert item_coverage(catalogue_block([[2, 0], [3]], n_documents=2)) == 0.5
-
-
-def test_nothing_recommended_covers_nothing():
-    """Empty lists cover 0 of four documents."""
-    assert item_coverage(catalogue_block([[], []], n_documents=4)) == 0
-
-
-def test_everything_recommended_covers_everything():
-    """Lists that share all four documents out cover 1."""
-    assert item_coverage(catalogue_block([[3, 0], [1, 2]], n_documents=4)) == 1
-
-
-def test_an_empty_catalogue_is_undefined():
-    assert math.isnan(item_coverage(catalogue_block([[]], n_documents=0)))
-
-
-def test_the_order_of_lists_does_not_matter():
-    assert item_coverage(catalogue_block([[], [3, 1], [2, 1, 0]], n_documents=8)) == item_coverage(BLOCK)
-
-
-def test_a_longer_cutoff_never_covers_less():
-    """What the first k ranks cover, the first k + 1 cover too."""
-    figures = [item_coverage(BLOCK, k=k) for k in range(1, 6)]
-
-    assert figures == sorted(figures)
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("k", [0, -1])
 @pytest.mark.parametrize("metric", [item_coverage, gini, entropy, personalization])
 def test_a_cutoff_below_1_is_refused(metric, k):
-    """Ranks count from 1."""
     with pytest.raises(ValueError, match=f"a cutoff counts ranks from 1, found {k}"):
-        metric(BLOCK, k=k)
-
-
-def test_gini():
-    """Lists 0 1, 0 2, 0 of four documents: in 0 1 1 3 lists, Σ (2i - 5) c = -1 + 1 + 9 = 9, over 4 · 5: 0.45.
-
-    At 1, document 0 stands in all three lists: 3 · 3 / (4 · 3) = 0.75, the greatest of four documents.
-    """
-    block = catalogue_block([[0, 1], [0, 2], [0]], n_documents=4)
-
-    assert gini(block) == pytest.approx(9 / 20)
-    assert gini(block, k=1) == pytest.approx(3 / 4)
-
-
-def test_gini_of_equal_shares():
-    """Each of three documents stands in two lists: 0."""
-    assert gini(catalogue_block([[0, 1], [1, 2], [2, 0]], n_documents=3)) == 0
-
-
-def test_gini_passes_over_documents_outside_the_catalogue():
-    """With or without document 7 of no catalogue, the four documents stand in 0 1 1 3 lists."""
-    assert gini(catalogue_block([[0, 1, 7], [7, 0, 2], [0]], n_documents=4)) == pytest.approx(9 / 20)
-
-
-@pytest.mark.parametrize(("lists", "n_documents"), [([[]], 3), ([[5]], 3), ([[0]], 0)])
-def test_gini_of_nothing_is_undefined(lists, n_documents):
-    assert math.isnan(gini(catalogue_block(lists, n_documents)))
-
-
-def test_entropy():
-    """Lists 0 1, 0 2 hold 0 in half of their places, 1 and 2 in a quarter each: 1/2 · 1 + 2 · 1/4 · 2 = 1.5 bits."""
-    assert entropy(catalogue_block([[0, 1], [0, 2]], n_documents=9)) == pytest.approx(1.5)
-
-
-@pytest.mark.parametrize(("lists", "expected"), [([[0], [0]], 0), ([[0, 1], [2, 3]], 2), ([[7], [8]], 1)])
-def test_entropy_of_one_document_and_of_equal_shares(lists, expected):
-    """One document alone is no surprise; each of four is 2 bits, and documents outside the catalogue count as well."""
-    assert entropy(catalogue_block(lists, n_documents=5)) == pytest.approx(expected)
-
-
-def test_entropy_of_nothing_is_undefined():
-    assert math.isnan(entropy(catalogue_block([[], []], n_documents=2)))
-
-
-def test_personalization():
-    """Lists 0 1, 1 2, 3 4 share 1 0 0 of 2 documents: 1 - (1/2 + 0 + 0) / 3 = 5/6; at 1 they share none: 1."""
-    block = catalogue_block([[0, 1], [1, 2], [3, 4]], n_documents=5)
-
-    assert personalization(block) == pytest.approx(5 / 6)
-    assert personalization(block, k=1) == 1
-
-
-def test_personalization_of_short_lists():
-    """Lists of 4 and 1 documents that share one have the cosine 1 / √4: 1 - 1/2."""
-    assert personalization(catalogue_block([[0, 1, 2, 3], [2]], n_documents=4)) == pytest.approx(1 / 2)
-
-
-def test_personalization_of_equal_lists():
-    """The same documents for everyone, in whatever order: 0."""
-    assert personalization(catalogue_block([[0, 1, 2], [2, 1, 0]], n_documents=3)) == pytest.approx(0)
-
-
-def test_personalization_passes_over_empty_lists():
-    """Two lists without a document in common are at 1, whatever the third query was not given."""
-    assert personalization(catalogue_block([[0], [], [1]], n_documents=2)) == 1
-
-
-@pytest.mark.parametrize("lists", [[[]], [[0, 1]], [[0], []]])
-def test_personalization_of_fewer_than_two_lists_is_undefined(lists):
-    assert math.isnan(personalization(catalogue_block(lists, n_documents=2)))
+        metric(catalogue_block(THREE, 8), k=k)
 
 
 OF_ALL_LISTS = [text for text in CATALOGUE_VARIANTS if parsed(text).metric.per == "dataset"]

@@ -7,18 +7,7 @@ import pytest
 
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.cascade import err, rbp
-from rankledger.metrics.diversity import (
-    alpha_ndcg,
-    ap_ia,
-    err_ia,
-    kilt_r,
-    kilt_rprec,
-    nerr_ia,
-    nnrbp,
-    nrbp,
-    p_ia,
-    strec,
-)
+from rankledger.metrics.diversity import alpha_ndcg, err_ia, kilt_r, nrbp, strec
 from rankledger.metrics.gain import ndcg
 from rankledger.metrics.sets import success
 from tests import oracle
@@ -57,37 +46,66 @@ def scores(text: str, block: JudgedBlock) -> np.ndarray:
     return measure.metric.function(block, **measure.arguments(max_grade=1))
 
 
-def test_alpha_ndcg_of_two_subtopics():
-    """1 / 1 + 1.5 / log2 3 + 0.5 / log2 5; the greedy list is a with 2, then c and b with 0.5 each."""
-    block = diverse_block([TWO_SUBTOPICS])
-    greedy = 2 + 0.5 / LOG3 + 0.5 / 2
+TWO_SETS = DiverseQuery(("b", "z", "a", "c", "y"), relevant_to(a="1", b="1", c="23"))
+"""The sets {a, b} and {c}; subtopic 3 is {c} again. The entries are z, {a, b}, {c}, y: {a, b} stands where a does."""
+LACKING = DiverseQuery(("a", "c"), relevant_to(a="1", b="1", c="2"))  # {a, b} lacks b and is an entry all the same
+BOTH = DiverseQuery(("b", "a"), relevant_to(a="12", b="2"))  # a completes {a} and {a, b}, in the order of the subtopics
+LEVELS = DiverseQuery(("a", "b"), {"a": {1: 1, 2: -2}, "b": {1: 0, 2: 3}})  # at rel 2 only b is relevant, to subtopic 2
+OVERLAPPING = [  # documents of two subtopics each; after the overlapping one the others gain 1 each, after b there is 2
+    (DiverseQuery(("a", "b"), relevant_to(a="12", b="34", **{name: "23"})), greedy)
+    for name, greedy in (("c", 2 + 1 / LOG3 + 1 / 2), ("A", 2 + 2 / LOG3))
+]
+TEN = {f"d{number:02}": {1: 1.0, 2: 1.0, 3: 2.0} for number in range(20)}
+FLAWLESS = DiverseQuery(tuple(TEN), TEN)  # all relevant to all subtopics
+HAND = [  # measure, query, expected
+    # 1 / 1 + 1.5 / log2 3 + 0.5 / log2 5; the greedy list is a with 2, then c and b with 0.5 each.
+    ("alpha_ndcg", TWO_SUBTOPICS, (1 + 1.5 / LOG3 + 0.5 / math.log2(5)) / (2 + 0.5 / LOG3 + 0.5 / 2)),
+    ("alpha_ndcg@1", TWO_SUBTOPICS, 1 / 2),
+    ("alpha_ndcg@2", TWO_SUBTOPICS, (1 + 1.5 / LOG3) / (2 + 0.5 / LOG3)),
+    ("alpha_ndcg(alpha=1)", TWO_SUBTOPICS, (1 + 1 / LOG3) / 2),
+    # A list may beat the greedy one, which takes a with 4 and then 1; b and c gain 3 each.
+    (
+        "alpha_ndcg(alpha=1)@2",
+        DiverseQuery(("b", "c"), relevant_to(a="1234", b="125", c="346")),
+        (3 + 3 / LOG3) / (4 + 1 / LOG3),
+    ),
+    *(
+        ("alpha_ndcg(alpha=1)", query, (2 + 2 / LOG3) / greedy) for query, greedy in OVERLAPPING
+    ),  # the greatest id first
+    # The greedy list gains 2, 0.5 and 0.5 at ranks 1, 2 and 3.
+    ("nerr_ia", TWO_SUBTOPICS, (1 + 1.5 / 2 + 0.5 / 4) / (2 + 0.5 / 2 + 0.5 / 3)),
+    ("nerr_ia@1", TWO_SUBTOPICS, 1 / 2),
+    ("nnrbp", TWO_SUBTOPICS, (1 + 1.5 / 2 + 0.5 / 8) / (2 + 0.5 / 2 + 0.5 / 4)),
+    # Subtopic 1 has b and a at ranks 1 and 2, subtopic 2 a and c at ranks 2 and 4.
+    ("ap_ia", TWO_SUBTOPICS, (1 + (1 / 2 + 2 / 4) / 2) / 2),
+    ("ap_ia@2", TWO_SUBTOPICS, (1 + 1 / 4) / 2),
+    *((f"p_ia@{k}", TWO_SUBTOPICS, value) for k, value in ((1, 1 / 2), (2, 3 / 4), (10, 4 / 20))),
+    # Over 2 subtopics and Σ 0.5^(i - 1) / i, which is 1, 1.25 … 2 ln 2.
+    *((f"err_ia{at}", TWO_SUBTOPICS, (1 + 1.5 / 2 + 0.5 / 4) / 2 / (2 * math.log(2))) for at in ("", f"@{10**15}")),
+    ("err_ia@1", TWO_SUBTOPICS, 1 / 2),
+    ("err_ia@2", TWO_SUBTOPICS, (1 + 1.5 / 2) / 2 / 1.25),
+    ("nrbp", TWO_SUBTOPICS, (1 - 0.5 * 0.5) / 2 * (1 + 1.5 * 0.5 + 0.5 * 0.125)),
+    ("nrbp@1", TWO_SUBTOPICS, 0.375),
+    ("nrbp(alpha=1,beta=0.8)", TWO_SUBTOPICS, (1 + 0.8) / 2),
+    *((f"strec{at}", TWO_SUBTOPICS, value) for at, value in (("@1", 0.5), ("@2", 1), ("", 1))),
+    # Of {a, b} one is among the first two, and {c} is not first. Equal sets are one, so that recall@2 is 1 of 2.
+    ("kilt_rprec", TWO_SETS, 1 / 2),
+    *((f"kilt_r{at}", TWO_SETS, value) for at, value in (("@1", 0), ("@2", 1 / 2), ("@3", 1), ("@5", 1), ("", 1))),
+    *(("kilt_rprec", LACKING, 1 / 2), ("kilt_r@1", LACKING, 0), ("kilt_r@2", LACKING, 1 / 2)),
+    *(("kilt_rprec", BOTH, 1), ("kilt_r@1", BOTH, 1 / 2), ("kilt_r@2", BOTH, 1)),
+    *(("strec@1", LEVELS, 0.5), ("strec(rel=2)@1", LEVELS, 0)),
+    *(("alpha_ndcg(rel=2)", LEVELS, 1 / LOG3), ("err_ia(rel=2)@2", LEVELS, 0.5 / 1.25)),
+    *((text, FLAWLESS, 1) for text in ("alpha_ndcg@20", "err_ia@20", "nrbp@20", "strec@1")),
+]
 
-    assert alpha_ndcg(block) == pytest.approx([(1 + 1.5 / LOG3 + 0.5 / math.log2(5)) / greedy])
-    assert alpha_ndcg(block, k=1) == pytest.approx([1 / 2])
-    assert alpha_ndcg(block, k=2) == pytest.approx([(1 + 1.5 / LOG3) / (2 + 0.5 / LOG3)])
-    assert alpha_ndcg(block, alpha=1) == pytest.approx([(1 + 1 / LOG3) / 2])
+
+@pytest.mark.parametrize(("text", "query", "expected"), HAND)
+def test_hand_worked_queries(text, query, expected):
+    assert scores(text, diverse_block([query])) == pytest.approx([expected], rel=1e-11)
 
 
-def test_err_and_nrbp_over_the_greedy_list():
-    """Gains 1, 1.5 and 0.5 at ranks 1, 2 and 4; the greedy list gains 2, 0.5 and 0.5 at ranks 1, 2 and 3."""
-    block = diverse_block([TWO_SUBTOPICS])
-
-    assert nerr_ia(block) == pytest.approx([(1 + 1.5 / 2 + 0.5 / 4) / (2 + 0.5 / 2 + 0.5 / 3)])
-    assert nerr_ia(block, k=1) == pytest.approx([1 / 2])
-    assert nnrbp(block) == pytest.approx([(1 + 1.5 / 2 + 0.5 / 8) / (2 + 0.5 / 2 + 0.5 / 4)])
-
-
-def test_precisions_of_each_subtopic():
-    """Subtopic 1 has b and a at ranks 1 and 2, subtopic 2 a and c at ranks 2 and 4: APs of 1 and (1/2 + 2/4) / 2."""
-    block = diverse_block([TWO_SUBTOPICS])
-
-    assert ap_ia(block) == pytest.approx([(1 + 1 / 2) / 2])
-    assert ap_ia(block, k=2) == pytest.approx([(1 + 1 / 4) / 2])
-    assert [p_ia(block, k=k).item() for k in (1, 2, 10)] == pytest.approx([1 / 2, 3 / 4, 4 / 20])
-
-
-def test_the_terms_of_alpha_ndcg():
-    """What each document adds, and what makes it up: its subtopics, what it gains of them, and the discount."""
+def test_terms():
+    """What each document adds, and what makes it up; a list that ends two evidence sets at once adds both."""
     terms = alpha_ndcg.terms(diverse_block([TWO_SUBTOPICS]), k=3)
 
     assert terms.factors["subtopics"].ravel().tolist() == [1, 2, 1]
@@ -95,91 +113,7 @@ def test_the_terms_of_alpha_ndcg():
     assert terms.terms.ravel() == pytest.approx([1, 1.5 / LOG3, 0])
     assert terms.ideal is not None
     assert terms.ideal.factors["gain"].ravel().tolist() == [2, 0.5, 0.5]
-
-
-def test_a_list_may_beat_the_greedy_one():
-    """alpha 1, two ranks: greedy takes a with 4 and then 1, 4 + 1 / log2 3; b and c gain 3 each, 3 + 3 / log2 3."""
-    query = DiverseQuery(("b", "c"), relevant_to(a="1234", b="125", c="346"))
-    value = alpha_ndcg(diverse_block([query]), alpha=1, k=2).item()
-
-    assert value == pytest.approx((3 + 3 / LOG3) / (4 + 1 / LOG3))
-    assert value > 1
-
-
-@pytest.mark.parametrize(("overlapping", "greedy"), [("c", 2 + 1 / LOG3 + 1 / 2), ("A", 2 + 2 / LOG3)])
-def test_of_equal_documents_the_greatest_id_is_chosen(overlapping, greedy):
-    """Three documents of two subtopics each: after the overlapping one the others gain 1 each, after b there is 2."""
-    query = DiverseQuery(("a", "b"), relevant_to(a="12", b="34", **{overlapping: "23"}))
-
-    assert alpha_ndcg(diverse_block([query]), alpha=1) == pytest.approx([(2 + 2 / LOG3) / greedy])
-
-
-def test_err_ia_of_two_subtopics():
-    """1 / 1 + 1.5 / 2 + 0.5 / 4 over 2 subtopics and Σ 0.5^(i - 1) / i, which is 1, 1.25 … 2 ln 2."""
-    block = diverse_block([TWO_SUBTOPICS])
-
-    assert err_ia(block) == pytest.approx([1.875 / 2 / (2 * math.log(2))])
-    assert err_ia(block, k=1) == pytest.approx([1 / 2])
-    assert err_ia(block, k=2) == pytest.approx([1.75 / 2 / 1.25])
-    assert err_ia(block, k=10**15) == err_ia(block)
-
-
-def test_nrbp_of_two_subtopics():
-    """(1 - 0.5 · 0.5) / 2 · (1 + 1.5 · 0.5 + 0.5 · 0.125)."""
-    block = diverse_block([TWO_SUBTOPICS])
-
-    assert nrbp(block) == pytest.approx([0.375 * 1.8125])
-    assert nrbp(block, k=1) == pytest.approx([0.375])
-    assert nrbp(block, alpha=1, beta=0.8) == pytest.approx([(1 + 0.8) / 2])
-
-
-def test_strec_of_two_subtopics():
-    """The first document is of one subtopic, the second of both."""
-    block = diverse_block([TWO_SUBTOPICS])
-
-    assert (strec(block, k=1).item(), strec(block, k=2).item(), strec(block).item()) == (0.5, 1, 1)
-
-
-TWO_SETS = DiverseQuery(("b", "z", "a", "c", "y"), relevant_to(a="1", b="1", c="23"))
-"""The sets {a, b} and {c}; subtopic 3 is {c} again."""
-
-
-def test_kilt_by_evidence_sets():
-    """Of {a, b} one is among the first two, and {c} is not first: R-precision 1/2. The entries are z, {a, b}, {c}, y:
-    b and a are one, which stands where a does. Equal sets are one, so that recall@2 is 1 of 2.
-    """
-    block = diverse_block([TWO_SETS])
-
-    assert kilt_rprec(block).item() == 1 / 2
-    assert [kilt_r(block, k=k).item() for k in (1, 2, 3, 5)] == [0, 1 / 2, 1, 1]
-    assert kilt_r(block).item() == 1
-
-
-def test_a_set_without_its_last_document_is_an_entry_that_does_not_count():
-    """{a, b} lacks b: a is an entry all the same, so that {c} is the second one."""
-    block = diverse_block([DiverseQuery(("a", "c"), relevant_to(a="1", b="1", c="2"))])
-
-    assert [kilt_r(block, k=k).item() for k in (1, 2)] == [0, 1 / 2]
-    assert kilt_rprec(block).item() == 1 / 2
-
-
-def test_a_document_of_two_sets_ends_both():
-    """a completes {a} and {a, b} at once: two entries, in the order of the subtopics."""
-    block = diverse_block([DiverseQuery(("b", "a"), relevant_to(a="12", b="2"))])
-
-    assert [kilt_r(block, k=k).item() for k in (1, 2)] == [1 / 2, 1]
-    assert kilt_r.terms(block).terms.ravel().tolist() == [0, 2]
-    assert kilt_rprec(block).item() == 1
-
-
-def test_a_document_is_relevant_to_a_subtopic_from_rel_on():
-    """At rel = 2 only b is relevant, and to the second subtopic; the first does not count."""
-    block = diverse_block([DiverseQuery(("a", "b"), {"a": {1: 1, 2: -2}, "b": {1: 0, 2: 3}})])
-
-    assert strec(block, k=1).item() == 0.5
-    assert strec(block, k=1, rel=2).item() == 0
-    assert alpha_ndcg(block, rel=2) == pytest.approx([1 / LOG3])
-    assert err_ia(block, rel=2, k=2) == pytest.approx([0.5 / 1.25])
+    assert kilt_r.terms(diverse_block([BOTH])).terms.ravel().tolist() == [0, 2]
 
 
 @EVERY_VARIANT
@@ -263,15 +197,6 @@ def test_with_one_subtopic_they_are_the_metrics_of_the_query(graded_block, k):
     expected = np.where(defined, err(binary, max_grade=1, k=k) / flawless, np.nan)
     np.testing.assert_allclose(err_ia(graded_block, k=k), expected, rtol=1e-12)
     np.testing.assert_array_equal(strec(graded_block, k=k), success(graded_block, k=k))
-
-
-def test_a_flawless_list_scores_1():
-    """Documents that are all relevant to all subtopics: 1 on every metric that is normalised for its k."""
-    judged = {f"d{number:02}": {1: 1.0, 2: 1.0, 3: 2.0} for number in range(20)}
-    block = diverse_block([DiverseQuery(tuple(judged), judged)])
-
-    for value in (alpha_ndcg(block, k=20), err_ia(block, k=20), nrbp(block, k=20), strec(block, k=1)):
-        assert value == pytest.approx([1], abs=1e-11)
 
 
 @pytest.mark.parametrize("alpha", [-0.1, 1.1, float("nan")])

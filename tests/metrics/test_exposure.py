@@ -10,7 +10,7 @@ from rankledger.metrics.catalogue import Attention, CatalogueBlock
 from rankledger.metrics.exposure import awrf, ee_d, ee_l, ee_r
 from tests.support.blocks import catalogue_block, random_catalogue, recommended_block, sparse
 
-LN2 = math.log(2)
+LN2, NAN = math.log(2), math.nan
 
 
 def block(*lists: list[int], judged: list[dict[int, float]], groups: list[list[int]]) -> CatalogueBlock:
@@ -45,107 +45,58 @@ def test_patience_is_a_part(metric, p):
         metric(found, feature="group", attention="geometric", p=p)
 
 
-# AWRF
+def divergence(*shares: tuple[float, float]) -> float:
+    """The Jensen-Shannon divergence of two distributions, given the pairs of their shares."""
+    pairs = [(share, (p + q) / 2) for p, q in shares for share in (p, q) if share]
+    return sum(share * math.log(share / middle) for share, middle in pairs) / 2
 
 
-def test_awrf():
-    """Groups a a b at ranks 1 2 3 get 1 + 1/2 and 1/4 of 7/4: (6/7, 1/7). Relevant are one a and one b: (1/2, 1/2).
-
-    With m = (19/28, 9/28): 1 - (6/7 ln(24/19) + 1/7 ln(4/9) + 1/2 ln(14/19) + 1/2 ln(14/9)) / 2.
-    """
-    found = block([0, 1, 2], judged=[{0: 1, 2: 1, 1: 0}], groups=[[0], [0], [1]])
-    terms = 6 / 7 * math.log(24 / 19) + math.log(4 / 9) / 7 + math.log(14 / 19) / 2 + math.log(14 / 9) / 2
-
-    assert awrf(found, feature="group", attention="geometric") == pytest.approx([1 - terms / 2])
-
-
-def test_targets_of_awrf():
-    """A list of one a is at its target if what is relevant is a; of three documents two are a; of two groups one is."""
-    found = block([0], judged=[{1: 1}], groups=[[0], [0], [1]])
-
-    def divergence(share: float) -> float:
-        m, n = (1 + share) / 2, (1 - share) / 2
-        return (-math.log(m) + share * math.log(share / m) + (1 - share) * math.log((1 - share) / n)) / 2
-
-    assert awrf(found, feature="group") == pytest.approx([1])
-    assert awrf(found, feature="group", target="catalogue") == pytest.approx([1 - divergence(2 / 3)])
-    assert awrf(found, feature="group", target="equal") == pytest.approx([1 - divergence(1 / 2)])
-
-
-def test_nothing_is_further_than_the_other_group():
-    """All attention to one group and everything relevant of the other: 1 - ln 2."""
-    assert awrf(block([0], judged=[{1: 1}], groups=[[0], [1]]), feature="group") == pytest.approx([1 - LN2])
-
-
-def test_documents_without_a_group_take_up_ranks():
-    """Ranks 1 and 2 have a document of no group and one of no catalogue; a and b at 3 and 4 get 1/3 and 1/4."""
-    found = block([2, 9, 0, 1], judged=[{0: 1, 1: 1}], groups=[[0], [1], []])
-    halves = block([0, 1], judged=[{0: 4, 1: 3}], groups=[[0], [1], []])
-    m, n = (4 / 7 + 1 / 2) / 2, (3 / 7 + 1 / 2) / 2
-    terms = 4 / 7 * math.log(4 / 7 / m) + 3 / 7 * math.log(3 / 7 / n) + math.log(0.5 / m) / 2 + math.log(0.5 / n) / 2
-
-    assert awrf(found, feature="group", attention="reciprocal") == pytest.approx([1 - terms / 2])
-    assert awrf(halves, feature="group", attention="uniform") == pytest.approx([1])
-
-
-def test_awrf_is_undefined_without_groups_on_both_sides():
-    """Nothing in the list has a group; nothing relevant has; nothing is relevant."""
-    found = block([1], [0], [0], judged=[{0: 1}, {1: 1}, {0: 0}], groups=[[0], []])
-
-    assert np.isnan(awrf(found, feature="group")).all()
-    assert np.isnan(awrf(found, feature="group", target="equal")).tolist() == [True, False, False]
+AAB = block([0, 1, 2], judged=[{0: 1, 2: 1, 1: 0}], groups=[[0], [0], [1]])
+ONE_A = block([0], judged=[{1: 1}], groups=[[0], [0], [1]])
+OTHER = block([0], judged=[{1: 1}], groups=[[0], [1]])
+UNGROUPED = block([2, 9, 0, 1], judged=[{0: 1, 1: 1}], groups=[[0], [1], []])  # no group, no catalogue, a and b
+HALVES = block([0, 1], judged=[{0: 4, 1: 3}], groups=[[0], [1], []])
+ONE_SIDED = block([1], [0], [0], judged=[{0: 1}, {1: 1}, {0: 0}], groups=[[0], []])
+GRADED = block([0, 1, 2], judged=[{0: 1, 1: 2, 2: 1}], groups=[[0], [1], [0]])
+BELOW = block([1, 0], judged=[{0: 1, 1: 0}], groups=[[0], [1]])
+EQUAL = block([0, 1], judged=[{0: 1, 1: 1}], groups=[[0], [1]])
+LAST_EMPTY = block([0], [0], [], judged=[{0: 0}, {1: 1}, {0: 1}], groups=[[0], []])
+HAND = [  # metric, block, options, expected
+    # Ranks 1 2 3 get 1 + 1/2 and 1/4 of 7/4; relevant are one a and one b.
+    (awrf, AAB, {"attention": "geometric"}, [1 - divergence((6 / 7, 1 / 2), (1 / 7, 1 / 2))]),
+    # What is relevant is a; of three documents two are a; of two groups one is.
+    (awrf, ONE_A, {}, [1]),
+    (awrf, ONE_A, {"target": "catalogue"}, [1 - divergence((1, 2 / 3), (0, 1 / 3))]),
+    (awrf, ONE_A, {"target": "equal"}, [1 - divergence((1, 1 / 2), (0, 1 / 2))]),
+    (awrf, OTHER, {}, [1 - LN2]),  # all attention to one group and everything relevant of the other
+    # a and b at ranks 3 and 4 get 1/3 and 1/4.
+    (awrf, UNGROUPED, {"attention": "reciprocal"}, [1 - divergence((4 / 7, 1 / 2), (3 / 7, 1 / 2))]),
+    (awrf, HALVES, {"attention": "uniform"}, [1]),
+    # Nothing in the list has a group; nothing relevant has; nothing is relevant.
+    (awrf, ONE_SIDED, {}, [NAN, NAN, NAN]),
+    (awrf, ONE_SIDED, {"target": "equal"}, [NAN, 1 - divergence((1, 1)), 1 - divergence((1, 1))]),
+    # Of a b a, graded 1 2 1, a has 1 + 1/4 and b 1/2. Ideally b is first: a has 3/4, b 1; by binary gain all share.
+    (ee_l, GRADED, {}, [1 / 4 + 1 / 4]),
+    (ee_d, GRADED, {}, [25 / 16 + 1 / 4]),
+    (ee_r, GRADED, {}, [15 / 16 + 1 / 2]),
+    (ee_l, GRADED, {"gain": "binary"}, [(1 / 12) ** 2 * 2]),
+    (ee_r, GRADED, {"gain": "binary"}, [5 / 4 * 7 / 6 + 1 / 2 * 7 / 12]),
+    # a has 1/2 of the 1 that is due; what b has counts with `documents=all` only.
+    (ee_l, BELOW, {}, [1 / 4]),
+    (ee_l, BELOW, {"documents": "all"}, [1 / 4 + 1]),
+    (ee_d, BELOW, {"documents": "all"}, [1 / 4 + 1]),
+    # Two relevant documents of equal grade are due half of rank 1 each; document 0 takes all of it.
+    (ee_l, EQUAL, {"k": 1}, [1 / 2]),
+    (ee_r, EQUAL, {"k": 1}, [1 / 2]),
+    (ee_d, block([0], judged=[{0: 1}], groups=[[0, 1]]), {}, [1 / 2]),  # a document of two groups counts in halves
+    # Nothing is relevant; what is relevant has no group; an empty list loses all that was due.
+    *((metric, LAST_EMPTY, {}, [NAN, NAN, last]) for metric, last in ((ee_l, 1), (ee_d, 0), (ee_r, 0))),
+]
 
 
-# Expected exposure
-
-
-def test_expected_exposure():
-    """List a b a of relevant documents graded 1 2 1: a has 1 + 1/4, b 1/2. Ideally b is first, and the a's take ranks
-    2 and 3: 3/4 and 1. EE-L is 1/4 + 1/4, EE-D 25/16 + 1/4, EE-R 15/16 + 1/2.
-    """
-    found = block([0, 1, 2], judged=[{0: 1, 1: 2, 2: 1}], groups=[[0], [1], [0]])
-
-    assert ee_l(found, feature="group") == pytest.approx([1 / 2])
-    assert ee_d(found, feature="group") == pytest.approx([29 / 16])
-    assert ee_r(found, feature="group") == pytest.approx([23 / 16])
-
-
-def test_binary_targets_are_shared_by_all_relevant_documents():
-    """All three get 7/12 of the attention of 1 + 1/2 + 1/4: a 7/6 and b 7/12, beside 5/4 and 1/2."""
-    found = block([0, 1, 2], judged=[{0: 1, 1: 2, 2: 1}], groups=[[0], [1], [0]])
-
-    assert ee_l(found, feature="group", gain="binary") == pytest.approx([(1 / 12) ** 2 * 2])
-    assert ee_r(found, feature="group", gain="binary") == pytest.approx([5 / 4 * 7 / 6 + 1 / 2 * 7 / 12])
-
-
-def test_whose_exposure_counts():
-    """List b a with a relevant: a has 1/2 of the 1 that is due. What b has counts with `documents=all` only."""
-    found = block([1, 0], judged=[{0: 1, 1: 0}], groups=[[0], [1]])
-
-    assert ee_l(found, feature="group") == pytest.approx([1 / 4])
-    assert ee_l(found, feature="group", documents="all") == pytest.approx([1 / 4 + 1])
-    assert ee_d(found, feature="group", documents="all") == pytest.approx([1 / 4 + 1])
-
-
-def test_a_cutoff_cuts_the_target_as_well():
-    """Two relevant documents of equal grade are due half of rank 1 each; document 0 takes all of it."""
-    found = block([0, 1], judged=[{0: 1, 1: 1}], groups=[[0], [1]])
-
-    assert ee_l(found, feature="group", k=1) == pytest.approx([1 / 2])
-    assert ee_r(found, feature="group", k=1) == pytest.approx([1 / 2])
-
-
-def test_a_document_of_two_groups_counts_in_halves():
-    """Document 0 of a and b gives each 1/2, and that is what is due."""
-    assert ee_d(block([0], judged=[{0: 1}], groups=[[0, 1]]), feature="group") == pytest.approx([1 / 2])
-
-
-def test_expected_exposure_is_undefined_without_relevant_groups():
-    """Nothing is relevant; what is relevant has no group. An empty list has no exposure, and loses all that was due."""
-    found = block([0], [0], [], judged=[{0: 0}, {1: 1}, {0: 1}], groups=[[0], []])
-
-    for metric, last in ((ee_l, 1), (ee_d, 0), (ee_r, 0)):
-        np.testing.assert_array_equal(metric(found, feature="group"), [np.nan, np.nan, last])
+@pytest.mark.parametrize(("metric", "found", "options", "expected"), HAND)
+def test_hand_worked_lists(metric, found, options, expected):
+    np.testing.assert_allclose(metric(found, feature="group", **options), expected, rtol=1e-12, atol=1e-15)
 
 
 def test_loss_is_made_of_disparity_and_relevance():

@@ -54,64 +54,38 @@ def repeated(block: RatingsBlock) -> RatingsBlock:
     return ratings_block(*columns)
 
 
-def test_area_under_the_roc_curve():
-    """0.8 and 0.4 are above 0.2, and below 0.9: 2 of 4; one pair that scores alike counts half; one class has none."""
-    np.testing.assert_allclose(auc(CLICKS), [1 / 2, 1 / 2, np.nan, np.nan])
+STARS = ratings_block(ratings=[[5, 4, 3, 1]], predictions=[[0.9, 0.3, 0.6, 0.1]])
+LEVEL = ratings_block(ratings=[[1, 1, 0, 0]], predictions=[[0.9, 0.5, 0.5, 0.1]])
+LOW = ratings_block(ratings=[[1, 0, 0, 0], [1, 0, 0]], predictions=[[0.4, 0.3, 0.2, 0.1], [0.2, 0.2, 0.2]])
+NAN = np.nan
+HAND = [  # metric, block, options, expected
+    # 0.8 and 0.4 are above 0.2, and below 0.9; one pair that scores alike counts half; one class has no area.
+    (auc, CLICKS, {}, [2 / 4, 1 / 2, NAN, NAN]),
+    (auc, STARS, {"rel": 4}, [3 / 4]),
+    (auc, STARS, {}, [NAN]),
+    # Cut at 1, 0.9 is above both clicks, and 0.2 level with them; at 2, 0.8 is above 0.2, and 0.4 level with it.
+    *(
+        (lauc, CLICKS, {"k": k}, [area, 1 / 2, NAN, NAN])
+        for k, area in ((1, 1 / 4), (2, 3 / 8), (3, 1 / 2), (4, 1 / 2), (9, 1 / 2))
+    ),
+    (lauc, LEVEL, {"k": 2}, [(1 + 1 + 1 / 2 + 1) / 4]),  # two ranks hold three documents
+    # Precision 1/2 at 0.8 and 2/3 at 0.4; 1/2 where both score alike; 1 where all are clicked.
+    (pr_auc, CLICKS, {}, [(1 / 2 + 2 / 3) / 2, 1 / 2, 1, NAN]),
+    (log_loss, CLICKS, {}, [-math.log(0.1 * 0.8 * 0.4 * 0.8) / 4, math.log(2), -math.log(0.6 * 0.1) / 2, NAN]),
+    # A probability of 0 for what happened is taken for 2**-52, and its loss is not infinite.
+    (log_loss, ratings_block(ratings=[[1, 0]], predictions=[[0, 0]]), {}, [52 * math.log(2) / 2]),
+    (brier, CLICKS, {}, [(0.81 + 0.04 + 0.36 + 0.04) / 4, 0.25, (0.16 + 0.81) / 2, NAN]),
+    # 0.4 and 0.2 have 1 click and expect 0.6, 0.9 and 0.8 have 1 and expect 1.7; the bin up to 0.5 holds 0.5.
+    (calibration_error, CLICKS, {"bins": 2}, [(0.4 + 0.7) / 4, 0, (2 - 0.7) / 2, NAN]),
+    (calibration_error, CLICKS, {"bins": 1}, [(2.3 - 2) / 4, 0, (2 - 0.7) / 2, NAN]),
+    # Two bins of two pairs each, though all predictions are below 0.5; equal ones are never parted.
+    (calibration_error, LOW, {"bins": 2, "binning": "mass"}, [(0.3 + 0.3) / 4, 0.4 / 3]),
+]
 
 
-def test_limited_area():
-    """Cut at 1, 0.9 is above both clicks, and 0.2 is level with them: (½ + ½) / 4; at 2, 0.8 is above 0.2 and 0.4 level
-    with it: (1 + ½) / 4; at 3 nothing is level but 0.2 with itself, as without a cut.
-    """
-    found = [lauc(CLICKS, k=k)[0] for k in (1, 2, 3, 4, 9)]
-
-    np.testing.assert_allclose(found, [1 / 4, 3 / 8, 1 / 2, 1 / 2, 1 / 2])
-
-
-def test_scores_level_with_the_last_rank_are_inside():
-    """Of 0.9 0.5 0.5 0.1 two ranks hold three documents: the clicks 0.9 and 0.5 win 1 + 1 and ½ + 1 of 4 pairs."""
-    block = ratings_block(ratings=[[1, 1, 0, 0]], predictions=[[0.9, 0.5, 0.5, 0.1]])
-
-    np.testing.assert_allclose(lauc(block, k=2), [3.5 / 4])
-
-
-def test_area_under_the_precision_recall_curve():
-    """Precision 1/2 at 0.8 and 2/3 at 0.4, their mean 7/12; 1/2 where both score alike; 1 where all are clicked."""
-    np.testing.assert_allclose(pr_auc(CLICKS), [7 / 12, 1 / 2, 1, np.nan])
-
-
-def test_logarithmic_loss():
-    """-ln of 0.1, 0.8, 0.4 and 0.8; of 0.5 twice; and of 0.6 and 0.1."""
-    expected = [-math.log(0.1 * 0.8 * 0.4 * 0.8) / 4, math.log(2), -math.log(0.6 * 0.1) / 2, np.nan]
-
-    np.testing.assert_allclose(log_loss(CLICKS), expected)
-
-
-def test_certain_and_wrong():
-    """A probability of 0 for what happened is taken for 2**-52: 52 ln 2, and not infinite."""
-    block = ratings_block(ratings=[[1, 0]], predictions=[[0, 0]])
-
-    np.testing.assert_allclose(log_loss(block), [26 * math.log(2)])
-
-
-def test_brier_score():
-    """0.81 + 0.04 + 0.36 + 0.04 over four; 0.25; 0.16 and 0.81 over two."""
-    np.testing.assert_allclose(brier(CLICKS), [1.25 / 4, 0.25, 0.97 / 2, np.nan])
-
-
-def test_calibration_error_of_bins_of_equal_width():
-    """Two bins: 0.4 and 0.2 have 1 click and expect 0.6, 0.9 and 0.8 have 1 and expect 1.7: (0.4 + 0.7) / 4. The bin up
-    to 0.5 holds 0.5. One bin is the difference of the means, 2 clicks for 2.3.
-    """
-    np.testing.assert_allclose(calibration_error(CLICKS, bins=2)[:2], [1.1 / 4, 0])
-    np.testing.assert_allclose(calibration_error(CLICKS, bins=1)[:1], [0.3 / 4])
-
-
-def test_calibration_error_of_bins_of_equal_mass():
-    """Two bins of two pairs each, though all predictions are below 0.5; equal ones are never parted."""
-    block = ratings_block(ratings=[[1, 0, 0, 0], [1, 0, 0]], predictions=[[0.4, 0.3, 0.2, 0.1], [0.2, 0.2, 0.2]])
-
-    np.testing.assert_allclose(calibration_error(block, bins=2, binning="mass"), [(0.3 + 0.3) / 4, 0.4 / 3], atol=1e-15)
+@pytest.mark.parametrize(("metric", "block", "options", "expected"), HAND)
+def test_hand_worked_users(metric, block, options, expected):
+    np.testing.assert_allclose(metric(block, **options), expected, rtol=1e-12, atol=1e-15)
 
 
 def test_the_bias_of_calibration_errors():
@@ -124,13 +98,8 @@ def test_the_bias_of_calibration_errors():
     assert calibration_error(block, bins=10, binning="mass").mean() == pytest.approx(0.0399, rel=0.05)
 
 
-def test_a_label_is_positive_from_rel():
-    """Stars are labels: from 4 on they are positive, and the scores say nothing of the others."""
-    stars = ratings_block(ratings=[[5, 4, 3, 1]], predictions=[[0.9, 0.3, 0.6, 0.1]])
-
-    assert auc(stars, rel=4).item() == 3 / 4
-    assert np.isnan(auc(stars)).all()
-    assert positive_weight(stars, rel=4).tolist() == [2]
+def test_positive_pairs_weigh_from_rel():
+    assert positive_weight(STARS, rel=4).tolist() == [2]
 
 
 @pytest.mark.parametrize("metric", [log_loss, brier, calibration_error])

@@ -10,6 +10,7 @@ from tests.metrics.variants import VARIANTS, parsed
 from tests.oracle import LOGS_ORACLE
 from tests.support.blocks import log_block, plain_block, random_log, ranked
 
+NAN = np.nan
 CLICKS = [{"clicked": 1, "dwell": 40}, {"clicked": 0, "dwell": 0}, {"clicked": 1, "dwell": 10}, {"clicked": 0}]
 CLICKS[3]["dwell"] = 0
 WEIGHTED = log_block(
@@ -33,54 +34,47 @@ def shown(lists: list[list[tuple[float, float]]]) -> list[dict[str, float]]:
     ]
 
 
-def test_clicks_of_a_hand_worked_query():
-    """Two of four rows are clicked, for 40 and 10 seconds, 25 on average; one of the two clicks lasts 30 seconds."""
-    block = log_block([CLICKS, [{"clicked": 0, "dwell": 0}], []])
-
-    np.testing.assert_array_equal(ctr(block), [0.5, 0, np.nan])
-    np.testing.assert_array_equal(dwell(block), [25, np.nan, np.nan])
-    np.testing.assert_array_equal(satisfied(block), [0.5, np.nan, np.nan])
-    np.testing.assert_array_equal(satisfied(block, seconds=10), [1, np.nan, np.nan])
-
-
-def test_weighted_clicks_of_a_hand_worked_query():
-    """Weights 2 0.5 0 1.5 of clicks 1 0 1 0: 2/4 by rows, 2/4 by weights; clipped at 1 they are 1 0.5 0 1: 1/4, 1/2.5.
-
-    A query without any weight says 0 by its row, and nothing by its weights.
-    """
-    np.testing.assert_array_equal(ips(WEIGHTED), [0.5, 0, np.nan])
-    np.testing.assert_array_equal(snips(WEIGHTED), [0.5, np.nan, np.nan])
-    np.testing.assert_array_equal(ips(WEIGHTED, clip=1), [0.25, 0, np.nan])
-    np.testing.assert_array_equal(snips(WEIGHTED, clip=1), [0.4, np.nan, np.nan])
-
-
-def test_a_reward_model_is_corrected_where_it_errs():
-    """Expected 0.5 0.2 0.3 0.6 are 1.6; errors 0.6 -0.2 0.1 -0.4 by weights 2 0.5 0 1.5 add 1.2 - 0.1 - 0.6 = 0.5."""
-    np.testing.assert_allclose(dr(WEIGHTED), [2.1 / 4, 0.25, np.nan], rtol=1e-12)
-    np.testing.assert_allclose(dr(WEIGHTED, clip=1), [(1.6 + 0.6 - 0.1 - 0.4) / 4, 0.25, np.nan], rtol=1e-12)
-
-
-def test_unequal_weights_are_worth_fewer_rows():
-    """Weights 2 0.5 0 1.5: 4² / (4 + 0.25 + 2.25) = 2.46 rows of 4; equal weights are worth all rows."""
-    np.testing.assert_allclose(ess(WEIGHTED), [16 / 6.5 / 4, np.nan, np.nan], rtol=1e-12)
-    np.testing.assert_allclose(ess(log_block([[{"weight": 3}] * 7])), [1], rtol=1e-12)
-
-
-def test_team_draft_interleaving_of_hand_worked_lists():
-    """Clicks of (ranker, other) 2:1 a win, 0:1 a loss, 1:1 and 0:0 ties, 1:0 a win: (2 - 1) / (2 * 5) = 0.1."""
-    lists = [[(1, 1), (1, 0), (1, 1)], [(0, 1), (1, 0)], [(1, 1), (1, 0)], [(0, 1), (0, 0)], [(1, 1)]]
-    block = log_block([shown(lists), shown([[(0, 1)]]), []])
-
-    np.testing.assert_allclose(interleaving(block), [0.1, 0, np.nan], rtol=1e-12)
-    np.testing.assert_allclose(interleaving(block, ties="skip"), [1 / 6, np.nan, np.nan], rtol=1e-12)
+CLICKED = log_block([CLICKS, [{"clicked": 0, "dwell": 0}], []])
+# Clicks of (ranker, other) 2:1 a win, 0:1 a loss, 1:1 and 0:0 ties, 1:0 a win.
+DRAFTED = log_block(
+    [
+        shown([[(1, 1), (1, 0), (1, 1)], [(0, 1), (1, 0)], [(1, 1), (1, 0)], [(0, 1), (0, 0)], [(1, 1)]]),
+        shown([[(0, 1)]]),
+        [],
+    ]
+)
+CREDITED = log_block([shown([[(1, 0.8), (0, 0.1), (1, 0.5)]])])  # both 0.4, none 0.1, else a tie
+WORTH = plain_block([ranked(2, 0, 4, missed=[2]), ranked(0, None)])
+HAND = [  # metric, block, options, expected
+    # Two of four rows are clicked, for 40 and 10 seconds.
+    (ctr, CLICKED, {}, [0.5, 0, NAN]),
+    (dwell, CLICKED, {}, [25, NAN, NAN]),
+    (satisfied, CLICKED, {}, [0.5, NAN, NAN]),
+    (satisfied, CLICKED, {"seconds": 10}, [1, NAN, NAN]),
+    # Weights 2 0.5 0 1.5 of clicks 1 0 1 0; without any weight a query says 0 by its row, and nothing by its weights.
+    (ips, WEIGHTED, {}, [2 / 4, 0, NAN]),
+    (snips, WEIGHTED, {}, [2 / 4, NAN, NAN]),
+    (ips, WEIGHTED, {"clip": 1}, [1 / 4, 0, NAN]),
+    (snips, WEIGHTED, {"clip": 1}, [1 / 2.5, NAN, NAN]),
+    # Expected are 1.6; errors 0.6 -0.2 0.1 -0.4 by weights add 1.2 - 0.1 - 0.6.
+    (dr, WEIGHTED, {}, [(1.6 + 1.2 - 0.1 - 0.6) / 4, 0.25, NAN]),
+    (dr, WEIGHTED, {"clip": 1}, [(1.6 + 0.6 - 0.1 - 0.4) / 4, 0.25, NAN]),
+    (ess, WEIGHTED, {}, [4**2 / (4 + 0.25 + 2.25) / 4, NAN, NAN]),
+    (ess, log_block([[{"weight": 3}] * 7]), {}, [1]),
+    (interleaving, DRAFTED, {}, [(2 - 1) / (2 * 5), 0, NAN]),
+    (interleaving, DRAFTED, {"ties": "skip"}, [(2 - 1) / (2 * 3), NAN, NAN]),
+    (interleaving, CREDITED, {}, [0.3 / 2]),
+    (interleaving, CREDITED, {"ties": "skip"}, [0.3 / (2 * 0.5)]),
+    # Clicks worth 2 at rank 1 and 4 at rank 3, and 2 not retrieved.
+    (snips_dcg, WORTH, {}, [(2 + 4 / 2) / 8, NAN]),
+    (snips_rbp, WORTH, {}, [0.2 * (2 + 4 * 0.64) / 8, NAN]),
+    (snips_dcg, WORTH, {"k": 1}, [2 / 8, NAN]),
+]
 
 
-def test_probabilistic_interleaving_of_a_hand_worked_list():
-    """Clicks credited by 0.8 and 0.5: both 0.4, none 0.1, else a tie; so 0.3 / 2, and 0.3 / (2 * 0.5) without ties."""
-    block = log_block([shown([[(1, 0.8), (0, 0.1), (1, 0.5)]])])
-
-    np.testing.assert_allclose(interleaving(block), [0.15], rtol=1e-12)
-    np.testing.assert_allclose(interleaving(block, ties="skip"), [0.3], rtol=1e-12)
+@pytest.mark.parametrize(("metric", "block", "options", "expected"), HAND)
+def test_hand_worked_logs(metric, block, options, expected):
+    np.testing.assert_allclose(metric(block, **options), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("clicked", [0.5, 1e-9, 2, -1, np.nan])
@@ -96,15 +90,6 @@ def test_the_other_ranker_has_the_opposite_preference():
     others = [[{**row, "team": 1 - row["team"]} for row in rows] for rows in queries]
 
     np.testing.assert_allclose(interleaving(log_block(others)), -interleaving(log_block(queries)), atol=1e-12)
-
-
-def test_clicks_at_ranks_by_their_inverse_propensities():
-    """Clicks worth 2 at rank 1 and 4 at rank 3, and 2 not retrieved: (2 + 4/2) / 8 = 0.5, 0.2 (2 + 4 * 0.64) / 8."""
-    block = plain_block([ranked(2, 0, 4, missed=[2]), ranked(0, None)])
-
-    np.testing.assert_allclose(snips_dcg(block), [0.5, np.nan], rtol=1e-12)
-    np.testing.assert_allclose(snips_rbp(block), [0.2 * 4.56 / 8, np.nan], rtol=1e-12)
-    np.testing.assert_allclose(snips_dcg(block, k=1), [0.25, np.nan], rtol=1e-12)
 
 
 @pytest.mark.parametrize("factor", [0.5, 8])

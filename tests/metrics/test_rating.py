@@ -13,61 +13,48 @@ from tests.support.blocks import random_ratings, ratings_block
 BLOCK = ratings_block(ratings=[[3, 5, 1], [4], []], predictions=[[4, 3, 1], [4.5], []])
 
 
-def test_mean_absolute_error():
-    """(1 + 2 + 0) / 3 = 1 and 0.5; a user without a pair is undefined."""
-    np.testing.assert_allclose(mae(BLOCK), [1, 0.5, np.nan])
+NAN = np.nan
+HAND = [  # metric, block, expected; a user without a pair is undefined
+    (mae, BLOCK, [(1 + 2 + 0) / 3, 0.5, NAN]),
+    (mse, BLOCK, [(1 + 4 + 0) / 3, 0.25, NAN]),
+    (rmse, BLOCK, [np.sqrt(5 / 3), 0.5, NAN]),
+    # The ratings deviate from 3 by 0 2 -2, squared 8; the errors are 5, and deviate from -1/3 by 4/3 -5/3 1/3: 42/9.
+    (r2, BLOCK, [1 - 5 / 8, NAN, NAN]),
+    (explained_variance, BLOCK, [1 - 42 / 9 / 8, NAN, NAN]),
+    *((metric, ratings_block([[1, 2.5, 5]], [[1, 2.5, 5]]), [0]) for metric in (mae, mse, rmse)),  # 0 is not undefined
+    # In each other's place ratings and predictions have the same errors.
+    (mae, ratings_block([[4, 3, 1]], [[3, 5, 1]]), [1]),
+    (mse, ratings_block([[4, 3, 1]], [[3, 5, 1]]), [5 / 3]),
+    (rmse, ratings_block([[4, 3, 1]], [[3, 5, 1]]), [np.sqrt(5 / 3)]),
+    # Errors 0 2 and 1 1: squares weigh large ones more.
+    (mae, ratings_block([[1, 1], [1, 1]], [[1, 3], [2, 2]]), [1, 1]),
+    (rmse, ratings_block([[1, 1], [1, 1]], [[1, 3], [2, 2]]), [np.sqrt(2), 1]),
+    # The mean of the ratings explains nothing; to be off by 1 all along explains everything but itself.
+    (r2, ratings_block([[1, 2, 6], [1, 2, 6]], [[3, 3, 3], [2, 3, 7]]), [0, 1 - 3 / 14]),
+    (explained_variance, ratings_block([[1, 2, 6], [1, 2, 6]], [[3, 3, 3], [2, 3, 7]]), [0, 1]),
+]
 
 
-def test_mean_squared_error():
-    """(1 + 4 + 0) / 3 = 5/3 and 0.25."""
-    np.testing.assert_allclose(mse(BLOCK), [5 / 3, 0.25, np.nan])
+@pytest.mark.parametrize(("metric", "block", "expected"), HAND)
+def test_hand_worked_users(metric, block, expected):
+    np.testing.assert_allclose(metric(block), expected, rtol=1e-12, atol=1e-15)
 
 
-def test_root_mean_squared_error():
-    """√(5/3) and 0.5."""
-    np.testing.assert_allclose(rmse(BLOCK), [np.sqrt(5 / 3), 0.5, np.nan])
-
-
-def test_exact_predictions_have_no_error():
-    """Predictions equal to the ratings err by 0, which is not undefined."""
-    block = ratings_block(ratings=[[1, 2.5, 5]], predictions=[[1, 2.5, 5]])
-
-    assert [metric(block).item() for metric in (mae, mse, rmse)] == [0, 0, 0]
-
-
-def test_the_sign_of_an_error_does_not_matter():
-    swapped = ratings_block(ratings=[[4, 3, 1]], predictions=[[3, 5, 1]])
-
-    for metric in (mae, mse, rmse):
-        np.testing.assert_array_equal(metric(swapped), metric(BLOCK)[:1])
-
-
-@pytest.mark.parametrize(("name", "expected"), [("mae", 3.5 / 4), ("mse", 5.25 / 4), ("rmse", np.sqrt(5.25 / 4))])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # Four pairs in all: absolute errors 1 2 0 0.5, squares 1 4 0 0.25, whatever user they belong to.
+        *(("mae", 3.5 / 4), ("mse", 5.25 / 4), ("rmse", np.sqrt(5.25 / 4))),
+        # Ratings 3 5 1 4 deviate from 13/4 by -1/4 7/4 -9/4 3/4: 8.75; errors 1 -2 0 0.5 from -1/8: 5.25 - 4/64.
+        *(("r2", 1 - 5.25 / 8.75), ("explained_variance", 1 - 5.1875 / 8.75)),
+    ],
+)
 def test_pooled_figures_are_those_over_all_pairs(name, expected):
-    """Four pairs in all, absolute errors 1 2 0 0.5 and squares 1 4 0 0.25, whatever user they belong to."""
-    metric = METRICS[name]
-    scale, values = metric.aggregation, metric.function(BLOCK)
+    scale = METRICS[name].aggregation
+    values = moments(BLOCK, origins([BLOCK])) if METRICS[name].moments else METRICS[name].function(BLOCK)
     numerators, denominators = contributions(scale, values, BLOCK.n_pairs, undefined_is_zero=False)
 
-    assert scale.backward(numerators.sum() / denominators.sum()) == pytest.approx(expected)
-
-
-def test_coefficient_of_determination():
-    """Ratings 3 5 1 deviate from 3 by 0 2 -2, squared 8, errors +1 -2 0 squared 5: 1 - 5/8; one rating is undefined."""
-    np.testing.assert_allclose(r2(BLOCK), [1 - 5 / 8, np.nan, np.nan])
-
-
-def test_explained_variance():
-    """Errors +1 -2 0 deviate from -1/3 by 4/3 -5/3 1/3, squared 42/9: 1 - 42/9 / 8 = 5/12."""
-    np.testing.assert_allclose(explained_variance(BLOCK), [5 / 12, np.nan, np.nan])
-
-
-def test_what_the_mean_rating_explains():
-    """To predict the mean of the ratings explains nothing; to be off by 1 all along explains everything but itself."""
-    block = ratings_block(ratings=[[1, 2, 6], [1, 2, 6]], predictions=[[3, 3, 3], [2, 3, 7]])
-
-    np.testing.assert_allclose(r2(block), [0, 1 - 3 / 14])
-    np.testing.assert_allclose(explained_variance(block), [0, 1])
+    assert scale.backward(numerators.sum(axis=-1) / denominators.sum(axis=-1)) == pytest.approx(expected)
 
 
 def test_equal_ratings_have_nothing_to_explain():
@@ -76,8 +63,7 @@ def test_equal_ratings_have_nothing_to_explain():
 
     for name in ("r2", "explained_variance"):
         assert np.isnan(METRICS[name].function(block)).all()
-        means = moments(block, origins([block]))
-        assert np.isnan(METRICS[name].aggregation.backward(means)).all()
+        assert np.isnan(METRICS[name].aggregation.backward(moments(block, origins([block])))).all()
 
 
 def test_moments():
@@ -123,16 +109,6 @@ def test_no_pairs_have_an_origin():
     assert np.isnan(moments(block, origins([block]))).all()
 
 
-@pytest.mark.parametrize(("name", "expected"), [("r2", 1 - 5.25 / 8.75), ("explained_variance", 1 - 5.1875 / 8.75)])
-def test_pooled_figures_are_made_of_all_pairs(name, expected):
-    """Ratings 3 5 1 4 deviate from 13/4 by -1/4 7/4 -9/4 3/4: 8.75; errors 1 -2 0 0.5 from -1/8: 5.25 - 4/64."""
-    metric = METRICS[name]
-    sums = contributions(metric.aggregation, moments(BLOCK, origins([BLOCK])), BLOCK.n_pairs, undefined_is_zero=False)
-    means = sums[0].sum(axis=1) / sums[1].sum(axis=1)
-
-    assert metric.aggregation.backward(means) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("metric", [mae, mse, rmse, r2, explained_variance, lambda block: moments(block, (2.9, 0.1))])
 def test_neighbours_change_no_bit(metric):
     """A user alone has the bits of a user among 99 others, with and without padding."""
@@ -148,11 +124,3 @@ def test_a_better_prediction_never_hurts(metric):
     closer = ratings_block(ratings=[[3, 5, 1]], predictions=[[3.5, 3, 1]])
 
     assert metric(closer) < metric(BLOCK)[:1]
-
-
-def test_squares_weigh_large_errors_more():
-    """Errors 0 2 and 1 1 have the same mean, but the first pair the greater root mean square: √2 against 1."""
-    block = ratings_block(ratings=[[1, 1], [1, 1]], predictions=[[1, 3], [2, 2]])
-
-    assert mae(block).tolist() == [1, 1]
-    assert rmse(block) == pytest.approx([np.sqrt(2), 1])

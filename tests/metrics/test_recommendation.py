@@ -24,7 +24,7 @@ from tests.oracle import CATALOGUE_ORACLE
 from tests.support.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 from tests.support.each import each
 
-LN2 = math.log(2)
+LN2, NAN = math.log(2), math.nan
 
 # Eight queries consumed something: all of them document 0, four document 1, one document 2, none document 3.
 KNOWN = {"popularity": np.array([8.0, 4.0, 1.0, 0.0]), "n_consumers": 8}
@@ -35,225 +35,167 @@ def recommended(*lists: list[int], n_documents: int = 4, **known) -> CatalogueBl
     return catalogue_block(lists, n_documents, **(KNOWN | known))
 
 
-# Novelty and popularity
-
-
-def test_novelty():
-    """Of 8 queries 8 4 1 know documents 0 1 2: 0, 1 and 3 bits; lists 0 1 2, 1 2 and 2 have 4/3, 2 and 3."""
-    np.testing.assert_allclose(novelty(recommended([0, 1, 2], [1, 2], [2])), [4 / 3, 2, 3])
-
-
-def test_novelty_of_interactions():
-    """Of 13 interactions 8 are with document 0, and 1 with document 2."""
-    block = recommended([0], [2])
-
-    np.testing.assert_allclose(novelty(block, share="interactions"), [math.log2(13 / 8), math.log2(13)])
-
-
-@pytest.mark.parametrize("document", [3, 99])
-def test_what_nobody_consumed_is_as_novel_as_what_one_query_did(document):
-    """Document 3 of the catalogue and document 99 outside it: 3 bits, as document 2."""
-    assert novelty(recommended([document])).tolist() == [3]
-
-
-def test_popularity():
-    """Documents 0 1 2 3 were consumed 8 4 1 0 times: lists 0 1, 2 3 and 9 have 6, 1/2 and 0; at 1 8, 1 and 0."""
-    block = recommended([0, 1], [2, 3], [9])
-
-    assert popularity(block).tolist() == [6, 0.5, 0]
-    assert popularity(block, k=1).tolist() == [8, 1, 0]
-
-
-# Long tail
-
-
-@pytest.mark.parametrize(
-    ("tail", "expected"),
-    [(0.05, [0, 0, 0, 1]), (1 / 13, [0, 0, 1, 1]), (0.2, [0, 0, 1, 1]), (5 / 13, [0, 1, 1, 1]), (0.9, [0, 1, 1, 1])],
-)
-def test_the_tail_of_interactions(tail, expected):
-    """Of 13 interactions the head 0 leaves 5, the head 0 1 leaves 1, the head 0 1 2 none; document 3 is always tail."""
-    assert tail_share(recommended([0], [1], [2], [3]), tail=tail).tolist() == expected
-
-
-@pytest.mark.parametrize(("tail", "expected"), [(0.3, [0, 0, 1, 1]), (0.7, [0, 1, 1, 1]), (0.99, [0, 1, 1, 1])])
-def test_the_tail_of_documents(tail, expected):
-    """Of three documents consumed the tail is 0.9, 2.1 and 2.97 rounded down, but at least one: 2; 1 2; 1 2."""
-    assert tail_share(recommended([0], [1], [2], [3]), tail=tail, of="documents").tolist() == expected
-
-
-def test_a_share_of_documents_is_not_short_of_a_whole_number():
-    """0.29 · 100 is 28.999999999999996 in doubles, and 29 documents."""
-    consumed = np.arange(100.0, 0.0, -1.0)
-    lists = [[document] for document in range(100)]
-    block = catalogue_block(lists, 100, popularity=consumed, n_consumers=100)
-
-    assert tail_share(block, tail=0.29, of="documents").sum() == 29
-
-
-def test_equally_popular_documents_share_the_tail():
-    """Of four documents consumed once the head needs three to leave a quarter: each is tail to a quarter."""
-    block = recommended([0], [1, 2], [3], popularity=np.ones(4))
-
-    assert tail_share(block, tail=0.25).tolist() == [0.25, 0.25, 0.25]
-    assert tail_share(block, tail=0.25, of="documents").tolist() == [0.25, 0.25, 0.25]
-
-
-@pytest.mark.parametrize("of", ["interactions", "documents"])
-def test_the_tail_is_the_mean_over_all_orders_of_equally_popular_documents(of):
-    """Documents of popularity 3 2 2 2 1 in each of the six orders of the middle ones, the tail cut off by hand."""
-    block = recommended([1], [2], [3], n_documents=5, popularity=np.array([3.0, 2.0, 2.0, 2.0, 1.0]))
-    in_tail = []
-    for middle in itertools.permutations([1, 2, 3]):
-        head = [0, *middle, 4][: {"interactions": 3, "documents": 3}[of]]  # 3 of 10 are left; 5 · 0.4 = 2 are
-        in_tail.append([float(document not in head) for document in (1, 2, 3)])
-
-    tail = 0.3 if of == "interactions" else 0.4
-    np.testing.assert_allclose(tail_share(block, tail=tail, of=of), np.mean(in_tail, axis=0))
-
-
-def test_all_is_tail_where_nothing_was_consumed():
-    for of in ("interactions", "documents"):
-        assert tail_share(recommended([0, 1], popularity=np.zeros(4)), of=of).tolist() == [1]
-
-
-@pytest.mark.parametrize("tail", [0, 1, -0.1, 1.5])
-def test_the_tail_is_a_part(tail):
-    with pytest.raises(ValueError, match=f"tail must be above 0 and below 1, found {tail:g}"):
-        tail_share(recommended([0]), tail=tail)
-
-
-# Serendipity
-
-
-def test_serendipity():
-    """Popularity ranks 1 2 3 of documents 0 1 2, and 5 of document 3, which nobody consumed, of four documents.
-
-    List 2 1 0, all relevant: (3 - 1) / 4, then 2 - 2 and 1 - 3, which is 0: the mean is 1/6. List 3 2: at rank 1
-    (5 - 1) / 4 = 1; document 2 would add (3 - 2) / 4 but is not relevant: 1/2.
-    """
-    block = recommended([2, 1, 0], [3, 2], grades=np.array([[1.0, 2.0], [1.0, 0.0], [3.0, np.nan]]))
-
-    np.testing.assert_allclose(serendipity(block), [1 / 6, 1 / 2])
-    np.testing.assert_allclose(serendipity(block, k=1), [1 / 2, 1])
-    np.testing.assert_allclose(serendipity(block, k=1, rel=2), [0, 1])
-
-
-def test_equally_popular_documents_have_one_rank():
-    """Popularity 5 5 1: documents 0 and 1 are first, document 2 second: at rank 1 it is (2 - 1) / 3 ahead."""
-    block = recommended([1], [2], n_documents=3, popularity=np.array([5.0, 5.0, 1.0]), grades=np.ones((1, 2)))
-
-    np.testing.assert_allclose(serendipity(block), [0, 1 / 3])
-
-
-def test_nothing_recommended_is_not_serendipitous():
-    """As precision, it is 0 where nothing was recommended; without a catalogue there is no scale."""
-    assert serendipity(recommended([], grades=np.full((1, 1), np.nan))).tolist() == [0]
-    assert np.isnan(serendipity(recommended([0], n_documents=0, grades=np.ones((1, 1))))).all()
-
-
-# Diversity
-
-
 def of_categories(*categories: list[int]) -> dict[str, Sparse]:
     """The feature `genre` of documents 0, 1 …"""
     return {"genre": sparse([dict.fromkeys(found, 1.0) for found in categories])}
-
-
-def test_diversity():
-    """Documents of categories a, a b, b: cosines 1/√2, 0 and 1/√2 of the pairs 0 1, 0 2, 1 2."""
-    block = recommended([0, 1, 2], [0, 2], [1, 0], features=of_categories([0], [0, 1], [1], []))
-
-    np.testing.assert_allclose(diversity(block, feature="genre"), [1 - math.sqrt(2) / 3, 1, 1 - 1 / math.sqrt(2)])
-    np.testing.assert_allclose(diversity(block, feature="genre", k=2)[:1], [1 - 1 / math.sqrt(2)])
-
-
-def test_diversity_of_documents_that_are_alike():
-    """All cosines are 1, so that the distance is 0 and no figure of rounding."""
-    block = recommended([0, 1], features=of_categories([0, 1], [0, 1]))
-
-    assert diversity(block, feature="genre").tolist() == [0.0]
-
-
-def test_diversity_of_vectors():
-    """Vectors (1, 0), (0, 2), (-3, 0) are at 1, 2 and 1 of each other, however long they are."""
-    vectors = {"embedding": sparse([{0: 1.0, 1: 0.0}, {0: 0.0, 1: 2.0}, {0: -3.0, 1: 0.0}])}
-    block = recommended([0, 1], [0, 2], [0, 1, 2], n_documents=3, features=vectors)
-
-    np.testing.assert_allclose(diversity(block, feature="embedding"), [1, 2, 4 / 3])
-
-
-def test_documents_without_the_feature_are_passed_over():
-    """Document 3 has no category, document 9 is in no catalogue: what is left are pairs 0 2, nothing and one."""
-    block = recommended([0, 3, 9, 2], [3, 9], [0, 3], features=of_categories([0], [0, 1], [1], []))
-
-    np.testing.assert_allclose(diversity(block, feature="genre"), [1, np.nan, np.nan])
-
-
-def test_documents_of_one_category_do_not_differ():
-    """However many there are: 0 to the last bit."""
-    block = recommended([0, 1, 2], n_documents=3, features=of_categories([0, 1, 2], [0, 1, 2], [0, 1, 2]))
-
-    assert diversity(block, feature="genre").tolist() == [0]
-
-
-# Calibration
 
 
 def consumed(*documents: list[int]) -> Sparse:
     return sparse([dict.fromkeys(found, 1.0) for found in documents])
 
 
-def test_calibration():
-    """Consumed a a b, recommended b: p = (2/3, 1/3), q = (0, 1), mixed 0.01 p into it.
+EACH = recommended([0], [1], [2], [3])
+ALIKE = recommended([0], [1, 2], [3], popularity=np.ones(4))
+GENRES = of_categories([0], [0, 1], [1], [])  # a, a b, b and none
+VECTORS = {"embedding": sparse([{0: 1.0, 1: 0.0}, {0: 0.0, 1: 2.0}, {0: -3.0, 1: 0.0}])}
+JUDGED = recommended([2, 1, 0], [3, 2], grades=np.array([[1.0, 2.0], [1.0, 0.0], [3.0, np.nan]]))
+DISCOVERED = recommended([0, 1, 2], [3, 2, 1], [], grades=np.array([[0, 2, NAN], [1, NAN, NAN], [1, 0, NAN]]))
+ONE, TWO = 1 / math.log2(3), 1 / 2  # the discounts of ranks 2 and 3
+UNKNOWN = {"popularity": np.zeros(4), "n_consumers": 0}
+HAND = [  # metric, lists, options, expected
+    # Of 8 queries 8 4 1 know documents 0 1 2: 0, 1 and 3 bits; what nobody consumed counts as document 2 does.
+    (novelty, recommended([0, 1, 2], [1, 2], [2], [3], [99]), {}, [4 / 3, 2, 3, 3, 3]),
+    (novelty, recommended([0], [2]), {"share": "interactions"}, [math.log2(13 / 8), math.log2(13)]),
+    *((novelty, recommended([0, 1], [], **UNKNOWN), {"share": of}, [NAN, NAN]) for of in ("queries", "interactions")),
+    (popularity, recommended([0, 1], [2, 3], [9]), {}, [(8 + 4) / 2, (1 + 0) / 2, 0]),
+    (popularity, recommended([0, 1], [2, 3], [9]), {"k": 1}, [8, 1, 0]),
+    # Of 13 interactions the head 0 leaves 5, the head 0 1 leaves 1, the head 0 1 2 none; document 3 is always tail.
+    *((tail_share, EACH, {"tail": tail}, [0, 0, 0, 1]) for tail in (0.05,)),
+    *((tail_share, EACH, {"tail": tail}, [0, 0, 1, 1]) for tail in (1 / 13, 0.2)),
+    *((tail_share, EACH, {"tail": tail}, [0, 1, 1, 1]) for tail in (5 / 13, 0.9)),
+    # Of three documents consumed the tail is 0.9, 2.1 and 2.97 rounded down, but at least one: 2; 1 2; 1 2.
+    (tail_share, EACH, {"tail": 0.3, "of": "documents"}, [0, 0, 1, 1]),
+    *((tail_share, EACH, {"tail": tail, "of": "documents"}, [0, 1, 1, 1]) for tail in (0.7, 0.99)),
+    # Of four documents consumed once the head needs three to leave a quarter: each is tail to a quarter.
+    *((tail_share, ALIKE, {"tail": 0.25, "of": of}, [0.25] * 3) for of in ("interactions", "documents")),
+    *((tail_share, recommended([0, 1], **UNKNOWN), {"of": of}, [1]) for of in ("interactions", "documents")),
+    # Popularity ranks 1 2 3 of documents 0 1 2, and 5 of document 3. List 2 1 0: (3 - 1) / 4, 2 - 2, and 1 - 3 is 0.
+    # List 3 2: (5 - 1) / 4 at rank 1; document 2 is not relevant.
+    (serendipity, JUDGED, {}, [1 / 2 / 3, 1 / 2]),
+    (serendipity, JUDGED, {"k": 1}, [1 / 2, 1]),
+    (serendipity, JUDGED, {"k": 1, "rel": 2}, [0, 1]),
+    # Popularity 5 5 1: documents 0 and 1 are first, document 2 second, (2 - 1) / 3 ahead.
+    (
+        serendipity,
+        recommended([1], [2], n_documents=3, popularity=np.array([5.0, 5.0, 1.0]), grades=np.ones((1, 2))),
+        {},
+        [0, 1 / 3],
+    ),
+    (serendipity, recommended([], grades=np.full((1, 1), NAN)), {}, [0]),
+    (serendipity, recommended([0], n_documents=0, grades=np.ones((1, 1))), {}, [NAN]),
+    # Cosines 1/√2, 0 and 1/√2 of the pairs 0 1, 0 2, 1 2.
+    (
+        diversity,
+        recommended([0, 1, 2], [0, 2], [1, 0], features=GENRES),
+        {"feature": "genre"},
+        [1 - math.sqrt(2) / 3, 1, 1 - 1 / math.sqrt(2)],
+    ),
+    (diversity, recommended([0, 1, 2], features=GENRES), {"feature": "genre", "k": 2}, [1 - 1 / math.sqrt(2)]),
+    # Alike to the last bit, however many.
+    (diversity, recommended([0, 1], features=of_categories([0, 1], [0, 1])), {"feature": "genre"}, [0]),
+    (
+        diversity,
+        recommended([0, 1, 2], n_documents=3, features=of_categories(*[[0, 1, 2]] * 3)),
+        {"feature": "genre"},
+        [0],
+    ),
+    # (1, 0), (0, 2) and (-3, 0) are at 1, 2 and 1 of each other, however long they are.
+    (
+        diversity,
+        recommended([0, 1], [0, 2], [0, 1, 2], n_documents=3, features=VECTORS),
+        {"feature": "embedding"},
+        [1, 2, 4 / 3],
+    ),
+    # Document 3 has no category, document 9 is in no catalogue.
+    (diversity, recommended([0, 3, 9, 2], [3, 9], [0, 3], features=GENRES), {"feature": "genre"}, [1, NAN, NAN]),
+    # Consumed a a b, recommended b: p = (2/3, 1/3), q = (0, 1), mixed 0.01 p into it; that is 2.706139.
+    (
+        calibration,
+        recommended([2], history=consumed([0, 1, 2]), features=of_categories([0], [0], [1], [])),
+        {"feature": "genre"},
+        [2 / 3 * math.log(100) + math.log((1 / 3) / (0.99 + 0.01 / 3)) / 3],
+    ),
+    # Apart, equal, and a | a b.
+    (
+        calibration,
+        recommended([2], [1], [1, 2], history=consumed([0], [0], [0]), features=of_categories([0], [0], [1], [])),
+        {"feature": "genre", "divergence": "js"},
+        [LN2, 0, (math.log(1 / 0.75) + math.log(0.5 / 0.75) / 2 + math.log(0.5 / 0.25) / 2) / 2],
+    ),
+    # Consumed a b, recommended a and b: (1/2, 1/2) both times.
+    (calibration, recommended([0, 2], history=consumed([1]), features=GENRES), {"feature": "genre"}, [0]),
+    # Nothing consumed; consumed without a category or outside the catalogue; nothing with a category recommended.
+    *(
+        (
+            calibration,
+            recommended([0], [0], [3, 7], history=consumed([], [3, 7], [0]), features=GENRES),
+            {"feature": "genre", "divergence": divergence},
+            [NAN, NAN, NAN],
+        )
+        for divergence in ("kl", "js")
+    ),
+    # Of 8 queries 4 know document 1 and 1 knows document 2, of 13 interactions; document 3 tells as much as 2.
+    (epc, DISCOVERED, {}, [(ONE / 2 + TWO * 7 / 8) / (1 + ONE + TWO), 1 / (1 + ONE + TWO), NAN]),
+    (epc, DISCOVERED, {"rel": 2}, [0, 1 / (1 + ONE + TWO), NAN]),
+    (
+        efd,
+        DISCOVERED,
+        {},
+        [(ONE * math.log2(13 / 4) + TWO * math.log2(13)) / (1 + ONE + TWO), math.log2(13) / (1 + ONE + TWO), NAN],
+    ),
+    *((metric, recommended([0], **UNKNOWN, grades=np.ones((1, 1))), {}, [NAN]) for metric in (efd, epc)),
+]
 
-    2/3 ln(2/3 / (0.01 · 2/3)) + 1/3 ln(1/3 / (0.99 + 0.01 / 3)) = 2/3 ln 100 + 1/3 ln(0.335570).
-    """
-    block = recommended([2], history=consumed([0, 1, 2]), features=of_categories([0], [0], [1], []))
 
-    found = calibration(block, feature="genre")
-    np.testing.assert_allclose(found, [2 / 3 * math.log(100) + math.log((1 / 3) / (0.99 + 0.01 / 3)) / 3])
-    np.testing.assert_allclose(found, [2.706139], atol=1e-6)
+@pytest.mark.parametrize(("metric", "block", "options", "expected"), HAND)
+def test_hand_worked_lists(metric, block, options, expected):
+    np.testing.assert_allclose(metric(block, **options), expected, rtol=1e-12, atol=1e-15)
 
 
-def test_calibration_by_jensen_and_shannon():
-    """Categories that are apart are at ln 2, equal ones at 0; a | a b is (ln(4/3) + ln(2/3) / 2 + ln(2) / 2) / 2."""
-    features = of_categories([0], [0], [1], [])
-    block = recommended([2], [1], [1, 2], history=consumed([0], [0], [0]), features=features)
-    half = (math.log(1 / 0.75) + math.log(0.5 / 0.75) / 2 + math.log(0.5 / 0.25) / 2) / 2
+def test_a_share_of_documents_is_not_short_of_a_whole_number():
+    """0.29 · 100 is 28.999999999999996 in doubles, and 29 documents."""
+    lists = [[document] for document in range(100)]
+    block = catalogue_block(lists, 100, popularity=np.arange(100.0, 0.0, -1.0), n_consumers=100)
 
-    np.testing.assert_allclose(calibration(block, feature="genre", divergence="js"), [LN2, 0, half], atol=1e-15)
-
-
-def test_a_document_of_several_categories_has_a_share_of_each():
-    """Consumed a b, recommended a and b: (1/2, 1/2) both times."""
-    block = recommended([0, 2], history=consumed([1]), features=of_categories([0], [0, 1], [1], []))
-
-    np.testing.assert_allclose(calibration(block, feature="genre"), [0], atol=1e-15)
+    assert tail_share(block, tail=0.29, of="documents").sum() == 29
 
 
-def test_calibration_is_undefined_without_categories_on_both_sides():
-    """Nothing consumed; consumed without a category or outside the catalogue; nothing with a category recommended."""
-    history = consumed([], [3, 7], [0])
-    block = recommended([0], [0], [3, 7], history=history, features=of_categories([0], [0], [1], []))
+@pytest.mark.parametrize(("of", "tail", "n_head"), [("interactions", 0.3, 3), ("documents", 0.4, 3)])
+def test_the_tail_is_the_mean_over_all_orders_of_equally_popular_documents(of, tail, n_head):
+    """Documents of popularity 3 2 2 2 1 in each of the six orders of the middle ones: 3 of 10 or 5 · 0.4 are left."""
+    block = recommended([1], [2], [3], n_documents=5, popularity=np.array([3.0, 2.0, 2.0, 2.0, 1.0]))
+    in_tail = [
+        [float(document not in [0, *middle, 4][:n_head]) for document in (1, 2, 3)]
+        for middle in itertools.permutations([1, 2, 3])
+    ]
 
-    for divergence in ("kl", "js"):
-        assert np.isnan(calibration(block, feature="genre", divergence=divergence)).all()
-
-
-def test_calibration_wants_categories():
-    features = {"embedding": sparse([{0: -1.0}])}
-    block = recommended([0], n_documents=1, history=consumed([0]), features=features)
-
-    with pytest.raises(ValueError, match="it needs categories, found vectors with negative numbers"):
-        calibration(block, feature="embedding")
+    np.testing.assert_allclose(tail_share(block, tail=tail, of=of), np.mean(in_tail, axis=0))
 
 
-@pytest.mark.parametrize("alpha", [0, 1, -0.5])
-def test_alpha_is_a_part(alpha):
-    """0 would let a missing category be infinitely far, 1 would compare p with itself."""
-    with pytest.raises(ValueError, match=f"alpha must be above 0 and below 1, found {alpha:g}"):
-        calibration(recommended([0], history=consumed([0])), feature="genre", alpha=alpha)
+@pytest.mark.parametrize(
+    ("metric", "block", "options", "message"),
+    [
+        *((tail_share, EACH, {"tail": tail}, f"tail must be .* found {tail:g}") for tail in (0, 1, -0.1, 1.5)),
+        *(
+            (
+                calibration,
+                recommended([0], history=consumed([0])),
+                {"feature": "genre", "alpha": alpha},
+                f"alpha must be above 0 and below 1, found {alpha:g}",
+            )
+            for alpha in (0, 1, -0.5)
+        ),
+        (
+            calibration,
+            recommended([0], n_documents=1, history=consumed([0]), features={"v": sparse([{0: -1.0}])}),
+            {"feature": "v"},
+            "it needs categories, found vectors with negative numbers",
+        ),
+    ],
+)
+def test_what_no_list_can_have_is_refused(metric, block, options, message):
+    with pytest.raises(ValueError, match=message):
+        metric(block, **options)
 
 
 # All of them
@@ -406,36 +348,3 @@ def test_the_length_of_vectors_does_not_matter(scale):
     block = catalogue_block([[0, 1, 2]], 3, features={"vector": sparse(vectors)})
 
     assert diversity(block, feature="vector") == pytest.approx([1 - np.sqrt(2) / 3])
-
-
-@pytest.mark.parametrize("share", ["queries", "interactions"])
-def test_novelty_where_nobody_consumed_anything(share):
-    block = catalogue_block([[0, 1], []], 2, popularity=np.zeros(2), n_consumers=0)
-
-    assert np.isnan(novelty(block, share=share)).all()
-
-
-# Discovery
-
-
-def test_expected_popularity_complement_and_free_discovery():
-    """Of 8 queries 4 know document 1 and 1 knows document 2, of 13 interactions. In the list 0 1 2 the last two are
-    relevant, at discounts 1 / log2 3 and 1/2 of 1 + 1 / log2 3 + 1/2; document 3, known to nobody, tells as much as 2.
-    """
-    one, two = 1 / math.log2(3), 1 / 2
-    block = recommended(
-        [0, 1, 2], [3, 2, 1], [], grades=np.array([[0, 2, np.nan], [1, np.nan, np.nan], [1, 0, np.nan]])
-    )
-    assert epc(block) == pytest.approx(
-        [(one / 2 + two * 7 / 8) / (1 + one + two), 1 / (1 + one + two), np.nan], nan_ok=True
-    )
-    assert efd(block)[:2] == pytest.approx(
-        [(one * math.log2(13 / 4) + two * math.log2(13)) / (1 + one + two), math.log2(13) / (1 + one + two)]
-    )
-    assert epc(block, rel=2)[:2] == pytest.approx([0, 1 / (1 + one + two)])
-
-
-def test_discovery_where_nobody_consumed_anything():
-    block = recommended([0], popularity=np.zeros(4), n_consumers=0, grades=np.ones((1, 1)))
-
-    assert np.isnan([*efd(block), *epc(block)]).all()
