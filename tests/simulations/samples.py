@@ -54,5 +54,5 @@ def holds(ends: Floats, truth: float) -> Bools:
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], marks: str | Sequence[str] = "---:") -> str:
     """Return a table; `marks` align its columns, or all of them but the first."""
     marks = ["---", *[marks] * (len(head) - 1)] if isinstance(marks, str) else marks
-    lines = ["| " + " | ".join(head) + " |", "|" + "|".join(marks) + "|"]
+    lines = [f"| {' | '.join(head)} |".replace("|  |", "| |"), f"|{'|'.join(marks)}|"]
     return "\n".join([*lines, *("| " + " | ".join(cells) + " |" for cells in rows)])
