@@ -44,17 +44,10 @@ PAIR_TERMS: Mapping[str, Callable[..., Floats]] = MappingProxyType(
 
 
 def explain(query: QueryList, measure: Measure, profile: Profile, *, dataset: str, model: str) -> Explanation:
-    """The score of a query, with what each document adds to it.
-
-    Args:
-        query: the query as `profile` has it joined.
-        measure: of rankings with a value per query, or of ratings.
-        profile: the evaluation's.
-        dataset: the dataset's name.
-        model: the model's name.
+    """Take the score of a query apart into what each document adds.
 
     Raises:
-        InputError: the measure cannot be computed of these grades, such as one above its `max_grade`.
+        InputError: If the measure refuses the grades, such as one above its `max_grade`.
     """
     try:
         found = outcome(query, measure, profile)
@@ -76,11 +69,7 @@ def explain(query: QueryList, measure: Measure, profile: Profile, *, dataset: st
 
 
 def outcome(query: QueryList, measure: Measure, profile: Profile) -> Outcome:
-    """What a query scores and what it is in the mean.
-
-    Raises:
-        ValueError: the measure cannot be computed of these grades.
-    """
+    """Score a query and say what it counts in the mean."""
     block, conventions = query.block, profile.conventions_of(measure.metric.name)
     if isinstance(block, RatingsBlock):
         (value,) = measure.metric.function(block, **measure.arguments(query.max_grade))
@@ -119,7 +108,7 @@ def _of(query: QueryList, measure: Measure, profile: Profile) -> dict[str, Any]:
 
 
 def _judged_lines(query: QueryList, block: JudgedBlock, terms: Terms, *, any_order: bool) -> Iterator[ScoreTerm]:
-    """The judged documents retrieved; `any_order` where all orders of equal scores count."""
+    """Yield the judged documents that were retrieved. With `any_order` a tied document has no rank."""
     for row in np.flatnonzero(np.isfinite(block.ranks[:, 0])):
         ties = _ties(int(block.tie_first[row, 0]), int(block.tie_last[row, 0]))
         yield _term(
@@ -139,7 +128,7 @@ def _term(terms: Terms, row: int, **line: Any) -> ScoreTerm:
 
 
 def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> Iterator[ScoreTerm]:
-    """The other documents down to a rank: they take the places that the judged ones leave, in their order."""
+    """Yield the other documents down to a rank, in the places that the judged ones leave."""
     assert isinstance(query.block, JudgedBlock)
     uncut = replace(conventions, depth=None, unjudged_documents="non_relevant")
     block = conventional_scores.apply_conventions(query.block, uncut)
@@ -156,10 +145,10 @@ def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> I
 
 
 def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[ScoreTerm], *, named: bool) -> Iterator[ScoreTerm]:
-    """The perfect ranking down to the last document that adds to it.
+    """Yield the perfect ranking down to the last document that adds to it.
 
-    Documents of equal grade stand in it as they do in the ranking, those that were not retrieved after them, by id.
-    They are `named` where it is ordered by grade, so that they are known.
+    Documents of equal grade keep the order of the ranking, and those that were not retrieved follow by id. They are
+    `named` only if the perfect ranking is ordered by grade.
     """
     found = {line.doc_id: (line.rank, line.rank) if line.rank else line.ties or (0, 0) for line in judged}
     documents = sorted(
@@ -173,7 +162,7 @@ def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[ScoreTerm], *,
 
 
 def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
-    """The parts of an explanation of a query's errors: what each pair adds, times its weight if it has one."""
+    """Return the parts of an explanation of a query's errors: what each pair adds, times its weight."""
     block, n_pairs, arguments = query.block, len(query.retrieved), measure.arguments(query.max_grade)
     assert isinstance(block, RatingsBlock)
     factors = {"rating": block.ratings, "prediction": block.predictions, "error": block.predictions - block.ratings}
@@ -224,7 +213,7 @@ def _ties(first: int, last: int) -> tuple[int, int] | None:
 
 
 def _plain(value: Any) -> float | bool | None:
-    """A factor as Python and JSON have it; None if it is not finite."""
+    """Return a factor as a Python value. None if it is not finite."""
     if isinstance(value, np.bool_):
         return bool(value)
     return float(value) if math.isfinite(value) else None
@@ -236,7 +225,7 @@ Definition: TypeAlias = tuple[Measure, Profile]
 
 @dataclass(frozen=True)
 class _Difference:
-    """A choice on which two profiles differ, and how it is made."""
+    """Choice on which two profiles differ, and the change that makes it."""
 
     name: str
     own: object
@@ -246,13 +235,9 @@ class _Difference:
 
 
 def compare(listed: Listed, measure: Measure, own: Profile, other: Profile) -> ProfileComparison:
-    """The score of a query under another profile, beside that of the evaluation.
+    """Compare the score of a query with its score under another profile, choice by choice.
 
-    Args:
-        listed: gives the query as some conventions have it joined.
-        measure: what is measured, with the defaults of the evaluation's profile.
-        own: the evaluation's profile.
-        other: the other one.
+    `listed` joins the query under some conventions, and `measure` has the defaults of the evaluation's profile.
     """
     listed = cache(listed)
     found = [*_of_conventions(measure, own, other), *_of_parameters(measure, own, other)]
@@ -284,7 +269,6 @@ def _of_conventions(measure: Measure, own: Profile, other: Profile) -> Iterator[
 
 
 def _with_ties(other: Profile, definition: Definition) -> Definition:
-    """With the other profile's order of ties, in general and of each metric."""
     measure, profile = definition
     conventions = replace(profile.conventions, ties=other.conventions.ties)
     return measure, replace(profile, conventions=conventions, ties=other.ties)
@@ -305,13 +289,12 @@ def _of_parameters(measure: Measure, own: Profile, other: Profile) -> Iterator[_
 
 
 def _with_default(name: str, value: Value | None, definition: Definition) -> Definition:
-    """With another default of a parameter; with that of the metric's own for None."""
     measure, profile = definition
     return measure.with_default(name, value), profile
 
 
 def _because(own: Profile, other: Profile, choice: str) -> str:
-    """Who does what: the other profile's sentence, or the evaluation's where it alone has something to say."""
+    """Return the sentence of the other profile on a choice, or of the evaluation's if only that has one."""
     profile = other if choice in other.because else own
     return f"{profile.name}: {profile.because.get(choice, 'as the metric has it')}"
 

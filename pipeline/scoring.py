@@ -44,17 +44,17 @@ def score(
     *,
     clusters: Mapping[str, Clusters] = MappingProxyType({}),
 ) -> tuple[Scores, ...]:
-    """The scores of every output on every dataset; they do not depend on the workers.
+    """Score every output on every dataset. The scores do not depend on the workers.
 
     Args:
-        joined: judgments and output, by output.
-        measures: what to measure, by dataset.
-        profile: the conventions, as they hold of each metric.
-        workers: run the blocks.
-        clusters: (Q,) the cluster of each query, by dataset; none where each query stands for itself.
+        joined: Judgments and output, by output.
+        measures: Measures by dataset.
+        profile: Conventions of each metric.
+        workers: Workers that score the blocks.
+        clusters: (Q,) cluster of each query, by dataset. Without one each query is its own.
 
     Raises:
-        InputError: a measure cannot be computed of these grades, such as one above its `max_grade`.
+        InputError: If a measure refuses the grades, such as one above its `max_grade`.
     """
     per_query = {name: tuple(m for m in found if m.metric.per == "query") for name, found in measures.items()}
     inputs = {key: _inputs(key, joined, per_query[key[0]]) for key in joined}
@@ -104,11 +104,7 @@ Inputs: TypeAlias = list[tuple[tuple[Measure, ...], Sequence[Block]]]
 
 
 def _inputs(key: OutputKey, joined: Mapping[OutputKey, Joined], measures: Sequence[Measure]) -> Inputs:
-    """What is scored, by which of the measures.
-
-    That is the task's blocks, the parts of its catalogue block, its rankings beside those of others, and its blocks
-    beside theirs.
-    """
+    """Return the blocks of a task with the measures that score them."""
     task, (dataset, model) = joined[key], model_of(key)
     of: dict[str, list[Measure]] = {}
     for measure in measures:
@@ -130,7 +126,7 @@ def _inputs(key: OutputKey, joined: Mapping[OutputKey, Joined], measures: Sequen
 
 
 def _beside(task: Joined, others: Mapping[str, Joined], place: int) -> OutputsBlock:
-    """One of the task's blocks beside those of others, which are cut at the same queries: judgments alone decide."""
+    """Return a block of the task beside those of others. The judgments alone cut blocks, so all have its queries."""
     found = {name: other.blocks[place] for name, other in others.items()}
     block = task.blocks[place]
     assert isinstance(block, JudgedBlock), "what is compared is ranked"
@@ -138,7 +134,7 @@ def _beside(task: Joined, others: Mapping[str, Joined], place: int) -> OutputsBl
 
 
 def _keep_worst(values: Floats, measures: Sequence[Measure], clusters: Clusters) -> None:
-    """Give the first query of each cluster the worst score of the cluster, and the others none, where it is needed."""
+    """Give the worst score of each cluster to its first query and NaN to the others, for measures of clusters."""
     for row, measure in enumerate(measures):
         if clusters is not None and "cluster" in measure.metric.needs:
             order = np.argsort(clusters, kind="stable")
@@ -152,9 +148,9 @@ def _keep_worst(values: Floats, measures: Sequence[Measure], clusters: Clusters)
 def _gathered(
     n_queries: int, measures: Sequence[Measure], inputs: Inputs, found: Iterator[_BlockScores]
 ) -> _BlockScores:
-    """(M, Q): the scores of one output's blocks, which come next, in the order of the measures; and what failed.
+    """Collect the (M, Q) scores of one output's blocks, which come next, in the order of the measures.
 
-    A measure that fails on one block has no scores: a figure of the other blocks would be of a part of the queries.
+    A measure that fails on one block has no scores, because the other blocks hold only a part of the queries.
     """
     values = np.empty((len(measures), n_queries))
     failed: dict[Measure, str] = {}
@@ -170,7 +166,7 @@ def _gathered(
 
 
 _BlockScores: TypeAlias = tuple[Floats, Mapping[Measure, str]]
-"""(M, Q) scores; and why a measure of the user's own has none, of those that failed."""
+"""(M, Q) scores, and the reasons of the custom measures that failed."""
 
 
 def _score_block(
@@ -204,7 +200,7 @@ def _n_queries(block: Block) -> int:
 
 
 def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
-    """(M, Q): what a query's pairs weigh where the measure is weighted by them, else 1."""
+    """Return the (M, Q) weights of the queries: what their pairs weigh if the measure counts pairs, else 1."""
     shape = len(measures), len(task.query_ids)
     if not any(measure.weighted for measure in measures):
         return np.broadcast_to(1.0, shape)  # a single number: scores are large
@@ -263,11 +259,11 @@ def _confidence_blocks(
 
 
 def families(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[Scores, ...]:
-    """The scores of every model: of its one output, or the mean of its replicates.
+    """Return the scores of every model, averaged over its replicates if it has any.
 
     Args:
-        results: the scores of all outputs; those of a model on a dataset in a row.
-        sharing: the models whose replicates share seeds.
+        results: Scores of all outputs.
+        sharing: Models whose replicates share seeds.
     """
     by_model: dict[tuple[str, str], list[Scores]] = {}
     for result in results:
@@ -277,13 +273,10 @@ def families(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[
 
 
 def average_replicates(replicates: Sequence[Scores]) -> Scores:
-    """The scores of a family: of each query the mean over its replicates, on the scale that the measure is averaged on.
+    """Average the scores of each query over a model's replicates on one dataset, on the scale of the measure.
 
-    A score that is undefined in one replicate is undefined, and a query without output in one of them is missing, so
-    that all replicates are averaged over the same queries. Of one replicate the scores are as they are.
-
-    Args:
-        replicates: of one model on one dataset, each named; by no measure whose figure is made of several means.
+    A score that is NaN in one replicate is NaN, and a query without output in one of them is missing, so that all
+    replicates count the same queries.
     """
     first = replicates[0]
     if len(replicates) == 1:
@@ -312,7 +305,7 @@ def average_replicates(replicates: Sequence[Scores]) -> Scores:
 
 
 def _averaged(measures: Sequence[Measure], values: Floats, weights: Floats) -> Floats:
-    """(M, Q): the mean of (R, M, Q) values, NaN where one is; where nothing weighs, all weigh alike."""
+    """Return the (M, Q) mean of (R, M, Q) values, NaN if one is NaN. Weights that are all 0 count alike."""
     rows = []
     for row, measure in enumerate(measures):
         own = weights[:, row] if measure.weighted else np.ones_like(values[:, row])
@@ -325,14 +318,14 @@ def _averaged(measures: Sequence[Measure], values: Floats, weights: Floats) -> F
 def bound_ties(
     results: Sequence[Scores], joined: Mapping[OutputKey, Joined], profile: Profile, *, seed: int, workers: Workers
 ) -> tuple[Scores, ...]:
-    """The scores with the least, mean and greatest value of each over all orders of the query's tied documents.
+    """Add the minimum, mean and maximum of each score over all orders of the query's tied documents.
 
     Args:
-        results: the scores of every model on every dataset.
-        joined: what they were computed of.
-        profile: the conventions, as they hold of each metric.
-        seed: root of the orders that are drawn, where orders are; they depend on the dataset and the block besides.
-        workers: run the blocks.
+        results: Scores of every model on every dataset.
+        joined: Judgments and outputs that were scored.
+        profile: Conventions of each metric.
+        seed: Root of the random orders, which also depend on the dataset and the block.
+        workers: Workers that score the blocks.
     """
     places = [
         (result, joined[result.output], span, number)
@@ -392,7 +385,7 @@ def _bound_block(
 
 
 def _rows(result: Scores) -> list[int]:
-    """The rows of the measures that ties may move; what they do to the worst query of a cluster is not computed."""
+    """Return the rows of the measures that ties may move. Bounds of the worst query of a cluster are not computed."""
     judged = (
         measure.metric.input == "judged" and "cluster" not in measure.metric.needs and measure not in result.failed
         for measure in result.measures

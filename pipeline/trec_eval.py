@@ -1,7 +1,7 @@
-"""What trec_eval prints, byte for byte: its names for measures, in its order, and its lines.
+"""The names, order and lines of trec_eval's output, byte for byte.
 
-Queries stand in the order of their ids as bytes. Their values are added in that order, one after the other, so that a
-mean that lies between two figures of four decimals is rounded to the same one as there.
+Values are added in the order of the query ids as bytes, so that a mean between two figures of four decimals is rounded
+as there.
 """
 
 from __future__ import annotations
@@ -38,42 +38,31 @@ FORMATS = ("qrels", "qrels_jg", "prefs", "qrels_prefs")
 
 @dataclass(frozen=True)
 class TrecLine:
-    """A line that is printed for a query, for all of them, or for both.
-
-    Attributes:
-        name: its first field.
-        kind: what stands in the last one: `tag`, the name of the output; `queries`, their number; `relevance`, the
-            grades of the first documents; `sum` or `mean`, a value whose sum or mean all queries together have.
-        measures: what is measured.
-        combine: makes one value of several measures'.
-        of_all: what is summed for all queries together, where it is another measure than that of each.
-        length: of `relevance`, how many documents it shows.
-        form: the format of judgments that it needs; empty if any will do.
-        compute: gives the values of a block, where they are no measure's: what is measured then stands for them.
-    """
+    """Line that is printed for a query, for all of them, or for both."""
 
     name: str
+    # `tag` is the name of the output, `queries` their number, `relevance` the grades of the first documents.
     kind: Literal["tag", "queries", "relevance", "sum", "mean"]
     measures: tuple[Measure, ...] = ()
     combine: Callable[[Sequence[Floats]], Floats] = operator.itemgetter(0)
-    of_all: Measure | None = None
-    length: int = 0
-    form: Literal["qrels", "qrels_jg", "prefs", ""] = "qrels"
-    compute: Callable[[JudgedBlock], Floats] | None = None
+    of_all: Measure | None = None  # summed for all queries together, if it is not the measure of each
+    length: int = 0  # documents that `relevance` shows
+    form: Literal["qrels", "qrels_jg", "prefs", ""] = "qrels"  # format of judgments that it needs; empty for any
+    compute: Callable[[JudgedBlock], Floats] | None = None  # values of a block that no measure has
 
     @property
     def aggregation(self) -> Aggregation:
-        """The scale on which queries are averaged."""
+        """Scale on which queries are averaged."""
         return self.measures[0].aggregation if self.kind == "mean" else MEAN
 
     @property
     def of_each(self) -> bool:
-        """Whether queries have this line; a geometric mean is one of all queries only."""
+        """Whether queries have this line. A geometric mean is one of all queries only."""
         return self.kind == "relevance" or (bool(self.measures) and self.aggregation is not GEOMETRIC_MEAN)
 
     @property
     def needed(self) -> tuple[Measure, ...]:
-        """The measures whose scores it takes."""
+        """Measures whose scores the line takes."""
         return self.measures if self.of_all is None else (*self.measures, self.of_all)
 
 
@@ -109,8 +98,6 @@ def _at_points(metric: str, parameter: str, usual: str) -> _Entry:
 
 
 def _with_gains(metric: str, function: Callable[[JudgedBlock], Floats]) -> _Entry:
-    """A measure of gains, which the function gives for a block whose grades are the gains that were written."""
-
     def entry(name: str, written: str, new: _New) -> list[TrecLine]:
         if not written and metric:
             return [TrecLine(name, "mean", (new(metric),))]
@@ -136,7 +123,7 @@ def _gain(written: str) -> tuple[float, float]:
 
 
 def _regraded(block: JudgedBlock, gains: Mapping[float, float]) -> JudgedBlock:
-    """The block with gains for grades; grades that have none keep themselves."""
+    """Replace grades by their gains. Grades without a gain stay."""
     grades, judged = block.grades.copy(), block.judged_grades.copy()
     for grade, gain in gains.items():
         grades[block.grades == grade] = judged[block.judged_grades == grade] = gain
@@ -268,16 +255,16 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
 def trec_lines(names: Sequence[str], profile: Profile, *, level: int, form: str) -> tuple[TrecLine, ...]:
-    """The lines of these measures, in trec_eval's order.
+    """Return the lines of measures in trec_eval's order.
 
     Args:
-        names: as they stand after `-m`, such as `map`, `P.5,10` or `official`; the first parameters of a name hold.
-        profile: one of `VERSIONS`.
-        level: the least grade that is relevant.
-        form: the format of the judgments, one of `FORMATS`.
+        names: Names as after `-m`, such as `map`, `P.5,10` or `official`. The first parameters of a name count.
+        profile: Profile of one of `VERSIONS`.
+        level: Minimum grade that is relevant.
+        form: Format of the judgments, one of `FORMATS`.
 
     Raises:
-        InputError: there is no such measure, its parameters are wrong, or it needs another format.
+        InputError: If a measure is unknown, its parameters are wrong, or it needs another format.
     """
     known = {name for name in _TABLE if profile.name == "trec_eval_10" or name not in _SINCE_10}
     wanted: set[str] = set()
@@ -306,7 +293,6 @@ def trec_lines(names: Sequence[str], profile: Profile, *, level: int, form: str)
 
 
 def _measure(profile: Profile, level: int, metric: str, k: int | None = None, **given: float) -> Measure:
-    """The metric's measure; what is relevant is by the level unless `rel` is given."""
     written = ",".join(f"{name}={value!r}" for name, value in given.items())
     measure = Measure.parse(f"{metric}({written}){'' if k is None else f'@{k}'}", profile)
     if level == 1 or "rel" in given or "rel" not in measure.parameters:
@@ -327,7 +313,6 @@ def _numbers(written: str) -> list[float]:
 
 
 def _distinct(numbers: Sequence[_Real]) -> list[_Real]:
-    """The numbers in their order, for that is how they are printed."""
     if len(set(numbers)) < len(numbers):
         raise ValueError("a parameter occurs twice")
     return sorted(numbers)
@@ -339,28 +324,19 @@ _MISSING_Z = -1_000_000.0  # what no mean and deviation are given for
 
 @dataclass(frozen=True, eq=False)
 class Printout:
-    """The lines and what they hold.
-
-    Attributes:
-        lines: what is printed, in order.
-        scores: of the lines' measures, for every judged query.
-        relevance: the queries' strings, where a line asks for them.
-        complete: whether all judged queries count (`-c`), or those with output alone.
-        z_scores: by query and name, the mean and deviation that make a z-score of a value (`-Z`); None prints values.
-        shows_missing: whether with `-c` a query without output is one like any other, as in version 10; in version 9 it
-            has no lines of its own and adds 0 to a mean, whatever an empty ranking scores.
-    """
+    """Lines in the order in which they are printed, and the scores in them."""
 
     lines: tuple[TrecLine, ...]
-    scores: Scores
-    relevance: Sequence[str]
-    complete: bool
+    scores: Scores  # of the lines' measures, for every judged query
+    relevance: Sequence[str]  # strings of the queries, if a line shows them
+    complete: bool  # `-c`: all judged queries count, not only those with output
+    # As in version 10 a query without output is one like any other. In version 9 it has no line and adds 0 to a mean.
     shows_missing: bool
-    z_scores: Mapping[tuple[str, str], tuple[float, float]] | None = None
+    z_scores: Mapping[tuple[str, str], tuple[float, float]] | None = None  # `-Z`: mean and deviation by query and name
 
     @cached_property
     def counted(self) -> Bools:
-        """(Q,): the queries that means are of."""
+        """(Q,) mask of the queries in the means."""
         return np.ones(len(self.scores.missing), dtype=bool) if self.complete else ~self.scores.missing
 
     @cached_property
@@ -368,12 +344,11 @@ class Printout:
         return dict(zip(self.scores.measures, self.scores.values, strict=True))
 
     def _values(self, line: TrecLine) -> Floats:
-        """(Q,): the line's values, NaN where undefined."""
         values = line.combine([self._rows[measure] for measure in line.measures])
         return values if self.shows_missing or line.kind == "sum" else np.where(self.scores.missing, 0.0, values)
 
     def _added(self, line: TrecLine) -> Floats:
-        """(Q,): what each query adds to the sum that is divided by the number of queries; undefined counts as 0."""
+        """Return the (Q,) addends of a mean. NaN counts as 0."""
         values = self._values(line)
         added, _ = contributions(line.aggregation, values, np.ones(len(values)), undefined_is_zero=True)
         added = added + 0.0  # -0.0 + 0.0 is 0.0, and C would print the sign
@@ -384,7 +359,7 @@ class Printout:
         return found if self.shows_missing else np.where(self.scores.missing, added, found)
 
     def averaged(self) -> Scores:
-        """The scores of the lines that have a mean, for the queries that count: what intervals are of."""
+        """Return the scores of the lines that have a mean, for the queries in the means."""
         means = [line for line in self.lines if line.kind == "mean"]
         shape = (len(means), int(self.counted.sum()))
         values = [self._values(line)[self.counted] for line in means]
@@ -399,7 +374,7 @@ class Printout:
         )
 
     def of_each(self) -> Iterator[str]:
-        """The lines of each query, a query at a time."""
+        """Yield the lines of each query, a query at a time."""
         shown = self.counted if self.shows_missing else ~self.scores.missing
         lines = [line for line in self.lines if line.of_each]
         columns = [
@@ -415,12 +390,7 @@ class Printout:
             yield template.replace("\0", query_id.replace("%", "%%")) % tuple(values)
 
     def of_all(self, tag: str, intervals: Sequence[Estimate] = ()) -> Iterator[str]:
-        """The lines of all queries together.
-
-        Args:
-            tag: the name of the output.
-            intervals: those of the lines that have a mean, which then have two columns more.
-        """
+        """Yield the lines of all queries together. A line with a mean ends with its interval, if there is one."""
         ends = iter([f"\t{interval.ci_low:6.4f}\t{interval.ci_high:6.4f}" for interval in intervals])
         for line in self.lines:
             if line.kind != "relevance":
@@ -446,7 +416,7 @@ class Printout:
 
 
 def computed_rows(joined: Joined, conventions: Conventions, lines: Sequence[TrecLine]) -> Mapping[Measure, Floats]:
-    """(Q,) each: the values of the lines that compute their own."""
+    """Return the (Q,) values of the lines that compute their own."""
     blocks = [conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)]
     return {
         line.measures[0]: np.concatenate([line.compute(block) for block in blocks]) for line in lines if line.compute
@@ -467,7 +437,7 @@ def _z_score(value: float, known: tuple[float, float] | None) -> float:
 
 
 def relevance_strings(joined: Joined, conventions: Conventions, length: int) -> list[str]:
-    """What each query's first documents are judged, a sign each: `-` not, `.` negative, `>` above 9."""
+    """Return the grades of each query's first documents as signs: `-` unjudged, `.` negative, `>` above 9."""
     found = []
     for block in (conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)):
         for query, n_retrieved in enumerate(block.n_retrieved):

@@ -1,4 +1,4 @@
-"""From two files to what trec_eval prints of them: the wiring of `rankledger trec_eval`."""
+"""The command `rankledger trec_eval`: from two files to the output of trec_eval."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ def trec_eval(
     form: str = "qrels",
     z_scores: str | None = None,
 ) -> Iterator[str]:
-    """What trec_eval prints, in pieces.
+    """Yield the output of trec_eval in pieces.
 
     Args:
-        qrels: the path of the judgments.
-        ranking: the path of the ranking; `-` is standard input.
-        measures: as after `-m`; by default `official`.
-        profile: the version, one of `rankledger.pipeline.trec_eval.VERSIONS`.
-        each: whether each query has its lines (`-q`).
-        complete: whether means are of all judged queries (`-c`).
-        summary: whether all queries together have theirs (not `-n`).
-        level: the least grade that is relevant (`-l`).
-        depth: documents of each query that are looked at (`-M`); by default all.
-        judged_only: whether unjudged documents are taken out of the rankings (`-J`).
-        n_documents: documents in the catalogue (`-N`).
-        intervals: whether means have a confidence interval beside them.
-        form: the format of the judgments (`-R`), one of `rankledger.pipeline.trec_eval.FORMATS`.
-        z_scores: the path of means and standard deviations, by which z-scores are printed (`-Z`).
+        qrels: Path of the judgments.
+        ranking: Path of the ranking. `-` is standard input.
+        measures: Names as after `-m`. By default `official`.
+        profile: Version, one of `trec_eval.VERSIONS`.
+        each: Whether each query has its lines (`-q`).
+        complete: Whether means are over all judged queries (`-c`).
+        summary: Whether all queries together have their lines (not `-n`).
+        level: Minimum grade that is relevant (`-l`).
+        depth: Documents of each query that count (`-M`). None counts all.
+        judged_only: Whether unjudged documents are removed from the rankings (`-J`).
+        n_documents: Documents in the catalogue (`-N`).
+        intervals: Whether means have a confidence interval beside them.
+        form: Format of the judgments (`-R`), one of `trec_eval.FORMATS`.
+        z_scores: Path of the means and deviations for z-scores (`-Z`).
 
     Raises:
-        InputError: a measure or a file is wrong, or no query is in both files.
+        InputError: If a measure or a file is wrong, or no query is in both files.
     """
     if intervals and z_scores:
         raise InputError("an interval of z-scores is not printed; leave out -Z or --with-intervals")
@@ -126,7 +126,7 @@ def _scored(
 
 
 def _mean(groups: Sequence[Scores]) -> Scores:
-    """The mean over the groups of judgments of each query; the first group has all queries."""
+    """Average over the groups of judgments of each query. The first group has all queries."""
     first, *others = groups
     if not others:
         return first
@@ -154,7 +154,7 @@ def _preferences(path: str, joined: Joined, preferences: Sequence[JudgedPreferen
 
 
 def _intervals(printout: Printout, rules: Profile, workers: Workers) -> tuple[Estimate, ...]:
-    """Those of a config that says nothing of them; whatever the files are called, the same queries are drawn."""
+    """Estimate with the defaults of a config. The same queries are drawn for files of any name."""
     from rankledger.pipeline.config.schema import Bootstrap, Config  # takes as long as all else
 
     bootstrap = Bootstrap()
