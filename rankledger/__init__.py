@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from rankledger.metrics.measure import Measure
     from rankledger.metrics.metric import Metric
     from rankledger.metrics.terms import Terms, from_terms
+    from rankledger.pipeline.commands.browse import find, list_evaluations, load
+    from rankledger.pipeline.commands.evaluate import evaluate, validate
+    from rankledger.pipeline.commands.evaluation import Evaluation
+    from rankledger.pipeline.commands.explain import explain
+    from rankledger.pipeline.commands.nightly import nightly
+    from rankledger.pipeline.commands.plan import plan
+    from rankledger.pipeline.commands.report import export, report
+    from rankledger.pipeline.commands.reproduce import reproduce
+    from rankledger.pipeline.commands.upkeep import TaggedOutputs, Verification, accept, prune, tag_outputs, verify
+    from rankledger.pipeline.data.inputs import Validation
+    from rankledger.pipeline.delivery.deliver import SyncResult, sync
+    from rankledger.pipeline.explain import Explanation
+    from rankledger.pipeline.history.compare import compare
+    from rankledger.pipeline.history.comparison import ComparisonReport
+    from rankledger.pipeline.history.history import history
+    from rankledger.pipeline.history.lookup import Accepted
+    from rankledger.pipeline.history.power import PowerPlan
+    from rankledger.pipeline.history.views import History
+    from rankledger.pipeline.record.upkeep import FigureMatch, PruneResult, RecordList, Reproduction
     from rankledger.pipeline.report.forms import TableStyle
     from rankledger.pipeline.support.errors import InputError, InputWarning, LockedError
-    from rankledger.pipeline.types.changes import ComparisonReport
-    from rankledger.pipeline.types.explanation import Explanation
-    from rankledger.pipeline.types.gates import Accepted
-    from rankledger.pipeline.types.power import PowerPlan
-    from rankledger.pipeline.types.results import Validation
-    from rankledger.pipeline.types.upkeep import FigureMatch, PruneResult, RecordList, Reproduction
-    from rankledger.pipeline.types.views import History
-    from rankledger.pipeline.workflow.browse import find, list_evaluations, load
-    from rankledger.pipeline.workflow.compare import compare
-    from rankledger.pipeline.workflow.deliver import SyncResult, sync
-    from rankledger.pipeline.workflow.evaluate import evaluate, validate
-    from rankledger.pipeline.workflow.evaluation import Evaluation
-    from rankledger.pipeline.workflow.explain import explain
-    from rankledger.pipeline.workflow.history import history
-    from rankledger.pipeline.workflow.nightly import nightly
-    from rankledger.pipeline.workflow.plan import plan
-    from rankledger.pipeline.workflow.report import export, report
-    from rankledger.pipeline.workflow.reproduce import reproduce
-    from rankledger.pipeline.workflow.upkeep import TaggedOutputs, Verification, accept, prune, tag_outputs, verify
 
 __all__ = [
     "Accepted",
@@ -85,27 +85,27 @@ _MODULES = {
     "metrics.measure": ("Measure",),
     "metrics.metric": ("Metric",),
     "metrics.terms": ("Terms", "from_terms"),
+    "pipeline.commands.browse": ("find", "list_evaluations", "load"),
+    "pipeline.commands.evaluate": ("evaluate", "validate"),
+    "pipeline.commands.evaluation": ("Evaluation",),
+    "pipeline.commands.explain": ("explain",),
+    "pipeline.commands.nightly": ("nightly",),
+    "pipeline.commands.plan": ("plan",),
+    "pipeline.commands.report": ("export", "report"),
+    "pipeline.commands.reproduce": ("reproduce",),
+    "pipeline.commands.upkeep": ("TaggedOutputs", "Verification", "accept", "prune", "tag_outputs", "verify"),
+    "pipeline.data.inputs": ("Validation",),
+    "pipeline.delivery.deliver": ("SyncResult", "sync"),
+    "pipeline.explain": ("Explanation",),
+    "pipeline.history.compare": ("compare",),
+    "pipeline.history.comparison": ("ComparisonReport",),
+    "pipeline.history.history": ("history",),
+    "pipeline.history.lookup": ("Accepted",),
+    "pipeline.history.power": ("PowerPlan",),
+    "pipeline.history.views": ("History",),
+    "pipeline.record.upkeep": ("FigureMatch", "PruneResult", "RecordList", "Reproduction"),
     "pipeline.report.forms": ("TableStyle",),
     "pipeline.support.errors": ("InputError", "InputWarning", "LockedError"),
-    "pipeline.types.gates": ("Accepted",),
-    "pipeline.types.changes": ("ComparisonReport",),
-    "pipeline.types.power": ("PowerPlan",),
-    "pipeline.types.results": ("Validation",),
-    "pipeline.types.explanation": ("Explanation",),
-    "pipeline.types.upkeep": ("FigureMatch", "PruneResult", "RecordList", "Reproduction"),
-    "pipeline.types.views": ("History",),
-    "pipeline.workflow.browse": ("find", "list_evaluations", "load"),
-    "pipeline.workflow.compare": ("compare",),
-    "pipeline.workflow.deliver": ("SyncResult", "sync"),
-    "pipeline.workflow.evaluate": ("evaluate", "validate"),
-    "pipeline.workflow.evaluation": ("Evaluation",),
-    "pipeline.workflow.explain": ("explain",),
-    "pipeline.workflow.history": ("history",),
-    "pipeline.workflow.nightly": ("nightly",),
-    "pipeline.workflow.plan": ("plan",),
-    "pipeline.workflow.report": ("export", "report"),
-    "pipeline.workflow.reproduce": ("reproduce",),
-    "pipeline.workflow.upkeep": ("TaggedOutputs", "Verification", "accept", "prune", "tag_outputs", "verify"),
 }
 
 

@@ -10,15 +10,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
-    "files": 236,
+    "files": 242,
     "lines": 61_600,
     "code": 39_300,
     "docstrings": 13_100,
-    "records": 373,
+    "records": 374,
     "mirrored": 61,
-    "cycle": 20,
+    "cycle": 2,
     "upward": 0,
-    "closure": 190,
+    "closure": 183,
     "parameters": 22,
     "test_lines": 84_000,
 }
@@ -36,10 +36,10 @@ MEANINGS = {
     "test_lines": "lines of tests/",
 }
 ORDER = (  # a package imports those before it, never one after it
-    *("metrics", "support", "types", "config", "data", "scoring", "explain", "inference", "gates", "record", "history"),
-    *("report", "notify", "tracking", "delivery", "run", "trec_eval", "workflow", "commands", "cli", "rankledger"),
+    *("metrics", "support", "config", "data", "scoring", "explain", "inference", "gates", "record", "history"),
+    *("report", "delivery", "run", "commands", "cli", "rankledger"),
 )
-ENTRIES = ("rankledger.pipeline.run", "rankledger.pipeline.workflow.evaluate")
+ENTRY = "rankledger.pipeline.run"
 DATA_BASES = {"NamedTuple", "BaseModel", "Section", "TypedDict", "ManifestPart", "Part"}
 
 
@@ -91,7 +91,7 @@ def measure(modules: Mapping[str, str]) -> dict[str, int]:
         "mirrored": sum(len(a & b) >= max(4, 0.6 * min(len(a), len(b))) for a, b in combinations(records, 2)),
         "cycle": sum(any(name in reach[other] for other in reach[name] - {name}) for name in graph),
         "upward": len(find_upward(graph)),
-        "closure": max((len(reach[entry]) for entry in ENTRIES if entry in graph), default=0),
+        "closure": len(reach.get(ENTRY, ())),
         "parameters": max((len(a.posonlyargs + a.args + a.kwonlyargs) for a in arguments), default=0),
         "test_lines": sum(len(path.read_text("utf-8").splitlines()) for path in (ROOT / "tests").rglob("*.py")),
     }

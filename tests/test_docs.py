@@ -26,18 +26,19 @@ from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli import app, commands, terminal
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import Loaded, load, schema
-from rankledger.pipeline.support.errors import InputError, LockedError
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.results import Comparison, Estimate
-from rankledger.pipeline.types.tables import (
+from rankledger.pipeline.data.joined import Quality
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import (
     ChangeSince,
+    Comparison,
     CurvePoint,
+    Estimate,
     OrderAgreement,
     ReplicateEstimate,
     SliceChange,
     VarianceComponents,
 )
+from rankledger.pipeline.support.errors import InputError, LockedError
 from tests.support.each import each
 
 ROOT = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from tests.shape import ORDER, find_imports, find_upward, package_of, read_modul
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "rankledger"
-NO_FILES = {"explain", "inference", "scoring", "trec_eval"}  # what computes, and touches no file
+NO_FILES = {"explain", "gates", "inference", "scoring"}  # what computes, and touches no file
 
 
 def modules() -> list[Path]:
@@ -101,10 +101,10 @@ def test_metrics_neither_read_nor_log():
         assert "open(" not in path.read_text(encoding="utf-8"), path
 
 
-def test_mlflow_is_imported_by_tracking_alone_and_never_at_the_top():
-    """Importing MLflow takes longer than most evaluations: only tracking does, when it is asked to."""
+def test_mlflow_is_imported_by_delivery_alone_and_never_at_the_top():
+    """Importing MLflow takes longer than most evaluations: only `delivery` does, when it is asked to."""
     for path in modules():
-        if package(path) != "tracking":
+        if package(path) != "delivery":
             assert not any(name.split(".")[0] == "mlflow" for name in imports_of(path)), path
         assert not any(name.split(".")[0] == "mlflow" for name in imports_of(path, lazily=False)), path
 

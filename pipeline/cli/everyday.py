@@ -19,8 +19,8 @@ from rankledger.pipeline.report.forms import ENDINGS, TableStyle
 
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import EvaluationOptions, RecordOptions
+    from rankledger.pipeline.record.evaluation import Evaluation
     from rankledger.pipeline.report.forms import Form
-    from rankledger.pipeline.types.results import Evaluation
 
 _BELOW = 2  # lines of a terminal for the prompt
 
@@ -49,7 +49,7 @@ def evaluate(run: EvaluationOptions, config: str, name: str | None, date: str | 
         rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=1000
         rankledger evaluate configs/quickstart.yaml --shard 1/4
     """
-    from rankledger.pipeline.workflow.evaluate import evaluate
+    from rankledger.pipeline.commands.evaluate import evaluate
 
     if shard is not None:
         _read_shard(shard, config, date, run)
@@ -64,8 +64,8 @@ def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOption
     later = {"--junit": run.junit_file, "--markdown": run.markdown_file, "--require-tracking": run.require_tracking}
     if unmet := [option for option, value in later.items() if value]:
         raise click.UsageError(f"--shard only reads outputs, so {unmet[0]} has no effect; remove one of them")
+    from rankledger.pipeline.commands.shards import read_shard
     from rankledger.pipeline.report.messages import failures
-    from rankledger.pipeline.workflow.shards import read_shard
 
     found = read_shard(config, shard, date=date, **run.reading)
     if run.as_json:
@@ -96,7 +96,7 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
     Example:
         rankledger nightly configs/nightly.yaml --date 2026-11-20
     """
-    from rankledger.pipeline.workflow.nightly import nightly
+    from rankledger.pipeline.commands.nightly import nightly
 
     with _nothing_recorded():
         evaluation = nightly(config, date=date, again=again, **run.arguments)
@@ -129,7 +129,7 @@ def show(where: RecordOptions, reference: str, as_json: bool, tracking_uri: str 
         rankledger show last_passed --name quickstart
         rankledger show --verdicts
     """
-    from rankledger.pipeline.workflow.browse import show
+    from rankledger.pipeline.commands.browse import show
 
     evaluation = show(reference, tracking_uri=tracking_uri, **where.arguments)
     if all_verdicts and not as_json:
@@ -171,8 +171,8 @@ def compare(
         rankledger compare last#tfidf last#bm25 --name quickstart
         rankledger compare --name nightly --output changes.html
     """
+    from rankledger.pipeline.history.compare import compare
     from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
-    from rankledger.pipeline.workflow.compare import compare
 
     if output is not None and not output.lower().endswith(".html"):
         raise click.UsageError(f"--output: {output}: a comparison is written as a page; let the name end in .html")
@@ -207,8 +207,8 @@ def history(
         rankledger history --name quickstart
         rankledger history --name nightly --measure ndcg@10 --model bm25 --last 14
     """
+    from rankledger.pipeline.history.history import history
     from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
-    from rankledger.pipeline.workflow.history import history
 
     figures = history(measure=measure, model=model, dataset=dataset, **where.arguments)
     terminal.print_result(
@@ -260,7 +260,7 @@ def report(
         rankledger report --name quickstart --open
         rankledger report last --name quickstart --output report.html
     """
-    from rankledger.pipeline.workflow.report import report
+    from rankledger.pipeline.commands.report import report
 
     file = str(Path(where.runs_dir) / "report.html") if open_page and output is None else output
     chosen = _chosen(form, file)
@@ -303,7 +303,7 @@ def site(output: str, url: str, runs_dir: str, records: str | None) -> None:
         rankledger site --output site
         rankledger site --output site --url https://eval.example.com/
     """
-    from rankledger.pipeline.workflow.site import site
+    from rankledger.pipeline.report.site import site
 
     try:
         written = site(output, url=url, runs_dir=runs_dir, records=records)
@@ -348,7 +348,7 @@ def init(folder: str, force: bool) -> None:
         rankledger init
         rankledger init experiments/july --force
     """
-    from rankledger.pipeline.workflow.init import init as write
+    from rankledger.pipeline.commands.init import init as write
 
     found = write(folder, force=force)
     widths = [max(map(len, column)) for column in list(zip(*found.files, strict=True))[:2]]

@@ -47,8 +47,8 @@ def accept(
         rankledger accept last --name nightly --reason "new index"
         rankledger accept last --name nightly --model bm25 --reason "checked"
     """
+    from rankledger.pipeline.commands.upkeep import accept
     from rankledger.pipeline.report.messages import acceptance
-    from rankledger.pipeline.workflow.upkeep import accept
 
     accepted = accept(
         record, models=models, reason=reason, name=name, config=config, runs_dir=runs_dir, records=records
@@ -73,7 +73,7 @@ def tag_outputs(config: str, model: str, date: str | None, overrides: tuple[str,
     Example:
         rankledger tag-outputs configs/nightly.yaml --model dense
     """
-    from rankledger.pipeline.workflow.upkeep import tag_outputs
+    from rankledger.pipeline.commands.upkeep import tag_outputs
 
     tagged = tag_outputs(config, model=model, date=date, overrides=overrides, runs_dir=runs_dir)
     terminal.print_lines(str(tagged))
@@ -96,7 +96,7 @@ def sync(runs_dir: str, records: str | None, tracking_uri: str | None, again: bo
     Example:
         rankledger sync --records s3://eval/records
     """
-    from rankledger.pipeline.workflow.deliver import sync
+    from rankledger.pipeline.delivery.deliver import sync
 
     failed = False
     for synced in sync(runs_dir=runs_dir, records=records, tracking_uri=tracking_uri, again=again):
@@ -144,8 +144,8 @@ def prune(
     Example:
         rankledger prune --keep-days 90
     """
+    from rankledger.pipeline.commands.upkeep import prune
     from rankledger.pipeline.report.messages import pruning_lines
-    from rankledger.pipeline.workflow.upkeep import prune
 
     pruned = prune(
         keep_days=keep_days,
@@ -177,8 +177,8 @@ def verify(where: RecordOptions, record: str, no_tracking: bool, tracking_uri: s
         rankledger verify last --name nightly
         rankledger verify 20261120T020000Z-nightly-1f0c9a2b
     """
+    from rankledger.pipeline.commands.upkeep import verify
     from rankledger.pipeline.report.messages import verification
-    from rankledger.pipeline.workflow.upkeep import verify
 
     verified = verify(record, tracking=not no_tracking, tracking_uri=tracking_uri, **where.arguments)
     terminal.print_lines(verification(verified.record, verified.n_files, verified.witnesses))
@@ -208,8 +208,8 @@ def reproduce(
         rankledger reproduce last --name nightly
         rankledger reproduce 20261120T020000Z-nightly-1f0c9a2b
     """
+    from rankledger.pipeline.commands.reproduce import reproduce
     from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines
-    from rankledger.pipeline.workflow.reproduce import reproduce
 
     reproduction = reproduce(record, inputs=inputs, jobs=jobs, tracking_uri=tracking_uri, **where.arguments)
     if as_json:
@@ -232,8 +232,8 @@ def list_evaluations(name: str | None, as_json: bool, runs_dir: str, records: st
     Example:
         rankledger list --name quickstart
     """
+    from rankledger.pipeline.commands.browse import list_evaluations
     from rankledger.pipeline.report.changes import record_list
-    from rankledger.pipeline.workflow.browse import list_evaluations
 
     evaluations = list_evaluations(name, runs_dir=runs_dir, records=records)
     if as_json:

@@ -15,7 +15,7 @@ from rankledger.pipeline.report.forms import TableStyle
 from rankledger.pipeline.support.progress import quiet as no_progress
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.workflow.workspace import Backend
+    from rankledger.pipeline.record.workspace import Backend
 
 
 def _in_a_folder(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:

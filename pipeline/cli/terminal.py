@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
-from rankledger.pipeline.support.escaping import json_text, one_line, unbroken
 from rankledger.pipeline.support.progress import aside
+from rankledger.pipeline.support.text import json_text, one_line, unbroken
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.types.results import Evaluation
+    from rankledger.pipeline.record.evaluation import Evaluation
 
 _Result = TypeVar("_Result")
 
@@ -35,7 +35,7 @@ INTERRUPTED = 130
 
 def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
     """Return the exit code of an evaluation. A failed gate comes first, a gate in doubt last."""
-    from rankledger.pipeline.types.gates import overall_outcome  # imports NumPy, which `--help` must not wait for
+    from rankledger.pipeline.gates.verdicts import overall_outcome  # imports NumPy, which `--help` must not wait for
 
     verdict = overall_outcome(evaluation.verdicts)
     if verdict == "fail":

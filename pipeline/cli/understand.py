@@ -63,8 +63,8 @@ def explain(
         rankledger explain configs/quickstart.yaml --model bm25 --query q004
         rankledger explain last --model bm25 --model tfidf --query q004
     """
+    from rankledger.pipeline.commands.explain import explain
     from rankledger.pipeline.report.explanation import as_data, markdown, tables
-    from rankledger.pipeline.workflow.explain import explain
 
     if len(models) > 2:
         raise click.UsageError(f"--model: found {len(models)} models; name one, or two to see side by side")
@@ -145,10 +145,10 @@ def plan(
         rankledger plan --name quickstart --measure ndcg@10 --margin 0.01
         rankledger plan last#dense --against last#bm25 --margin 0 --change 0.02
     """
+    from rankledger.pipeline.commands.plan import plan, write_curve
     from rankledger.pipeline.report.html.plans import plan_html
     from rankledger.pipeline.report.plans import plan_data, plan_markdown, plan_tables
     from rankledger.pipeline.report.verdicts import write_text
-    from rankledger.pipeline.workflow.plan import plan, write_curve
 
     found = plan(
         record,
@@ -183,8 +183,8 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
     Example:
         rankledger validate configs/quickstart.yaml
     """
+    from rankledger.pipeline.commands.evaluate import validate
     from rankledger.pipeline.report.terminal import matrix
-    from rankledger.pipeline.workflow.evaluate import validate
 
     validation = validate(config, overrides=overrides, date=date, jobs=jobs)
     terminal.print_text(matrix(validation, width=terminal.width()))
@@ -203,7 +203,7 @@ def measures(name: str | None, own: bool, config: str | None) -> None:
     Example:
         rankledger measures ndcg
     """
-    from rankledger.pipeline.workflow.listing import measures
+    from rankledger.pipeline.commands.listing import measures
 
     terminal.print_text(measures(name or None, own=own, config=config))
 
@@ -230,8 +230,8 @@ def find(
     Example:
         rankledger find 0.4312 --measure ndcg@10
     """
+    from rankledger.pipeline.commands.browse import find
     from rankledger.pipeline.report.changes import figure_matches
-    from rankledger.pipeline.workflow.browse import find
 
     figures = find(published, measure=measure, name=name, runs_dir=runs_dir, records=records)
     if as_json:
@@ -255,14 +255,14 @@ def export(where: RecordOptions, reference: str, output: str, tracking_uri: str 
     Example:
         rankledger export last --name nightly --output shared
     """
-    from rankledger.pipeline.workflow.report import export
+    from rankledger.pipeline.commands.report import export
 
     files = export(reference, output, tracking_uri=tracking_uri, **where.arguments)
     terminal.print_lines(*map(str, files))
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    from rankledger.pipeline.trec_eval import VERSIONS
+    from rankledger.pipeline.commands.trec_eval_format import VERSIONS
 
     if wanted:
         click.echo(f"trec_eval version {VERSIONS[context.params.get('profile', 'trec_eval')]}", err=True)
@@ -345,7 +345,7 @@ def trec_eval(
     Example:
         rankledger trec_eval -q -m map -m P.5,10 qrels.txt ranking.txt
     """
-    from rankledger.pipeline.workflow.trec_eval import trec_eval as run
+    from rankledger.pipeline.commands.trec_eval import trec_eval as run
 
     terminal.print_bytes(
         run(
@@ -376,7 +376,7 @@ def formats(own: bool) -> None:
     Example:
         rankledger formats --own
     """
-    from rankledger.pipeline.workflow.listing import formats
+    from rankledger.pipeline.commands.listing import formats
 
     terminal.print_text(formats(own=own))
 

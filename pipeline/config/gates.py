@@ -11,6 +11,7 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from rankledger.pipeline.config.planned_gates import GateKind
 from rankledger.pipeline.config.values import (
     Amount,
     Date,
@@ -23,7 +24,6 @@ from rankledger.pipeline.config.values import (
     is_share,
     number_of,
 )
-from rankledger.pipeline.types.gates import GateKind
 
 
 @dataclass(frozen=True)

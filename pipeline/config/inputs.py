@@ -12,6 +12,8 @@ from pydantic_core import CoreSchema
 
 from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.config.loader import IDLE, KINDS
+from rankledger.pipeline.config.mlflow_names import MODEL_ID, MODEL_URI
+from rankledger.pipeline.config.sources import FORMATS, FORMATS_GROUP, InMemory
 from rankledger.pipeline.config.values import (
     Columns,
     DatasetName,
@@ -26,8 +28,6 @@ from rankledger.pipeline.config.values import (
     Section,
     Suite,
 )
-from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP, InMemory
-from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 
 class _Formats:

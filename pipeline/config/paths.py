@@ -19,10 +19,10 @@ from typing import Literal
 
 from rankledger.pipeline.config.loader import FILES, Document
 from rankledger.pipeline.config.messages import suggestion
+from rankledger.pipeline.config.planned_gates import Reference
+from rankledger.pipeline.config.sources import BEIR_TABLES
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import Reference
-from rankledger.pipeline.types.inputs import BEIR_TABLES
 
 _SELF = "self@"
 WORDS = ("last", "last_passed", "previous", "accepted")

@@ -29,11 +29,11 @@ from rankledger.pipeline.config.planned import (
     choose_one_line,
     kind_of,
 )
+from rankledger.pipeline.config.planned_gates import PlannedGate
 from rankledger.pipeline.config.schema import Loaded
+from rankledger.pipeline.config.sources import OutputKey, Replicate, model_of
 from rankledger.pipeline.config.values import is_printable
 from rankledger.pipeline.config.yaml import KeyPath
-from rankledger.pipeline.types.gates import PlannedGate
-from rankledger.pipeline.types.joined import OutputKey, Replicate, model_of
 
 _MOST_MEASURES = 1000  # of a suite
 _ADD = {  # what is said to a measure whose input is not there

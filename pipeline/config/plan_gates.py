@@ -13,10 +13,10 @@ from rankledger.pipeline.config.inputs import File, Model
 from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.paths import WORDS, absolute, is_path, parse_reference
 from rankledger.pipeline.config.planned import EVERYTHING, PlannedDataset, Planning, Task, choose_measures, choose_names
+from rankledger.pipeline.config.planned_gates import Looks, PlannedGate, Reference, Waiver, night_of
 from rankledger.pipeline.config.values import is_share, number_of
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver, night_of
 
 _REFUSED = ("last", "previous")  # records that gates do not compare with
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from rankledger.metrics.metric import Metric
 from rankledger.pipeline.config.messages import METRICS_GROUP
+from rankledger.pipeline.config.own_metrics import own_metric
 from rankledger.pipeline.config.planned import Planning, is_built_in
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.own_code import find_code, find_installed, installed
-from rankledger.pipeline.types.own_metrics import own_metric
 
 
 def load_metrics(planning: Planning, wanted: Iterable[str]) -> Mapping[str, Metric]:

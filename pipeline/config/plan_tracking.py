@@ -10,10 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import Model
-from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, PlannedDataset, Planning, Task
-from rankledger.pipeline.config.yaml import KeyPath
-from rankledger.pipeline.types.gates import PlannedGate
-from rankledger.pipeline.types.mlflow_names import (
+from rankledger.pipeline.config.mlflow_names import (
     EXPERIMENT_LIMIT,
     EXTRA,
     FINGERPRINT,
@@ -31,6 +28,9 @@ from rankledger.pipeline.types.mlflow_names import (
     overview,
     text_of,
 )
+from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, PlannedDataset, Planning, Task
+from rankledger.pipeline.config.planned_gates import PlannedGate
+from rankledger.pipeline.config.yaml import KeyPath
 
 
 def plan_tracking(

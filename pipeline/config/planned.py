@@ -15,12 +15,11 @@ from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
 from rankledger.pipeline.config.messages import explain_line, metric_in, suggestion
 from rankledger.pipeline.config.paths import absolute, fill, tables_of_folder
+from rankledger.pipeline.config.planned_gates import PlannedGate
 from rankledger.pipeline.config.schema import Comparison, Loaded
+from rankledger.pipeline.config.sources import FORMATS, FORMATS_GROUP, OutputKey, Replicate
 from rankledger.pipeline.config.values import Columns
 from rankledger.pipeline.config.yaml import Finding, KeyPath
-from rankledger.pipeline.types.gates import PlannedGate
-from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP
-from rankledger.pipeline.types.joined import OutputKey, Replicate
 
 Kind: TypeAlias = Literal["rankings", "ratings", "scores"]
 

@@ -31,11 +31,11 @@ from pyarrow import parquet
 
 from rankledger.metrics.conventions import Ties
 from rankledger.pipeline.data.files import first_line, open_filesystem
+from rankledger.pipeline.data.joined import Hits, Quality, hit_columns
+from rankledger.pipeline.data.rows import Chunk, Content, Rows, row_number
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Chunk, Content, Rows, row_number
-from rankledger.pipeline.types.joined import Hits, Quality, hit_columns
 
 _VERSION = 3  # raised when the layout changes, or what readers and the join make of the same bytes
 

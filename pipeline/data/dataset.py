@@ -15,11 +15,13 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.exclusions import index_pairs, match_exclusions, own_documents, seen_pairs
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_key, format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
+from rankledger.pipeline.data.joined import Groups, Joined, QueryList
 from rankledger.pipeline.data.judgments import Judgments, PairIndex, hash_pairs, index_judgments
 from rankledger.pipeline.data.overlap import (
     any_in,
@@ -33,10 +35,9 @@ from rankledger.pipeline.data.overlap import (
 from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.ranking import order_rows
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
+from rankledger.pipeline.data.rows import Content, Ids, InputFile, Rows
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import Content, DatasetSource, Ids, InputFile, Rows, Source
-from rankledger.pipeline.types.joined import Groups, Joined, QueryList
 
 _MOST_VALUES = 50  # of a slice column: one with more is rarely of categories, and nobody reads so many lines
 

@@ -9,13 +9,14 @@ from typing import Literal
 import numpy as np
 
 from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, row_order, size_of
 from rankledger.pipeline.data.exclusions import match_exclusions
 from rankledger.pipeline.data.judgments import hash_pairs
 from rankledger.pipeline.data.ranking import order_rows
+from rankledger.pipeline.data.rows import InputFile, Rows
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import InputFile, Rows, Source
 
 _LARGEST = 64_000_000  # bytes of an input that is read again: a fifth of a second
 _TEXTS = {"query_id": ("text", "query", "title", "question"), "doc_id": ("title", "name", "text")}

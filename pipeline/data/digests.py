@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.support.parallel import map_threads
-from rankledger.pipeline.types.inputs import InputFile
 
 _LARGEST = 1 << 32  # bytes of a file with one SHA-256
 _RANGE = 1 << 26  # bytes

@@ -23,9 +23,9 @@ from rankledger.pipeline.data.judgments import (
     match,
     repeat_of,
 )
+from rankledger.pipeline.data.rows import Chunk, Rows, row_number
 from rankledger.pipeline.support.arrow import bools, strings
 from rankledger.pipeline.support.errors import shorten
-from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
 Ints = npt.NDArray[np.int64]
 

@@ -32,10 +32,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
+from rankledger.pipeline.config.sources import IN_MEMORY, Source
 from rankledger.pipeline.data.digests import Digest, describe_ranges, has_ranges
 from rankledger.pipeline.data.folders import input_files
+from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import IN_MEMORY, InputFile, Source
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 _XZ_MEMORY = 1 << 28  # bytes for a file's dictionary: `xz -9` takes a quarter of it

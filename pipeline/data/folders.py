@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from rankledger.pipeline.config.sources import BEIR_TABLES
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import BEIR_TABLES
 
 _QRELS = "qrels/"
 _TEST = f"{_QRELS}test.tsv"

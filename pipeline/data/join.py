@@ -21,6 +21,7 @@ from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.pairs import RatingsBlock
+from rankledger.pipeline.data.joined import Hits, Joined, OnDemand, Quality
 from rankledger.pipeline.data.judgments import (
     Hashes,
     Judgments,
@@ -31,10 +32,9 @@ from rankledger.pipeline.data.judgments import (
     refuse_repeat,
     repeat_of,
 )
+from rankledger.pipeline.data.rows import Ids, Rows
 from rankledger.pipeline.support.arrow import concatenate, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import Ids, Rows
-from rankledger.pipeline.types.joined import Hits, Joined, OnDemand, Quality
 
 Ints = npt.NDArray[np.int64]
 

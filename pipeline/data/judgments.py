@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.rows import MANY_ROWS, Chunk, Rows, StoredChunk
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_threads
-from rankledger.pipeline.types.inputs import MANY_ROWS, Chunk, Rows, StoredChunk
 
 Hashes = npt.NDArray[np.uint64]
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from rankledger.metrics.block import Floats
 from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.external_scores import ExternalOutput
 from rankledger.pipeline.data.files import each_file, refusing_unreadable
 from rankledger.pipeline.data.formats.common import REMEDIES, Kind
@@ -23,7 +24,6 @@ from rankledger.pipeline.data.parts import PART_ROWS, file_parts
 from rankledger.pipeline.data.readers import Reading
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Source
 
 _ID = "impression_id"
 _GREATEST = 1e100  # whose square is a double

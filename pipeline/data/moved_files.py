@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.fs
 
 from rankledger.pipeline.data.files import StoredFile, without_options
+from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import InputFile
 
 PathLike = TypeVar("PathLike", str, Path)
 

@@ -23,16 +23,16 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.planned_gates import MOST_UNSCORED
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.exclusions import own_documents
 from rankledger.pipeline.data.formats.layouts import is_distance
 from rankledger.pipeline.data.join import Catalogue, judged_share
+from rankledger.pipeline.data.joined import Hits, Quality, Unmatched, count_short
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, match
+from rankledger.pipeline.data.rows import Rows
 from rankledger.pipeline.support.arrow import concatenate, strings
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import MOST_UNSCORED
-from rankledger.pipeline.types.inputs import Rows
-from rankledger.pipeline.types.joined import Hits, Quality, Unmatched, count_short
 
 ALLOW_NO_OVERLAP = "or accept it with outputs: {path: …, allow_no_overlap: true}"
 """The end of the message on an output that shares no query, document or pair with its dataset."""

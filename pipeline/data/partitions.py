@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rankledger.pipeline.data.judgments import hash_ids
+from rankledger.pipeline.data.rows import Chunk, Rows, row_number
 from rankledger.pipeline.data.stored_documents import temporary_in
 from rankledger.pipeline.support.arrow import floats, integers, numpy_of, strings
-from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
 _N_FILES = 64
 _SHIFT = np.uint64(58)  # the upper six bits of a hash: the lower ones spread less

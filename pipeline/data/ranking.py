@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.conventions import Ties
+from rankledger.pipeline.data.rows import Chunk, Rows
 from rankledger.pipeline.support.arrow import integers, numpy_of, strings
 from rankledger.pipeline.support.parallel import map_threads
-from rankledger.pipeline.types.inputs import Chunk, Rows
 
 Ints = npt.NDArray[np.int64]
 

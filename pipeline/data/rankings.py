@@ -25,6 +25,7 @@ from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data.exclusions import RemainingRows, Seen, Totals, counts, exclude_rows
 from rankledger.pipeline.data.join import Catalogue, assemble, judged_share
+from rankledger.pipeline.data.joined import HitColumns, Hits, Joined, Quality, hit_columns
 from rankledger.pipeline.data.judgments import (
     SLICE,
     Hashes,
@@ -43,10 +44,9 @@ from rankledger.pipeline.data.overlap import look_alikes
 from rankledger.pipeline.data.partitions import partitioned
 from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows
 from rankledger.pipeline.data.readers import RankingRanges
+from rankledger.pipeline.data.rows import Rows, merge_rows, row_number
 from rankledger.pipeline.support.arrow import integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Rows, merge_rows, row_number
-from rankledger.pipeline.types.joined import HitColumns, Hits, Joined, Quality, hit_columns
 
 Ints = npt.NDArray[np.int64]
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rankledger.pipeline.config.sources import InMemory, Source
 from rankledger.pipeline.data.features import joined_feature, read_features
 from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing_unreadable, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, parse
@@ -30,21 +31,11 @@ from rankledger.pipeline.data.formats.layouts import RANK, columns_line, is_numb
 from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, first_part, recognised
+from rankledger.pipeline.data.rows import MANY_ROWS, Chunk, Ids, InputFile, Rows, merge_rows, row_number
 from rankledger.pipeline.data.stored_documents import DocumentFile
 from rankledger.pipeline.support.arrow import concatenate, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_ahead
-from rankledger.pipeline.types.inputs import (
-    MANY_ROWS,
-    Chunk,
-    Ids,
-    InMemory,
-    InputFile,
-    Rows,
-    Source,
-    merge_rows,
-    row_number,
-)
 
 _SHORTENED = re.compile(" fields found where | is not a number|: not (JSON|UTF-8)|unexpected end of data")
 _LINES = 11  # the last one and ten before it, by which its number is known to be shorter

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.external_scores import read_external_scores, read_samples, score_names
 from rankledger.pipeline.data.files import StoredFile, files_there, suffixes
@@ -26,8 +27,8 @@ from rankledger.pipeline.data.formats.common import Format, Sample, score_in
 from rankledger.pipeline.data.formats.tools import PLACE
 from rankledger.pipeline.data.formats.trec import is_measure
 from rankledger.pipeline.data.judgments import hash_pairs
+from rankledger.pipeline.data.rows import Ids, Rows
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Ids, Rows, Source
 
 REPLICATE = "{replicate}"
 """What stands for each replicate in a selection."""

@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rankledger.pipeline.types.inputs import Chunk, StoredChunk
+from rankledger.pipeline.data.rows import Chunk, StoredChunk
 
 T = TypeVar("T")
 

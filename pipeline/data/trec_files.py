@@ -12,12 +12,13 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.joined import Joined
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
+from rankledger.pipeline.data.rows import Rows, merge_rows
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Rows, Source, merge_rows
-from rankledger.pipeline.types.joined import Joined
 
 _NAME = 5  # the place of an output's name in a line of TREC text
 

@@ -28,17 +28,76 @@ Reference:
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from statistics import NormalDist
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.types.views import FEWEST_NIGHTS, FalseSteps, Tier
+
+if TYPE_CHECKING:
+    pass
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import NormalDist
+from typing import NamedTuple
+
+Tier: TypeAlias = Literal["step", "step or drift"]
+"""How sure a step is: also if nights are correlated, or only if they are independent."""
+
+FEWEST_NIGHTS = 8
+"""Nights whose figures differ that a series needs before steps can be distinguished from noise."""
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """A step of a series.
+
+    Attributes:
+        date: the first night of the new level, the most likely one.
+        earliest: the first night that it may be.
+        latest: the last one.
+        n_nights: how many nights with a figure the new level lasts: until the next step, a break, or the last. One is
+            a night that stands alone, or is too new to tell.
+        before: the level until then, a mean weighted by precision.
+        after: the level from then on.
+        std_error: the standard deviation of the change, where nights are as correlated as they seem to be; 0 if there
+            is no noise.
+        tier: `step`; or `step or drift`, which correlated nights alone may explain.
+    """
+
+    date: str
+    earliest: str
+    latest: str
+    n_nights: int
+    before: float
+    after: float
+    std_error: float
+    tier: Tier = "step"
+
+
+@dataclass(frozen=True)
+class FalseSteps:
+    """How often a series without a step shows one, by simulation.
+
+    Attributes:
+        noise: how nights differ in these series.
+        n_nights: how many they have.
+        step: the share that show a step.
+        step_or_drift: the share that show one of either tier.
+        correlation: of successive nights in these series, from 0 to 1.
+    """
+
+    noise: str
+    n_nights: int
+    step: float
+    step_or_drift: float
+    correlation: float
+
 
 _LASTING = 10  # nights that an output stays, on average, where every other output is a step
 _KEPT = 0.85  # of the squared differences, from which the noise is estimated: the smallest

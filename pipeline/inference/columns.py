@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.data.joined import OnDemand
 from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Ratio, Where
 from rankledger.pipeline.inference.resampling import (
     LargeSums,
@@ -19,7 +20,6 @@ from rankledger.pipeline.inference.resampling import (
     same_steps,
     steps_of,
 )
-from rankledger.pipeline.types.joined import OnDemand
 
 
 @dataclass(frozen=True, eq=False)

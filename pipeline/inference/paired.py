@@ -19,6 +19,9 @@ import numpy as np
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.scores import ModelKey
 from rankledger.pipeline.inference.distributions import t_tail
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
 from rankledger.pipeline.inference.power import minimum_detectable_difference
@@ -33,12 +36,10 @@ from rankledger.pipeline.inference.sign_flips import (
     westfall_young,
 )
 from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.inference.tables import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison, Role
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS
-from rankledger.pipeline.types.joined import Groups, ModelKey
-from rankledger.pipeline.types.results import ALL, PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison, Role
 
 _SAME = 1e-12  # up to this, a difference is what rounding leaves of none
 _LEAST_ALIKE = 0.7  # of the number of clusters: as how many of one weight they must count for t, unless as 30

@@ -16,9 +16,9 @@ from statistics import NormalDist
 import numpy as np
 
 from rankledger.metrics.block import Floats
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
 from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS
 
 POWER = 0.8
 """How often the least detectable difference is detected."""

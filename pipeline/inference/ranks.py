@@ -15,8 +15,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters, pool
 from rankledger.pipeline.inference.summary import POOLED
-from rankledger.pipeline.types.results import ALL, Comparison, Estimate
-from rankledger.pipeline.types.tables import OrderAgreement
+from rankledger.pipeline.inference.tables import ALL, Comparison, Estimate, OrderAgreement
 
 _NORMAL = NormalDist()
 _FEWEST = 3  # models that have an order

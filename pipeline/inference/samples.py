@@ -16,13 +16,14 @@ from rankledger.metrics.aggregation import MEAN
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.scores import ModelKey, Scores
 from rankledger.pipeline.inference.columns import Columns, Drawn
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Contributions, Ratio, Where, contributions_of
 from rankledger.pipeline.inference.replicates import Components, ReplicateEffects, components_of, mean_effects
 from rankledger.pipeline.inference.resampling import Draws, ResampledSums, Settings, SlicedClusters, round_to_exact
-from rankledger.pipeline.types.joined import Groups, ModelKey
-from rankledger.pipeline.types.results import ALL, Scores
+from rankledger.pipeline.inference.tables import ALL
 
 T = TypeVar("T")
 

@@ -43,7 +43,7 @@ from rankledger.pipeline.inference.resampling import (
     round_to_exact,
 )
 from rankledger.pipeline.inference.samples import Pair, Sample
-from rankledger.pipeline.types.results import ALL
+from rankledger.pipeline.inference.tables import ALL
 
 Signs = npt.NDArray[np.int8]
 

@@ -27,11 +27,11 @@ import numpy.typing as npt
 
 from rankledger.metrics.aggregation import MEAN
 from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.ratios import Clusters, Contributions
 from rankledger.pipeline.inference.resampling import Settings, in_chunks, round_to_exact
+from rankledger.pipeline.inference.tables import SliceChange
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.tables import SliceChange
 
 _LEAST = 20  # queries in a slice, and outside of it
 _MOST = 3  # slices that are found

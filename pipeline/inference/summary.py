@@ -11,13 +11,13 @@ import numpy as np
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.scores import ModelKey, Scores
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval, known
 from rankledger.pipeline.inference.ratios import contributions_of
 from rankledger.pipeline.inference.samples import Sample, pool
+from rankledger.pipeline.inference.tables import ALL, CurvePoint, Estimate, ReplicateEstimate, VarianceComponents
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.joined import Groups, ModelKey
-from rankledger.pipeline.types.results import ALL, Estimate, Scores
-from rankledger.pipeline.types.tables import CurvePoint, ReplicateEstimate, VarianceComponents
 
 POOLED = "*"
 """What the summary calls all datasets together."""

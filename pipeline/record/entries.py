@@ -13,13 +13,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from rankledger.pipeline.inference.tables import Estimate
+from rankledger.pipeline.record.evaluation import Record
 from rankledger.pipeline.record.folder import record_of
+from rankledger.pipeline.record.manifest import MANIFEST, Manifest, begun, evaluation_name, parse_manifest
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.record.tables import lines_in, refuse_unknown, unchanged
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.manifest import MANIFEST, Manifest, begun, evaluation_name, parse_manifest
-from rankledger.pipeline.types.results import Estimate, Record
 
 _AT_A_TIME = 16  # a read elsewhere is all waiting
 

@@ -18,6 +18,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 import numpy as np
 import pyarrow as pa
 
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.gates.verdicts import SpentLooks, Verdict
+from rankledger.pipeline.inference.tables import (
+    ALL,
+    ChangeSince,
+    Comparison,
+    CurvePoint,
+    Estimate,
+    OrderAgreement,
+    QueryChange,
+    ReplicateEstimate,
+    SliceChange,
+    VarianceComponents,
+)
+from rankledger.pipeline.record.evaluation import QueryDetail, Record
+from rankledger.pipeline.record.manifest import MANIFEST, Description, Manifest, RecordedBaseline, parse_manifest
+from rankledger.pipeline.record.manifest_parts import File
 from rankledger.pipeline.record.scores import CONTENTS, REPLICATES, SCORES, scores_in, write_contents, write_scores
 from rankledger.pipeline.record.store import digest_of, is_trusted, remember_own
 from rankledger.pipeline.record.tables import (
@@ -36,23 +53,10 @@ from rankledger.pipeline.record.tables import (
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import SpentLooks, Verdict
-from rankledger.pipeline.types.inputs import InputFile, short_digest
-from rankledger.pipeline.types.manifest import MANIFEST, Description, Manifest, RecordedBaseline, parse_manifest
-from rankledger.pipeline.types.recorded import File
-from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores
-from rankledger.pipeline.types.tables import (
-    ChangeSince,
-    CurvePoint,
-    OrderAgreement,
-    ReplicateEstimate,
-    SliceChange,
-    VarianceComponents,
-)
-from rankledger.pipeline.types.views import QueryChange, QueryDetail
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.types.upkeep import ComparedFigures
+    from rankledger.pipeline.record.upkeep import ComparedFigures
+
 
 CHANGES_PAGE = "changes.html"
 """What changed since the night before, as a page of its own."""
@@ -240,9 +244,6 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-_INSTEAD = "name the config instead of the record"
-
-
 Read: TypeAlias = Callable[[str], bytes | None]
 """Gives what a file of a record holds, which is what was written; None if the record has none of that name."""
 
@@ -315,25 +316,6 @@ def read_query_details(record: Record) -> tuple[QueryDetail, ...]:
     return details
 
 
-def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:
-    """Refuse an input that is no longer what was evaluated.
-
-    Args:
-        before: its files as the manifest has them.
-        files: its files now.
-
-    Raises:
-        InputError: a file is another.
-    """
-    for file, recorded in zip(files, before, strict=False):
-        if file.digest != recorded.digest:
-            found = f"{short_digest(file.digest)}, and not {short_digest(recorded.digest)} as it was evaluated"
-            raise InputError(f"{file.path}: has changed ({found}); restore it, or {_INSTEAD}")
-    if len(files) != len(before):
-        found = f"{len(files)} files are there, and {len(before)} were evaluated"
-        raise InputError(f"{files[0].path}: has changed ({found}); restore them, or {_INSTEAD}")
-
-
 def _lines(path: Path, manifest: Manifest, name: str, read: Read) -> tuple[Any, ...]:
     """The lines of a table: each is of outputs and measures of the record, and in the summary none lacks."""
     file, kind = path / _TABLES[name][0], _TABLES[name][1]
@@ -398,7 +380,7 @@ def read_figures(path: Path) -> ComparedFigures:
 
 
 def _of_lines(path: Path) -> ComparedFigures:
-    from rankledger.pipeline.types.upkeep import ComparedFigures  # here, because an evaluation reproduces nothing
+    from rankledger.pipeline.record.upkeep import ComparedFigures  # here, because an evaluation reproduces nothing
 
     kind = _LINES[path.name]
     try:
@@ -419,7 +401,7 @@ def _of_lines(path: Path) -> ComparedFigures:
 
 
 def _of_scores(path: Path) -> ComparedFigures:
-    from rankledger.pipeline.types.upkeep import ComparedFigures  # here, because an evaluation reproduces nothing
+    from rankledger.pipeline.record.upkeep import ComparedFigures  # here, because an evaluation reproduces nothing
 
     table = scores_in(path)
     columns = {name: table[name].combine_chunks() for name in table.column_names}

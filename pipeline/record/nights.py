@@ -16,9 +16,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from rankledger.pipeline.record.manifest import MANIFEST
 from rankledger.pipeline.record.store import STATE, Records, Remote, json_file, read_json_file
 from rankledger.pipeline.support.errors import InputError, LockedError
-from rankledger.pipeline.types.manifest import MANIFEST
 
 _HOLD = timedelta(hours=1)  # after which another machine need not wait
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
+from rankledger.pipeline.record.manifest import RECEIPTS
 from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.support.atomic import clear_abandoned
 from rankledger.pipeline.support.errors import InputError, LockedError
-from rankledger.pipeline.types.manifest import RECEIPTS
 
 _LOCK = ".delivery.partial"
 

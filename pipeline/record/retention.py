@@ -18,12 +18,12 @@ from datetime import datetime
 from itertools import groupby
 
 from rankledger.pipeline.record.entries import RecordEntry
+from rankledger.pipeline.record.manifest import MANIFEST, OtherSchemaError, begun, is_evaluation_id
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.manifest import MANIFEST, OtherSchemaError, begun, is_evaluation_id
 
 ACCEPTED = "accepted"
 _NEEDED = "baseline of a record that stays"

@@ -20,11 +20,12 @@ from pyarrow import parquet
 
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.manifest_parts import File
 from rankledger.pipeline.record.tables import read_unchanged
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, repeated, strings
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.recorded import File
-from rankledger.pipeline.types.results import Record, Scores
 
 SCORES = "scores.parquet"
 REPLICATES = "replicates.parquet"

@@ -24,11 +24,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 from pydantic import ValidationError
 
-from rankledger.pipeline.support.atomic import partial_beside, write_to_disk
-from rankledger.pipeline.support.credentials import has_credentials
-from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.manifest import (
+from rankledger.pipeline.record.manifest import (
     MANIFEST,
     evaluation_name,
     finding,
@@ -36,6 +32,10 @@ from rankledger.pipeline.types.manifest import (
     parse_manifest,
     read_typed,
 )
+from rankledger.pipeline.support.atomic import partial_beside, write_to_disk
+from rankledger.pipeline.support.credentials import has_credentials
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.progress import each
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar, get_
 
 from pydantic import ValidationError
 
-from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.escaping import from_cell, to_cell
-from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.gates import SpentLooks, Verdict
-from rankledger.pipeline.types.manifest import (
+from rankledger.pipeline.gates.verdicts import SpentLooks, Verdict
+from rankledger.pipeline.inference.tables import QueryChange, RankedDocument
+from rankledger.pipeline.record.evaluation import QueryDetail, Record
+from rankledger.pipeline.record.manifest import (
     MANIFEST,
     RECEIPTS,
     Description,
@@ -35,9 +34,10 @@ from rankledger.pipeline.types.manifest import (
     finding,
     read_typed,
 )
-from rankledger.pipeline.types.recorded import File
-from rankledger.pipeline.types.results import Record
-from rankledger.pipeline.types.views import QueryChange, QueryDetail, RankedDocument
+from rankledger.pipeline.record.manifest_parts import File
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.support.text import from_cell, to_cell
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

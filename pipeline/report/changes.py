@@ -9,6 +9,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from rankledger.pipeline.history.comparison import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
+from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.inference.changepoints import FEWEST_NIGHTS, FalseSteps, LevelChange
+from rankledger.pipeline.inference.tables import ALL, QueryChange, RankedDocument
+from rankledger.pipeline.record.manifest_parts import InputChange
+from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList
 from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.messages import OVERSTATED, where_it_changed
 from rankledger.pipeline.report.tables import (
@@ -27,21 +33,8 @@ from rankledger.pipeline.report.tables import (
     scale_header,
     signed,
 )
-from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, counted, plain, short_text
-from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
-from rankledger.pipeline.types.recorded import InputChange
-from rankledger.pipeline.types.results import ALL
-from rankledger.pipeline.types.upkeep import FigureMatch, RecordedFigure, RecordList
-from rankledger.pipeline.types.views import (
-    FEWEST_NIGHTS,
-    FalseSteps,
-    History,
-    LevelChange,
-    Night,
-    QueryChange,
-    RankedDocument,
-    Series,
-)
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, plain, short_text
+from rankledger.pipeline.support.text import counted
 
 _DIGEST = 12  # characters of a digest
 _NAMED = 3  # documents of a query

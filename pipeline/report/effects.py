@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Literal, TypeAlias
 
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS
-from rankledger.pipeline.types.results import PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.inference.tables import PAIRED_REPLICATE_TEST, REPLICATE_TEST, Comparison
 
 EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "unclear"]
 

@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.types.manifest import Manifest
-from rankledger.pipeline.types.results import ALL, Estimate, Record
+from rankledger.pipeline.inference.tables import ALL, Estimate
+from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.manifest import Manifest
 
 _VERSION = "0.3.0"
 _RESERVED = re.compile(r"(\.|$|data$|(con|prn|aux|nul|com\d|lpt\d)(\.|$))", re.ASCII | re.IGNORECASE)

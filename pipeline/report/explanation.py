@@ -13,10 +13,11 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.report.text_table import TerminalText, TextTable, counted, number, numbers, plain
+from rankledger.pipeline.config.sources import Replicate
+from rankledger.pipeline.explain import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, number, numbers, plain
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.explanation import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
-from rankledger.pipeline.types.joined import Replicate
+from rankledger.pipeline.support.text import counted
 
 _NAMED = 3  # documents beside their number
 _GAP = "⋮"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from uuid import UUID, uuid5
 from xml.etree import ElementTree
 
+from rankledger.pipeline.report.site_pages import FEED, Site, SiteRecord
 from rankledger.pipeline.report.text_table import printable, short_text
-from rankledger.pipeline.types.site import FEED, Site, SiteRecord
 
 _ATOM = "http://www.w3.org/2005/Atom"
 _IDS = UUID("6f6f0b0e-5d0c-4c3e-9a53-2c1f4bb0c7a1")  # the namespace of our ids, drawn once

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import ChangeSince
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.manifest import MONTHS, begun, is_evaluation_id
 from rankledger.pipeline.report.tables import figure, leaderboards
-from rankledger.pipeline.report.text_table import counted, queries, short_sentence, short_text
+from rankledger.pipeline.report.text_table import short_sentence, short_text
 from rankledger.pipeline.report.verdicts import raised
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.manifest import MONTHS, begun, is_evaluation_id
-from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.types.tables import ChangeSince
+from rankledger.pipeline.support.text import counted, queries
 
 _NAME = 60  # characters of a name
 _REASON = 240  # characters

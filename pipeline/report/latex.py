@@ -12,7 +12,10 @@ from dataclasses import asdict
 from itertools import count
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.inference.tables import Comparison
+from rankledger.pipeline.record.manifest_parts import RecordedConventions
 from rankledger.pipeline.report.forms import TableStyle
+from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
     Leaderboard,
     MeasureColumn,
@@ -23,10 +26,8 @@ from rankledger.pipeline.report.tables import (
     leaderboards,
     page_figures,
 )
-from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
-from rankledger.pipeline.types.recorded import RecordedConventions
-from rankledger.pipeline.types.results import Comparison
-from rankledger.pipeline.types.views import Page
+from rankledger.pipeline.report.text_table import printable, short_text
+from rankledger.pipeline.support.text import counted, queries
 
 _MEASURES = 6  # columns that a page is wide enough for
 _WITH_INTERVALS = 3  # and if each has its interval

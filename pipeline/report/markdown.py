@@ -8,10 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.history.views import History
+from rankledger.pipeline.inference.tables import PairedScores
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.changes import query_rows
 from rankledger.pipeline.report.effects import effect_rule, p_value_notes
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import completeness, failures, notes, rerun_command
+from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
     Interval,
     Leaderboard,
@@ -31,11 +36,9 @@ from rankledger.pipeline.report.tables import (
     worst_differences,
     worst_figures,
 )
-from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, TextTable, counted, n_bytes, plain, short_text
+from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, TextTable, n_bytes, plain, short_text
 from rankledger.pipeline.report.verdicts import REASON, add_verdicts
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.types.views import History, Page, PairedScores
+from rankledger.pipeline.support.text import counted
 
 _MEASURES = 5
 _ROWS = 20  # of a leaderboard, and of the differences

@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.data.joined import Failure, Quality
+from rankledger.pipeline.data.rows import short_digest
+from rankledger.pipeline.history.lookup import Accepted
+from rankledger.pipeline.inference.tables import ALL
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.manifest import Description
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
@@ -22,16 +28,12 @@ from rankledger.pipeline.report.tables import (
     models,
     p_value,
 )
-from rankledger.pipeline.report.text_table import byte_size, counted, queries, short_text
-from rankledger.pipeline.types.gates import Accepted
-from rankledger.pipeline.types.inputs import short_digest
-from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.manifest import Description
-from rankledger.pipeline.types.results import ALL, Evaluation, Failure
+from rankledger.pipeline.report.text_table import byte_size, short_text
+from rankledger.pipeline.support.text import counted, queries
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.types.tables import SliceChange
-    from rankledger.pipeline.types.upkeep import PruneResult, Reproduction
+    from rankledger.pipeline.inference.tables import SliceChange
+    from rankledger.pipeline.record.upkeep import PruneResult, Reproduction
 
 OVERSTATED = "the effect in slices that were searched for is overstated: confirm it on new queries"
 """What to make of the slices that a search found."""

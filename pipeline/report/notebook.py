@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
 
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.messages import failures, legend, notes
 from rankledger.pipeline.report.tables import Leaderboard, MeasureColumn, leaderboards
 from rankledger.pipeline.report.terminal import NO_RECORD
-from rankledger.pipeline.report.text_table import counted, short_text
+from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.report.verdicts import cause_table, group_by_cause, headline
-from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.support.text import counted
 
 _MEASURES = 4
 _MODELS = 50  # of a table

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.history.comparison import RecordPair
+from rankledger.pipeline.history.power import PowerLine, PowerPlan, PowerPoint
+from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.report.tables import figure, models, signed
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, plain
-from rankledger.pipeline.types.changes import RecordPair
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS
-from rankledger.pipeline.types.power import PowerLine, PowerPlan, PowerPoint
-from rankledger.pipeline.types.results import ALL
 
 _MARKS = {
     "few": f"under {LEAST_CLUSTERS}",

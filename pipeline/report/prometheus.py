@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import get_args
 
+from rankledger.pipeline.gates.verdicts import Effect
+from rankledger.pipeline.inference.tables import ALL, Estimate
+from rankledger.pipeline.record.evaluation import Evaluation, State, find_state
+from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.report.text_table import printable
-from rankledger.pipeline.types.gates import Effect
-from rankledger.pipeline.types.manifest import Manifest
-from rankledger.pipeline.types.results import ALL, Estimate, Evaluation, State, find_state
 
 _Sample = tuple[Mapping[str, str], float]
 

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias, TypeVar
 
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.history.views import Night
+from rankledger.pipeline.inference.tables import ALL, Comparison, Estimate
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.effects import EffectLabel, effect_label, letter_display
-from rankledger.pipeline.report.text_table import TextTable, number, queries, short_text
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Verdict
-from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Evaluation
-from rankledger.pipeline.types.views import Night, Page
+from rankledger.pipeline.report.page import Page
+from rankledger.pipeline.report.text_table import TextTable, number, short_text
+from rankledger.pipeline.support.text import queries
 
 POOLED = "*"
 """The name of all datasets together in the summary."""

@@ -10,6 +10,9 @@ from dataclasses import asdict, dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rankledger.pipeline.data.inputs import Validation
+from rankledger.pipeline.inference.tables import ALL, Comparison
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import dataset_counts, failures, legend, notes
@@ -26,9 +29,8 @@ from rankledger.pipeline.report.tables import (
     scale_header,
     shared_baseline,
 )
-from rankledger.pipeline.report.text_table import TerminalText, counted, frame_width, queries, short_text
-from rankledger.pipeline.support.escaping import visible
-from rankledger.pipeline.types.results import ALL, Comparison, Evaluation, Validation
+from rankledger.pipeline.report.text_table import TerminalText, frame_width, short_text
+from rankledger.pipeline.support.text import counted, queries, visible
 
 if TYPE_CHECKING:
     from rich.table import Table

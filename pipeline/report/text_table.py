@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Literal
 from rich.cells import cell_len
 
 from rankledger.pipeline.support.errors import shorten
-from rankledger.pipeline.support.escaping import one_line, visible
+from rankledger.pipeline.support.text import one_line, visible
 
 if TYPE_CHECKING:
     from rich.table import Table
+
 
 _NARROWEST = 12  # columns left for text on a narrow terminal
 _FRAME = 3  # a line, and a blank on either side
@@ -62,16 +63,6 @@ def numbers(values: Sequence[float | bool | None]) -> list[str]:
     """Write a column of numbers: without decimals if all are whole, else with four."""
     whole = all(value is None or float(value).is_integer() for value in values)
     return ["" if value is None else number(float(value), whole=whole) for value in values]
-
-
-def counted(amount: int, thing: str, things: str = "") -> str:
-    """Write a number of things. `things` is the plural if it is not the singular with an s."""
-    return f"{amount:,} {thing}" if amount == 1 else f"{amount:,} {things or f'{thing}s'}"
-
-
-def queries(amount: int) -> str:
-    """Write a number of queries."""
-    return counted(amount, "query", "queries")
 
 
 def byte_size(amount: int) -> str:

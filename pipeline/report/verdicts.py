@@ -12,22 +12,21 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TypeAlias
 
+from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
+from rankledger.pipeline.inference.tables import ALL, Estimate
+from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.text_table import (
     COMMENT,
     ByteBudget,
     TerminalText,
     TextTable,
-    counted,
     plain,
     printable,
     short_sentence,
     short_text,
 )
 from rankledger.pipeline.support.atomic import write_whole
-from rankledger.pipeline.support.escaping import to_cell
-from rankledger.pipeline.types.gates import Effect, Verdict, overall_effect
-from rankledger.pipeline.types.results import ALL, Estimate
-from rankledger.pipeline.types.views import Page
+from rankledger.pipeline.support.text import counted, to_cell
 
 Cause: TypeAlias = tuple[str, ...]
 """Common part of the verdicts of one cause."""

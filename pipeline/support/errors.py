@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from rankledger.pipeline.support.escaping import unbroken, visible
+from rankledger.pipeline.support.text import unbroken, visible
 
 _LONGEST = 200  # characters of a value in a message
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from rankledger.pipeline.support.escaping import one_line, visible
+from rankledger.pipeline.support.text import one_line, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ import numpy as np
 import yaml
 
 import rankledger
-from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.record.evaluation import Evaluation
 from tests.agreement.cases import Figures
 
 

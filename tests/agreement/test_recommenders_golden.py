@@ -14,7 +14,7 @@ import yaml
 import rankledger
 from rankledger.metrics.catalogue import CatalogueBlock, personalization
 from rankledger.metrics.recommendation import diversity, novelty, popularity
-from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.record.evaluation import Evaluation
 from tests.agreement.cases import Figures, assert_agree
 from tests.support.blocks import catalogue_block, sparse
 from tests.support.generated_data import write_table

@@ -11,8 +11,8 @@ import pytest
 from sklearn import metrics as sklearn
 
 import rankledger
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import Evaluation
 from tests.agreement.cases import Case, Figures, assert_agree, ours
 from tests.agreement.relevance_matrices import all_judged, columns, matrix_case
 from tests.support.generated_data import Collection, rating_collection, write_config

@@ -8,7 +8,7 @@ import pytest
 
 import rankledger
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.record.evaluation import Evaluation
 from tests.agreement.cases import assert_agree
 from tests.golden.make_golden import RELEVANCE_LEVELS
 from tests.golden.make_golden import evaluate as trec_eval

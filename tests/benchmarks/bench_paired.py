@@ -9,12 +9,12 @@ from scipy import stats
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.sign_flips import randomization
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
 
 N_QUERIES, N_MODELS, N_MEASURES, PERMUTATIONS = 7_000, 10, 20, 10_000
 GROUP = "randomization tests of 7,000 queries, 10,000 patterns of signs: 900 of ours, 1 of scipy's"

@@ -9,12 +9,12 @@ from scipy import stats
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
 
 N_QUERIES, N_MEASURES, RESAMPLES = 7_000, 20, 10_000
 GROUP = "BCa intervals of 20 measures, 7,000 queries, 10,000 resamples"

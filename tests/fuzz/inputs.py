@@ -14,13 +14,14 @@ from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure, external_measure
+from rankledger.pipeline.commands.trec_eval import trec_eval
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores, score_names
 from rankledger.pipeline.data.logs import read_log
-from rankledger.pipeline.types.inputs import Content, DatasetSource, Rows, Source
-from rankledger.pipeline.workflow.trec_eval import trec_eval
+from rankledger.pipeline.data.rows import Content, Rows
 from tests.fuzz.cases import Case, Target
 
 Columns = Mapping[str, Sequence[Any]]

@@ -13,7 +13,15 @@ from typing import Any
 
 import yaml
 
+from rankledger.pipeline.commands.browse import find, list_evaluations, show
+from rankledger.pipeline.commands.explain import explain
+from rankledger.pipeline.commands.report import report
+from rankledger.pipeline.commands.reproduce import reproduce
+from rankledger.pipeline.commands.upkeep import accept, prune, verify
 from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.delivery.alerts import AlertLog, NightState, TargetLog, send_alerts
+from rankledger.pipeline.history.compare import compare
+from rankledger.pipeline.history.history import history
 from rankledger.pipeline.record.nights import ClaimFile, read_claim
 from rankledger.pipeline.record.receipts import (
     PromotionReceipt,
@@ -23,18 +31,10 @@ from rankledger.pipeline.record.receipts import (
     read_receipt,
 )
 from rankledger.pipeline.record.store import json_file, open_records
+from rankledger.pipeline.record.workspace import Workspace, open_source
+from rankledger.pipeline.report.site import site
+from rankledger.pipeline.run import evaluate_opened
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.workflow.alerts import AlertLog, NightState, TargetLog, send_alerts
-from rankledger.pipeline.workflow.browse import find, list_evaluations, show
-from rankledger.pipeline.workflow.compare import compare
-from rankledger.pipeline.workflow.evaluate import evaluate_opened
-from rankledger.pipeline.workflow.explain import explain
-from rankledger.pipeline.workflow.history import history
-from rankledger.pipeline.workflow.report import report
-from rankledger.pipeline.workflow.reproduce import reproduce
-from rankledger.pipeline.workflow.site import site
-from rankledger.pipeline.workflow.upkeep import accept, prune, verify
-from rankledger.pipeline.workflow.workspace import Workspace, open_source
 from tests.fuzz.cases import Case, Target
 from tests.support.generated_data import rating_collection, search_collection, write_config
 

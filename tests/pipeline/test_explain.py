@@ -20,17 +20,16 @@ from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.ties import has_expectation
 from rankledger.pipeline.cli import app
+from rankledger.pipeline.commands.explain import explain
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
-from rankledger.pipeline.explain import compare
+from rankledger.pipeline.data.joined import QueryList
+from rankledger.pipeline.explain import Explanation, ScoreTerm, ScoreTotal, compare
 from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.report.explanation import as_data
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.explanation import Explanation, ScoreTerm, ScoreTotal
-from rankledger.pipeline.types.inputs import DatasetSource, Source
-from rankledger.pipeline.types.joined import QueryList
-from rankledger.pipeline.workflow.explain import explain
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS, parsed
 from tests.support.data_files import refusal, write
 from tests.support.generated_data import (

@@ -14,10 +14,10 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.pairs import RatingsBlock
+from rankledger.pipeline.data.joined import Joined, OnDemand, Quality
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Joined, OnDemand, Quality
 from tests.support.blocks import ARRAYS, catalogue_block, judged_block, ratings_block
 
 WORKERS = Workers(1)

@@ -8,8 +8,8 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.paired import TestRule, compare
 from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.inference.tables import Comparison
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.results import Comparison
 from tests.simulations.samples import AP, markdown, sample_of, scores_of
 
 _MODELS, _FAMILIES, _RESAMPLES = 5, 500, 500

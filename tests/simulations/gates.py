@@ -10,11 +10,12 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.gate_evidence import Baseline, Evidence
-from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.config.planned_gates import PlannedGate, Reference
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.gates.evidence import Baseline, Evidence
+from rankledger.pipeline.gates.judge import judge
+from rankledger.pipeline.gates.verdicts import Outcome, Verdict
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.gates import Outcome, PlannedGate, Reference, Verdict
-from rankledger.pipeline.types.joined import Groups
 from tests.simulations.samples import AP, markdown, sample_of, scores_of
 
 AT_A_TIME = 100  # samples that share their resamples: each stands as a model of its own

@@ -6,7 +6,7 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.types.gates import PlannedGate
+from rankledger.pipeline.config.planned_gates import PlannedGate
 from tests.simulations.gates import AT_A_TIME, Draw, margin_gate, verdicts_of
 from tests.simulations.samples import markdown
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.gate_errors import errors_of
+from rankledger.pipeline.config.planned_gates import Looks, PlannedGate
+from rankledger.pipeline.gates.errors import errors_of
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
-from rankledger.pipeline.types.gates import Looks, PlannedGate
 from tests.simulations.samples import markdown
 
 _N = 300

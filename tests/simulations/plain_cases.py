@@ -7,15 +7,15 @@ from datetime import date
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.inference.gate_evidence import Baseline, Evidence
-from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.config.planned_gates import PlannedGate, Reference
+from rankledger.pipeline.gates.evidence import Baseline, Evidence
+from rankledger.pipeline.gates.judge import judge
 from rankledger.pipeline.inference.intervals import Resampled, interval
 from rankledger.pipeline.inference.paired import TestRule, compare
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.report.effects import effect_label
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.gates import PlannedGate, Reference
 from tests.simulations.samples import AP, markdown, sample_of, scores_of
 
 _DRAWS, _AT_A_TIME, _RESAMPLES = 1_000, 50, 1_000

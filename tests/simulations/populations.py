@@ -9,8 +9,8 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.intervals import Resampled
-from rankledger.pipeline.types.joined import Groups
 from tests.simulations.samples import sample_of, scores_of
 
 AT_A_TIME = 100  # samples that share their resamples: each stands as the scores of a measure of its own

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 
 from rankledger.metrics.block import Floats
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.intervals import Resampled, interval
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.scoring import average_replicates
-from rankledger.pipeline.types.results import Scores
 from tests.simulations.samples import AP, markdown, sample_of, scores_of
 
 _SIZES = (2, 3, 5, 10)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.gates.verdicts import Verdict
 from tests.simulations.gates import AT_A_TIME, Draw, crashes, margin_gate, verdicts_of
 from tests.simulations.samples import markdown
 

@@ -10,8 +10,7 @@ from typing import NamedTuple, get_args
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.inference.changepoints import critical_excess, find_changepoints, greatest_excess
-from rankledger.pipeline.types.views import Tier
+from rankledger.pipeline.inference.changepoints import Tier, critical_excess, find_changepoints, greatest_excess
 from tests.simulations.samples import markdown
 
 Noise = Callable[[np.random.Generator, int, int], Floats]

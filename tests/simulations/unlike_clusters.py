@@ -7,6 +7,7 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.paired import TestRule, compare, t_test
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, effective_clusters
@@ -14,7 +15,6 @@ from rankledger.pipeline.inference.sign_flips import randomization
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
 from tests.simulations.samples import markdown, sample_of, scores_of
 
 _CLUSTERS = (10, 30, 100)

@@ -20,8 +20,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from rankledger.pipeline.data.rows import Chunk, Rows
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Chunk, Rows
 
 Plain = Sequence[tuple[str, str, Any]]  # query, document, value
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.tracking.delivery import Delivered, deliver, open_experiments
-from rankledger.pipeline.tracking.payload import History, Run, RunInput
+from rankledger.pipeline.delivery.mlflow.delivery import Delivered, deliver, open_experiments
+from rankledger.pipeline.delivery.mlflow.payload import History, Run, RunInput
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.histories import Points, points_in
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from rankledger.pipeline.tracking import client
+from rankledger.pipeline.record import mlflow_process as client
 
 ROOT = Path(__file__).parents[2]
 _MESSAGE = 1 << 20  # bytes: longer than any environment
@@ -130,12 +130,12 @@ def import_commands() -> None:
     import rankledger.pipeline.report.html.render
     import rankledger.pipeline.report.markdown
     import rankledger.pipeline.report.terminal
-    import rankledger.pipeline.workflow.evaluate  # noqa: F401
+    import rankledger.pipeline.run  # noqa: F401
 
 
 def import_mlflow() -> None:
     """Import what the process that talks to MLflow's server needs."""
-    from rankledger.pipeline.tracking import worker
+    from rankledger.pipeline.delivery.mlflow import worker
 
     worker._Client("")
     import mlflow.store.tracking.rest_store

@@ -9,14 +9,15 @@ import numpy.typing as npt
 from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.gate_evidence import Baseline, Evidence
+from rankledger.pipeline.config.planned_gates import PlannedGate, Reference
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.scores import ModelKey, RecordedModel, Scores
+from rankledger.pipeline.gates.evidence import Baseline, Evidence
+from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.gates import PlannedGate, Reference, Verdict
-from rankledger.pipeline.types.joined import Groups, ModelKey, RecordedModel
-from rankledger.pipeline.types.results import Scores
 
 NDCG, AP, RR, MAE = map(Measure.parse, ("ndcg@10", "ap", "rr@10", "mae"))
 TODAY = date(2026, 11, 21)

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure
-from rankledger.pipeline.types.views import Page
+from rankledger.pipeline.data.joined import Failure, Quality
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import Comparison, Estimate
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.report.page import Page
 from tests.support.manifests import whole
 from tests.support.sample_page import compared
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.types.manifest import SCHEMA_VERSION, Description, Manifest
-from rankledger.pipeline.types.results import Estimate, Record
+from rankledger.pipeline.inference.tables import Estimate
+from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Description, Manifest
 
 
 def manifest(

@@ -7,11 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation
-from rankledger.pipeline.types.tables import CurvePoint
-from rankledger.pipeline.types.views import Page, PairedScores, QueryChange, RankedDocument
+from rankledger.pipeline.data.joined import Quality
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import (
+    Comparison,
+    CurvePoint,
+    Estimate,
+    PairedScores,
+    QueryChange,
+    RankedDocument,
+)
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.report.page import Page
 from tests.support.manifests import whole
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.gates.verdicts import Effect, Verdict
+from rankledger.pipeline.inference.tables import ChangeSince, Estimate
 from rankledger.pipeline.record.folder import Judged, RecordTables, write_record
-from rankledger.pipeline.types.gates import Effect, Verdict
-from rankledger.pipeline.types.manifest import Description
-from rankledger.pipeline.types.results import Estimate, Scores
-from rankledger.pipeline.types.tables import ChangeSince
+from rankledger.pipeline.record.manifest import Description
 from tests.support import manifests
 
 FIRST = datetime(2026, 11, 18, 2, tzinfo=UTC)

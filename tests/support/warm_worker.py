@@ -20,10 +20,11 @@ from typing import IO
 import pytest
 from filelock import FileLock
 
-from rankledger.pipeline.tracking import client, worker
+from rankledger.pipeline.delivery.mlflow import worker
+from rankledger.pipeline.record import mlflow_process as client
 from tests.support.forked import Forked, Loaded, import_mlflow, loaded
 
-COMMAND = [sys.executable, "-P", "-m", "rankledger.pipeline.tracking.worker"]
+COMMAND = [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"]
 
 
 @contextmanager
@@ -78,7 +79,7 @@ def import_stores() -> None:
 
 
 def serve(template: Path) -> None:
-    """What `python -m rankledger.pipeline.tracking.worker` does, with copies of the template for fresh stores."""
+    """Serve as the MLflow worker does, with copies of the template for fresh stores."""
     worker._make = partial(_copy, template)
     worker.main()
 

@@ -27,9 +27,9 @@ import yaml
 from pyarrow.fs import copy_files
 
 import rankledger
+from rankledger.pipeline.data import inputs, outputs
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow import inputs, outputs
 from tests.support.dask_cluster import DaskCluster, dask_cluster
 from tests.support.generated_data import rows, search_collection, write_config
 from tests.support.same_records import NOT_COMPARED, differences

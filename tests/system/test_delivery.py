@@ -10,9 +10,10 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.types.results import Estimate, Record
-from rankledger.pipeline.workflow.manifest import define_measures
-from tests.pipeline.tracking.test_delivery import (  # noqa: F401
+from rankledger.pipeline.history.manifest import define_measures
+from rankledger.pipeline.inference.tables import Estimate
+from rankledger.pipeline.record.evaluation import Record
+from tests.pipeline.delivery.test_delivery import (  # noqa: F401
     PASSWORD,
     folder,
     store,

@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankledger
+from rankledger.pipeline.delivery.mlflow.delivery import deliver
+from rankledger.pipeline.delivery.mlflow.payload import runs_of
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.tracking.delivery import deliver
-from rankledger.pipeline.tracking.payload import runs_of
 
 # Most are harmless alone, and many are one name, or the name of another's figure, once MLflow's letters are applied.
 NAMES = [

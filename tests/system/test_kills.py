@@ -20,11 +20,11 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.delivery.deliver import sync
+from rankledger.pipeline.delivery.mlflow.delivery import Delivered, deliver
+from rankledger.pipeline.delivery.mlflow.payload import Run
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.tracking.delivery import Delivered, deliver
-from rankledger.pipeline.tracking.payload import Run
-from rankledger.pipeline.workflow.deliver import sync
-from rankledger.pipeline.workflow.workspace import Workspace
+from rankledger.pipeline.record.workspace import Workspace
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.forked import Loaded
 from tests.support.generated_data import search_collection, write_config
@@ -60,7 +60,7 @@ class Warm:
 def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """`sync` as these tests call it; as a command it starts a process for MLflow as ever."""
     monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    monkeypatch.setattr("rankledger.pipeline.workflow.deliver.open_store", Warm)
+    monkeypatch.setattr("rankledger.pipeline.record.mlflow_stores.open_store", Warm)
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ import pyarrow.fs
 import pytest
 
 import rankledger
+from rankledger.pipeline.commands.shards import read_shard
 from rankledger.pipeline.data.cache import JudgmentsKey, OutputCache
+from rankledger.pipeline.data.rows import Content
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Content
-from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.shards import read_shard
 from tests.support.generated_data import search_collection, write_config
 
 DATA = {"web": search_collection(20, n_queries=12), "news": search_collection(21, n_queries=8)}

@@ -14,8 +14,8 @@ import pytest
 import rankledger
 from rankledger.pipeline.data import digests
 from rankledger.pipeline.data.files import find_files, open_filesystem
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.store import Remote, open_records
-from rankledger.pipeline.types.results import Evaluation
 from tests.support.generated_data import search_collection, write_config
 from tests.support.object_stores import ObjectStore, azure_server, google_server
 

@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 import pytest
 
 import rankledger
+from rankledger.pipeline.record.evaluation import Record
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.record.store import Records
-from rankledger.pipeline.types.results import Record
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.forked import Loaded
 from tests.support.model_registry import Registry, write_nightly, write_output

@@ -23,8 +23,9 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.tracking.client import TrackingStore
-from rankledger.pipeline.types.results import Estimate, Evaluation
+from rankledger.pipeline.inference.tables import Estimate
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.mlflow_process import TrackingStore
 from tests.system.browser import Browser, browser
 from tests.system.kills import ROOT
 
@@ -85,9 +86,11 @@ def nights(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Nights:
     rng = random.Random(7)
     with chdir(folder), pytest.MonkeyPatch.context() as patch:
         commit = _config(mlflow)
-        patch.setattr("rankledger.pipeline.workflow.manifest.at_work", lambda: {"user": "ann", "host": "night-1"})
+        patch.setattr("rankledger.pipeline.history.manifest.at_work", lambda: {"user": "ann", "host": "night-1"})
         with TrackingStore(mlflow, folder, timeout=timedelta(minutes=5)) as store:  # loading MLflow takes two seconds
-            patch.setattr("rankledger.pipeline.tracking.client.TrackingStore", lambda *_, **__: nullcontext(store))
+            patch.setattr(
+                "rankledger.pipeline.record.mlflow_process.TrackingStore", lambda *_, **__: nullcontext(store)
+            )
             evaluations = [_evaluated(night, rng, patch) for night in range(len(NIGHTS))]
     return Nights(evaluations, [_runs(mlflow, found.evaluation_id) for found in evaluations], commit)
 
@@ -136,7 +139,7 @@ def _evaluated(night: int, rng: random.Random, patch: pytest.MonkeyPatch) -> Eva
         def now(cls, tz: Any = None) -> datetime:
             return datetime.now(tz) - late
 
-    patch.setattr("rankledger.pipeline.workflow.evaluate.datetime", Then)
+    patch.setattr("rankledger.pipeline.run.datetime", Then)
     evaluation: Evaluation = rankledger.evaluate("nightly.yaml", date=DAYS[night])
     assert evaluation.untracked is None
     return evaluation

@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from rankledger.pipeline.record.store import Records, open_records
-from rankledger.pipeline.workflow.site import site
+from rankledger.pipeline.report.site import site
 from tests.support import sample_evaluations
 from tests.support.servers import S3
 from tests.support.site_records import night

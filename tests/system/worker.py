@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import IO, Any
 
-from rankledger.pipeline.tracking import client, worker
+from rankledger.pipeline.delivery.mlflow import worker
+from rankledger.pipeline.record import mlflow_process as client
 from tests.support.forked import take
 from tests.support.warm_worker import COMMAND
 

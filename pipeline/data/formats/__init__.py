@@ -11,11 +11,11 @@ from pkgutil import resolve_name
 
 import pyarrow as pa
 
+from rankledger.pipeline.config import sources as inputs
 from rankledger.pipeline.data.formats.common import FilePart, Format, odd_id, refuse_id
 from rankledger.pipeline.data.formats.installed import installed_format, installed_formats
 from rankledger.pipeline.data.formats.lists import rows_of_lists
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types import inputs
 
 __all__ = [
     "FORMATS",

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from rankledger.pipeline.config.sources import InMemory
 from rankledger.pipeline.data.formats import layouts
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.support.parallel import map_threads
-from rankledger.pipeline.types.inputs import InMemory
 
 BLOCK_SIZE = 1 << 22  # bytes that Arrow parses at a time: smaller pieces cost calls, larger ones leave the cache
 PAGE = 1 << 16  # bytes that are searched at a time

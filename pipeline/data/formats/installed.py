@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from rankledger.pipeline.config.sources import FORMATS, FORMATS_GROUP
 from rankledger.pipeline.data.formats.common import FilePart, Format, ListReader, schema_of
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.own_code import OwnCode, divert_output, find_installed, installed, owners, reason_of
-from rankledger.pipeline.types.inputs import FORMATS, FORMATS_GROUP
 
 
 def installed_formats() -> tuple[str, ...]:

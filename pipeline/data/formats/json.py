@@ -32,8 +32,8 @@ from rankledger.pipeline.data.formats.common import (
     table_of,
 )
 from rankledger.pipeline.data.formats.lists import find_columns
+from rankledger.pipeline.data.rows import row_number
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import row_number
 
 _LINE_FEED, _RETURN = b"\n\r"
 _IDS = ("query_id", "doc_id")

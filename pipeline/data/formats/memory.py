@@ -16,14 +16,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from rankledger.pipeline.config.sources import InMemory
 from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, plain_table, rows_of, values_of, wanted_names
 from rankledger.pipeline.data.formats.common import FilePart, Format, KeyChain, ListReader
 from rankledger.pipeline.data.formats.json import double
 from rankledger.pipeline.data.formats.lists import find_columns
+from rankledger.pipeline.data.rows import InputFile, row_number
 from rankledger.pipeline.support.arrow import integers
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import InMemory, InputFile, row_number
 
 _PAIR = ("query_id", "doc_id")
 _CHUNK = 1 << 17  # rows of a chunk, which a thread works on, however few chunks were given

@@ -7,6 +7,10 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
+from rankledger.pipeline.data.rows import InputFile
+from rankledger.pipeline.history.views import History, Series
+from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Output
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     Block,
@@ -29,11 +33,8 @@ from rankledger.pipeline.report.html.blocks import (
 )
 from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.report.tables import PageFigures
-from rankledger.pipeline.report.text_table import counted, queries, short_text
-from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.manifest import Description
-from rankledger.pipeline.types.recorded import Dataset, Definition, Output
-from rankledger.pipeline.types.views import History, Series
+from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.support.text import counted, queries
 
 _COMMIT = 10  # characters of it beside the title
 _NOTE = 600  # characters

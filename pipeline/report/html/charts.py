@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from rich.cells import cell_len, set_cell_size
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.history.views import Night, Series
+from rankledger.pipeline.inference.tables import ALL, CurvePoint, Estimate
 from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.tables import display_name, figure, models, signed
-from rankledger.pipeline.report.text_table import counted, printable
-from rankledger.pipeline.support.escaping import to_cell
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS
-from rankledger.pipeline.types.results import ALL, Estimate
-from rankledger.pipeline.types.tables import CurvePoint
-from rankledger.pipeline.types.views import Night, Series
+from rankledger.pipeline.report.text_table import printable
+from rankledger.pipeline.support.text import counted, to_cell
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.types.power import PowerPoint
+    from rankledger.pipeline.history.power import PowerPoint
 
 Cell = str | float | int | None
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from rankledger.pipeline.config.planned_gates import night_of
+from rankledger.pipeline.history.comparison import ComparisonReport, DatasetFigure, Side, night_label
+from rankledger.pipeline.inference.tables import ALL, Comparison
 from rankledger.pipeline.report.changes import split_tables, summary, where
 from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.html.blocks import (
@@ -29,9 +32,6 @@ from rankledger.pipeline.report.html.differences import pair_parts, slice_blocks
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.tables import DifferenceRow, difference_rows, figure, p_value
 from rankledger.pipeline.report.text_table import short_text
-from rankledger.pipeline.types.changes import ComparisonReport, DatasetFigure, Side, night_label
-from rankledger.pipeline.types.gates import night_of
-from rankledger.pipeline.types.results import ALL, Comparison
 
 _NOTE = 600  # characters
 _PAIRS = 12  # each with a chart and its queries

@@ -10,6 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.inference.tables import ALL, Comparison, PairedScores, QueryChange
+from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
 from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import (
@@ -46,11 +49,9 @@ from rankledger.pipeline.report.tables import (
     p_value,
     signed,
 )
-from rankledger.pipeline.report.text_table import counted, printable, short_text
+from rankledger.pipeline.report.text_table import printable, short_text
 from rankledger.pipeline.report.verdicts import not_judged
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS
-from rankledger.pipeline.types.results import ALL, Comparison
-from rankledger.pipeline.types.views import ListedDocument, PairedScores, QueryChange, QueryDetail
+from rankledger.pipeline.support.text import counted
 
 _SLICES = 40  # rows of slices of a dataset
 _ROWS = 1_000  # of all tables, beyond which the leading measure alone is shown

@@ -6,6 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from rankledger.pipeline.config.planned_gates import night_of
+from rankledger.pipeline.gates.verdicts import overall_effect
+from rankledger.pipeline.history.comparison import night_label
+from rankledger.pipeline.history.views import Night, Series
+from rankledger.pipeline.inference.tables import ALL
+from rankledger.pipeline.record.manifest_parts import Comparability
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     Block,
@@ -21,14 +27,11 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
 )
 from rankledger.pipeline.report.html.render import document
+from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import Interval, comparability_notes, figure, side_by_side, signed
-from rankledger.pipeline.report.text_table import counted, short_text
+from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.report.verdicts import headline
-from rankledger.pipeline.types.changes import night_label
-from rankledger.pipeline.types.gates import night_of, overall_effect
-from rankledger.pipeline.types.recorded import Comparability
-from rankledger.pipeline.types.results import ALL
-from rankledger.pipeline.types.views import Night, Page, Series
+from rankledger.pipeline.support.text import counted
 
 _TONES: Mapping[str, Tone] = {"fail": "bad", "stop": "bad", "inconclusive": "bad", "warn": "warn", "pass": "good"}
 _NOTE = 600  # characters

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rankledger.pipeline.history.power import PowerPlan
+from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import Block, Drawing, Drawings, Section, Words, text_table
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.plans import heading, needed_tables, notes
 from rankledger.pipeline.report.text_table import short_text
-from rankledger.pipeline.types.power import PowerPlan
-from rankledger.pipeline.types.results import ALL
 
 
 def plan_html(plan: PowerPlan) -> str:

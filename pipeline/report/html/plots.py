@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.report.html.blocks import Axis, Plot, isolated
 from rankledger.pipeline.report.html.charts import data
 from rankledger.pipeline.report.tables import Interval, PageFigures, Scale
 from rankledger.pipeline.report.text_table import number, short_text
-from rankledger.pipeline.types.results import ALL
 
 _MARGIN = 0.08  # of a scale, at either end
 _NAMED = 8  # models that the text names

@@ -34,9 +34,9 @@ from rankledger.pipeline.report.html.blocks import (
 )
 from rankledger.pipeline.report.html.plots import marks_of, plot_csv, plot_text
 from rankledger.pipeline.report.html.standing import standing
+from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
-from rankledger.pipeline.types.views import Page
 
 GENERATOR = '<meta name="generator" content="rankledger site">'
 """What every page of a site has in its head."""

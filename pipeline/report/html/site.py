@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rankledger.pipeline.history.views import Night, Series
+from rankledger.pipeline.record.evaluation import State
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     Block,
@@ -22,10 +24,7 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
 )
 from rankledger.pipeline.report.html.render import SiteFrame, document
-from rankledger.pipeline.report.tables import Interval, display_name, figure, signed
-from rankledger.pipeline.report.text_table import counted, short_text
-from rankledger.pipeline.types.results import State
-from rankledger.pipeline.types.site import (
+from rankledger.pipeline.report.site_pages import (
     FEED,
     Site,
     SiteEvaluation,
@@ -34,7 +33,9 @@ from rankledger.pipeline.types.site import (
     evaluation_path,
     model_path,
 )
-from rankledger.pipeline.types.views import Night, Series
+from rankledger.pipeline.report.tables import Interval, display_name, figure, signed
+from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.support.text import counted
 
 _MODELS = "models.html"
 _NIGHTS = 30  # of the figures by night

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import ALL, ChangeSince, Estimate
+from rankledger.pipeline.record.manifest import evaluation_name
 from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
@@ -20,12 +24,9 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
 )
 from rankledger.pipeline.report.tables import Interval, PageFigures, few_mark, figure, signed, worst_figures
-from rankledger.pipeline.report.text_table import counted, short_text
+from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.report.verdicts import REASON, result
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Verdict
-from rankledger.pipeline.types.manifest import evaluation_name
-from rankledger.pipeline.types.results import ALL, Estimate
-from rankledger.pipeline.types.tables import ChangeSince
+from rankledger.pipeline.support.text import counted
 
 _SLICE_ROWS = 20  # of a dataset
 _MODEL, _INTERVAL = Column("model", "name"), Column("interval", "difference")

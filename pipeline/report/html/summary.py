@@ -9,6 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import quote
 
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
+from rankledger.pipeline.inference.tables import ALL, VarianceComponents
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.effects import effect_rule
 from rankledger.pipeline.report.headline import headline_change, headline_of
 from rankledger.pipeline.report.html.blocks import (
@@ -47,7 +51,7 @@ from rankledger.pipeline.report.tables import (
     difference_rows,
     figure,
 )
-from rankledger.pipeline.report.text_table import counted, printable, queries, short_sentence, short_text
+from rankledger.pipeline.report.text_table import printable, short_sentence, short_text
 from rankledger.pipeline.report.verdicts import (
     REASON,
     RESULT_WORDS,
@@ -58,9 +62,7 @@ from rankledger.pipeline.report.verdicts import (
     result,
     result_word,
 )
-from rankledger.pipeline.types.gates import LEAST_CLUSTERS, Effect, Verdict, overall_effect
-from rankledger.pipeline.types.results import ALL, Evaluation
-from rankledger.pipeline.types.tables import VarianceComponents
+from rankledger.pipeline.support.text import counted, queries
 
 _NO_DATASET = "external metrics"  # of verdicts that are of no dataset
 _MODEL = Column("model", "name")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.history.views import Series
+from rankledger.pipeline.inference.tables import ALL, ChangeSince, Since
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     TONES,
@@ -20,11 +23,8 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
 )
 from rankledger.pipeline.report.tables import Interval, PageFigures, figure
-from rankledger.pipeline.report.text_table import counted, short_text
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.results import ALL
-from rankledger.pipeline.types.tables import ChangeSince, Since
-from rankledger.pipeline.types.views import Series
+from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.support.text import counted
 
 _SHOWN = 5  # series; the others are folded, so that the leaderboard stays near
 _BREAKS = 3  # that are written out, the last ones; the section on history has all

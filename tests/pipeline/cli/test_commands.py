@@ -25,8 +25,8 @@ from jsonschema import Draft202012Validator
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.cli.commands import OTHER_WORDS, cli
+from rankledger.pipeline.config.sources import FORMATS
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.types.inputs import FORMATS
 from tests.support.forked import Loaded
 from tests.support.generated_data import Collection, rows, search_collection, write_config, write_table
 
@@ -418,9 +418,7 @@ def test_gates_of_what_was_not_evaluated_do_not_pass(run_cli, config, tmp_path):
 def test_a_bug_keeps_its_traceback(run_cli, config, monkeypatch, tmp_path):
     """Exit 70: the traceback and what to do with it on stderr, nothing on stdout, nothing recorded."""
     monkeypatch.setattr(
-        importlib.import_module("rankledger.pipeline.workflow.evaluate"),
-        "score",
-        boom(RuntimeError("two and two is five")),
+        importlib.import_module("rankledger.pipeline.run"), "score", boom(RuntimeError("two and two is five"))
     )
     outcome = run_cli("evaluate", str(config), "--no-tracking")
 
@@ -491,9 +489,7 @@ def test_ctrl_c_while_modules_are_imported_is_one_line(config, tmp_path, module)
 
 def test_an_interruption_records_nothing(run_cli, config, monkeypatch, tmp_path):
     """Exit 130: Ctrl-C while scoring is one line."""
-    monkeypatch.setattr(
-        importlib.import_module("rankledger.pipeline.workflow.evaluate"), "score", boom(KeyboardInterrupt())
-    )
+    monkeypatch.setattr(importlib.import_module("rankledger.pipeline.run"), "score", boom(KeyboardInterrupt()))
     outcome = run_cli("evaluate", str(config), "--no-tracking")
 
     assert outcome.code == 130
@@ -519,7 +515,7 @@ def test_a_command_that_records_nothing_does_not_say_so(run_cli, monkeypatch, er
 
 def test_an_interruption_while_tracking_tells_the_record(run_cli, config, monkeypatch, tmp_path):
     """Exit 130: by then the record is complete, and that is what is said."""
-    monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore.deliver", boom(KeyboardInterrupt()))
+    monkeypatch.setattr("rankledger.pipeline.record.mlflow_process.TrackingStore.deliver", boom(KeyboardInterrupt()))
     outcome = run_cli("evaluate", str(config))
 
     (record,) = (tmp_path / "runs" / "records").iterdir()

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.cli.terminal import exit_code_of
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.results import Evaluation, Failure
+from rankledger.pipeline.data.joined import Failure
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.record.evaluation import Evaluation
 
 WEIGHTS = (1, 5, 4, 3, 0)  # what weighs most comes first
 

@@ -118,8 +118,8 @@ def test_shells_complete(run_cli, monkeypatch, shell, words, place, completed):
 
 def test_backend_and_form_are_words_of_the_pipeline():
     """The choices of an option are those of the type that the function takes."""
+    from rankledger.pipeline.record.workspace import Backend
     from rankledger.pipeline.report.forms import Fit, Form
-    from rankledger.pipeline.workflow.workspace import Backend
 
     choices = {
         option.name: tuple(option.type.choices)

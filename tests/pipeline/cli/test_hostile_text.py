@@ -11,7 +11,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.escaping import one_line
+from rankledger.pipeline.support.text import one_line
 from tests.support.commands import Command, Outcome
 from tests.support.generated_data import search_collection, write_config
 from tests.support.records import manifest_of
@@ -127,7 +127,7 @@ def test_the_message_of_a_bug_is_no_command(run_cli: Command, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("\x1b[31m\n::error::forged\r##[error]")
 
-    monkeypatch.setattr("rankledger.pipeline.workflow.evaluate.evaluate", broken)
+    monkeypatch.setattr("rankledger.pipeline.commands.evaluate.evaluate", broken)
 
     code, _, err = checked(run_cli("evaluate", "any.yaml"))
 

@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 
 import rankledger
-from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.record.evaluation import Evaluation
 from tests.support.commands import Command
 from tests.support.generated_data import search_collection, write_config
 from tests.support.site_records import night

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import rankledger
-from rankledger.pipeline.workflow.report import report
+from rankledger.pipeline.commands.report import report
 from tests.support.commands import Command
 from tests.support.generated_data import search_collection, write_config
 

@@ -10,8 +10,8 @@ import pytest
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
+from rankledger.pipeline.config.planned_gates import Looks, PlannedGate, Reference, Waiver
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver
 from tests.support.data_files import findings
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -11,9 +11,9 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.external_scores import ExternalOutput, read_external_scores, score_names
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import json_lines, refusal, table_bytes, write
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankledger.pipeline.data.join import judged_share_by_rank
-from rankledger.pipeline.types.joined import Hits, Quality
+from rankledger.pipeline.data.joined import Hits, Quality
 
 
 def hits(ranks, n_retrieved):

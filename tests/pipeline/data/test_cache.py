@@ -19,11 +19,11 @@ from pyarrow import parquet
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import cache, readers
 from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.joined import Hits
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
+from rankledger.pipeline.data.rows import Content, Rows
 from rankledger.pipeline.support.arrow import strings
-from rankledger.pipeline.types.inputs import Content, Rows
-from rankledger.pipeline.types.joined import Hits
 from tests.benchmarks.workload import Workload, write_judgments, write_ranking
 from tests.support.data_files import contents, rows_of
 from tests.support.generated_data import rows, search_collection

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.recommendation import calibration, novelty
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.join import Catalogue, known_documents
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.readers import read_pairs
+from rankledger.pipeline.data.rows import Ids
 from rankledger.pipeline.support.arrow import strings
-from rankledger.pipeline.types.inputs import DatasetSource, Ids, Source
 from tests.support.blocks import sparse
 from tests.support.data_files import FORMATS, SUFFIXES, encode, refusal, rows_of, write
 

@@ -17,12 +17,13 @@ import pyarrow.fs
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.data.files import StoredFile, each_file
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries, read_ranking
+from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.data.trec_files import join_qrels
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import InputFile, Source
 from tests.support.data_files import refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
-from rankledger.pipeline.types.inputs import DatasetSource, Source
 from tests.support.data_files import encode, refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")

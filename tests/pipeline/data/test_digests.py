@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import digests
 from rankledger.pipeline.data.dataset import content_of, describe
 from rankledger.pipeline.data.digests import Digest, describe_ranges
 from rankledger.pipeline.data.files import find_files
 from rankledger.pipeline.data.moved_files import MovedFiles
-from rankledger.pipeline.types.inputs import InputFile, Source, short_digest
+from rankledger.pipeline.data.rows import InputFile, short_digest
 
 
 @pytest.fixture(autouse=True)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
-from rankledger.pipeline.types.inputs import DatasetSource, Source
-from rankledger.pipeline.types.joined import Joined
+from rankledger.pipeline.data.joined import Joined
 from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
 
 TREC_EVAL = PROFILES["trec_eval"].conventions

@@ -13,8 +13,8 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.external_scores import ExternalOutput, external_dataset, read_external_scores
-from rankledger.pipeline.types.inputs import DatasetSource, Source
 from tests.support.data_files import json_lines, parquet_table, refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from rankledger.metrics.catalogue import Sparse
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.readers import read_documents
-from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import refusal, table_bytes, write
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_pairs, read_queries, read_ranking
-from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import compress, contents, refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import formats
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.readers import read_judgments, read_pairs, read_queries, read_ranking
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import (
     FORMATS,
     SUFFIXES,

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.dataset import group_queries
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.data.readers import read_queries
-from rankledger.pipeline.types.inputs import Source
-from rankledger.pipeline.types.joined import Groups
 from tests.support.data_files import compress, json_lines, refusal, table_bytes, write
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -16,10 +16,10 @@ from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.rating import mse
 from rankledger.pipeline.data.join import Catalogue, join_predictions, spans
+from rankledger.pipeline.data.joined import Joined
 from rankledger.pipeline.data.judgments import Judgments, index_judgments
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
 from rankledger.pipeline.support.arrow import strings
-from rankledger.pipeline.types.joined import Joined
 from tests.support.data_files import refusal, rows_of
 
 QUERIES = st.sampled_from(["q1", "q10", "q2", "Q", "é", "z", "\uffff", "🦆"])

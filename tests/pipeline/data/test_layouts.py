@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.readers import (
     RankingRanges,
@@ -19,7 +20,7 @@ from rankledger.pipeline.data.readers import (
     read_queries,
     read_ranking,
 )
-from rankledger.pipeline.types.inputs import DatasetSource, Rows, Source
+from rankledger.pipeline.data.rows import Rows
 from tests.support.data_files import contents, parquet_table, refusal, write
 
 read_ratings = partial(read_pairs, value="rating")

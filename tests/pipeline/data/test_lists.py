@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import read_dataset, read_output
 from rankledger.pipeline.data.formats.memory import hold
 from rankledger.pipeline.data.readers import RankingRanges, read_judgments, read_pairs, read_ranking
-from rankledger.pipeline.types.inputs import DatasetSource, Rows, Source
+from rankledger.pipeline.data.rows import Rows
 from tests.support.data_files import contents, json_lines, parquet_table, refusal, table_bytes, write
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.logs import odd_weights, read_log
-from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import json_lines, parquet_table, refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")

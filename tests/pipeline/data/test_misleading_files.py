@@ -9,6 +9,7 @@ import pandas
 import pytest
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.files import find_files
 from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
 from rankledger.pipeline.data.readers import (
@@ -20,7 +21,6 @@ from rankledger.pipeline.data.readers import (
     read_ranking,
 )
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import contents, json_lines, refusal, write
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from rankledger.pipeline.data.files import find_files
 from rankledger.pipeline.data.moved_files import MovedFiles, link_files
+from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import InputFile
 
 
 def recorded(path: str, data: bytes) -> InputFile:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
+from rankledger.pipeline.data.joined import Quality
 from rankledger.pipeline.data.overlap import odd_rankings
 from rankledger.pipeline.data.readers import read_ranking
-from rankledger.pipeline.types.inputs import DatasetSource, Source
-from rankledger.pipeline.types.joined import Quality
 from tests.support.data_files import contents, encode, write
 
 TREC_EVAL = PROFILES["trec_eval"].conventions

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
+from rankledger.pipeline.data.joined import Joined, Quality
 from rankledger.pipeline.data.overlap import likely_cause, small_overlap
-from rankledger.pipeline.types.inputs import DatasetSource, Source
-from rankledger.pipeline.types.joined import Joined, Quality
 from tests.support.data_files import refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")

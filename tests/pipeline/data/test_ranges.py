@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
+from rankledger.pipeline.data.joined import OnDemand
 from rankledger.pipeline.data.partitions import partitioned
 from rankledger.pipeline.data.readers import RankingRanges, read_ranking
+from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
-from rankledger.pipeline.types.joined import OnDemand
 from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
 
 TREC_EVAL = PROFILES["trec_eval"].conventions

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.pipeline.data.join import rejoin
+from rankledger.pipeline.data.joined import Joined
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
+from rankledger.pipeline.data.rows import Rows
 from rankledger.pipeline.support.arrow import strings
-from rankledger.pipeline.types.inputs import Rows
-from rankledger.pipeline.types.joined import Joined
 from tests.support.data_files import refusal, rows_of
 
 QUERIES = st.sampled_from(["q1", "q10", "Q", "é", "🦆"])

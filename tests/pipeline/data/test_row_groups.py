@@ -13,11 +13,12 @@ import pyarrow.fs
 import pytest
 from pyarrow import parquet
 
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.files import StoredFile
 from rankledger.pipeline.data.formats.common import Kind
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import RankingRanges, read_ranking
-from rankledger.pipeline.types.inputs import InputFile, Source
+from rankledger.pipeline.data.rows import InputFile
 from tests.support.data_files import contents, refusal, write
 
 N_ROWS = 2_000

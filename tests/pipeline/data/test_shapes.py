@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.external_scores import read_external_scores
 from rankledger.pipeline.data.formats.memory import hold
 from rankledger.pipeline.data.readers import read_judgments, read_pairs, read_ranking
-from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import contents, refusal, write
 
 pytestmark = pytest.mark.usefixtures("folder")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import DatasetSource, Source
 from tests.support.data_files import write
 from tests.support.generated_data import Collection, rating_collection, rows, search_collection, write_table
 

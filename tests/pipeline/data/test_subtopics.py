@@ -15,11 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.config.sources import Source
+from rankledger.pipeline.data.joined import Joined
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.data.readers import read_judgments
-from rankledger.pipeline.types.inputs import Rows, Source
-from rankledger.pipeline.types.joined import Joined
+from rankledger.pipeline.data.rows import Rows
 from tests.support.data_files import FORMATS, SUFFIXES, refusal, rows_of, table_bytes, write
 
 pytestmark = pytest.mark.usefixtures("folder")

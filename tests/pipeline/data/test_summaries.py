@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.external_scores import ExternalOutput, read_external_scores
-from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import write
 
 VALUES = [0.1, 0.9, 0.2, 0.8, 0.5]

@@ -20,9 +20,9 @@ from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.external_scores import ExternalOutput, external_dataset, read_external_scores
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.inputs import DatasetSource, Source
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "scores"
 CONVENTIONS = PROFILES["trec_eval"].conventions

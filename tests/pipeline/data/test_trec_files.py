@@ -13,9 +13,9 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import files
 from rankledger.pipeline.data.formats.common import PAGE, Kind
 from rankledger.pipeline.data.formats.trec import last_fields
+from rankledger.pipeline.data.joined import Joined
 from rankledger.pipeline.data.trec_files import join_groups, join_preferences, join_qrels
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.joined import Joined
 from tests.support.data_files import refusal
 
 pytestmark = pytest.mark.usefixtures("folder")

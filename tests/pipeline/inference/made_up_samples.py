@@ -8,11 +8,11 @@ import numpy as np
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.resampling import Draws, ResampledSums, Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
 SKIPPING = dataclasses.replace(CONVENTIONS, undefined_queries="skip")

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, CONVENTIONS, GMAP, ONE, RMSE, SKIPPING, scores
 
 SLICES = {"low": np.arange(300) < 100, "high": np.arange(300) >= 200, "odd": np.arange(300) % 2 > 0}

@@ -9,8 +9,13 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.inference import changepoints
-from rankledger.pipeline.inference.changepoints import Changepoints, critical_excess, find_changepoints, greatest_excess
-from rankledger.pipeline.types.views import FEWEST_NIGHTS
+from rankledger.pipeline.inference.changepoints import (
+    FEWEST_NIGHTS,
+    Changepoints,
+    critical_excess,
+    find_changepoints,
+    greatest_excess,
+)
 from tests.simulations import steps
 
 N = 120

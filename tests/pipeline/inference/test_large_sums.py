@@ -7,9 +7,9 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, contributions_of
 from rankledger.pipeline.inference.resampling import LargeSums, ResampledSums, SlicedClusters, round_to_exact, steps_of
-from rankledger.pipeline.types.results import Scores
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference import paired
 from rankledger.pipeline.inference.intervals import interval
 from rankledger.pipeline.inference.samples import Pair
@@ -17,7 +18,6 @@ from rankledger.pipeline.inference.sign_flips import benjamini_hochberg, holm
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, ONE, RMSE, SKIPPING, sample, scores, two_models
 
 BCA = IntervalRule("bca", 0.95)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.power import Variation, standard_errors
 from rankledger.pipeline.inference.samples import Pair
-from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, two_models
 from tests.simulations.gates import outcomes
 from tests.simulations.plans import POPULATIONS, plans_of, power_reached, true_variation

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference import paired
 from rankledger.pipeline.inference.intervals import tail_end
 from rankledger.pipeline.inference.primary import differences_with_errors, joint_differences
@@ -14,7 +15,6 @@ from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.report.effects import effect_label
-from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import (
     AP,
     CONVENTIONS,

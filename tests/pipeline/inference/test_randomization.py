@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.resampling import Settings, entropy_of
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.inference.sign_flips import draw_signs, randomization
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, ONE, RMSE, SKIPPING, sample, scores, two_models
 
 MN = Pair("m", "n", AP)

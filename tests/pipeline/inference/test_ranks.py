@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.paired import TestRule, compare
 from rankledger.pipeline.inference.ranks import (
     count_agreement,
@@ -23,7 +24,6 @@ from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate, estimate_pooled
 from rankledger.pipeline.scoring import average_replicates
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, CONVENTIONS, ONE, sample, scores
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.ratios import Contributions, contributions_of
-from rankledger.pipeline.types.results import Scores
 from tests.support.blocks import random_ratings, ratings_block
 
 CONVENTIONS = PROFILES["trec_eval"].conventions

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.intervals import interval
 from rankledger.pipeline.inference.samples import Pair, pool
-from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, RMSE, SKIPPING, drawn_counts, sample, scores
 
 MAE, KENDALL = map(Measure.parse, ("mae", "kendall_distance"))

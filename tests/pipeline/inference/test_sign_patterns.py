@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.inference.sign_flips import FlippedPair, FlippedPairs, all_signs, draw_signs
-from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, GMAP, R2, RMSE, sample, scores
 
 N_QUERIES = 12

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.ratios import Contributions
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices, search_slices
+from rankledger.pipeline.inference.tables import SliceChange
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.tables import SliceChange
 
 ONE = Workers(jobs=1)
 RULE = SearchRule(0.05, 0, ONE)

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.paired import effect_size, t_test
 from rankledger.pipeline.inference.power import minimum_detectable_difference
 from rankledger.pipeline.inference.samples import Pair
-from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, RMSE, sample, scores, two_models
 
 MN = Pair("m", "n", AP)

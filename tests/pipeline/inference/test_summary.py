@@ -10,12 +10,12 @@ from scipy import stats
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate, estimate_pooled
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
 from tests.oracle import RATINGS_ORACLE
 from tests.pipeline.inference.made_up_samples import drawn_counts
 from tests.support.blocks import random_ratings, ratings_block

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.folder import Judged, RecordTables, new_evaluation_id, read_record, write_record
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_in
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.results import Estimate, Scores
 from tests.support.manifests import description
 
 NIGHT = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)

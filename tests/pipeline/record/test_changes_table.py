@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankledger.pipeline.inference.tables import QueryChange, RankedDocument
 from rankledger.pipeline.record.tables import query_changes_in, write_query_changes
-from rankledger.pipeline.types.views import QueryChange, RankedDocument
 
 TEXTS = st.builds(
     "{}{}".format,

@@ -25,10 +25,12 @@ from pyarrow import parquet
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.history.manifest import define_measures
+from rankledger.pipeline.inference.tables import Estimate
+from rankledger.pipeline.record.evaluation import Evaluation, Record
 from rankledger.pipeline.record.folder import RecordTables, new_evaluation_id, read_record, write_record
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import Estimate, Evaluation, Record, Scores
-from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.generated_data import Collection, rating_collection, search_collection, write_config
 from tests.support.manifests import description
 

@@ -18,14 +18,16 @@ from pyarrow import parquet
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.ratios import contributions_of
+from rankledger.pipeline.inference.tables import Comparison, Estimate
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import Judged, RecordTables, read_record, write_record
+from rankledger.pipeline.record.manifest import RecordedBaseline
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.tables import lines_in, write_lines
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.manifest import RecordedBaseline
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Scores
 from tests.support.generated_data import rating_collection, search_collection, write_config
 from tests.support.manifests import description, forge
 

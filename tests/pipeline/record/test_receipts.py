@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rankledger.pipeline.record.manifest import RECEIPTS
 from rankledger.pipeline.record.receipts import (
     PromotionReceipt,
     Receipt,
@@ -18,7 +19,6 @@ from rankledger.pipeline.record.receipts import (
 )
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.manifest import RECEIPTS
 
 ID, OTHER = (f"20261120T020000Z-nightly-0000000{digit}" for digit in "12")
 SERVER = "http://127.0.0.1:5000"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rankledger.pipeline.record.manifest import begun
 from rankledger.pipeline.record.retention import clear_leftovers, reasons_to_stay, stored_records
 from rankledger.pipeline.record.store import Records, Remote
-from rankledger.pipeline.types.manifest import begun
 from tests.support.manifests import manifest
 
 OLD, NEW = "20260101T000000Z-nightly-00000001", "20260901T000000Z-nightly-00000002"

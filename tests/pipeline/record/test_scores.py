@@ -9,11 +9,11 @@ import numpy as np
 from pyarrow import parquet
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.inference.tables import Estimate, VarianceComponents
 from rankledger.pipeline.record.folder import read_figures
 from rankledger.pipeline.record.scores import write_scores
 from rankledger.pipeline.record.tables import write_lines
-from rankledger.pipeline.types.results import Estimate, Scores
-from rankledger.pipeline.types.tables import VarianceComponents
 
 
 def test_an_empty_cell_is_no_figure(tmp_path):

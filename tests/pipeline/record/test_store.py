@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from rankledger.pipeline.record.manifest import evaluation_name, is_evaluation_id
 from rankledger.pipeline.record.store import Records, Remote, open_records
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.manifest import evaluation_name, is_evaluation_id
 from tests.support.manifests import manifest
 
 OLD, NEW = "20261119T020000Z-nightly-00000001", "20261120T020000Z-nightly-00000002"

@@ -9,10 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from rankledger.pipeline.history.comparison import (
+    ChangePart,
+    ChangeSplit,
+    ComparisonReport,
+    DatasetFigure,
+    RecordPair,
+    Side,
+)
+from rankledger.pipeline.inference.tables import QueryChange, RankedDocument, SliceChange
 from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
-from rankledger.pipeline.types.changes import ChangePart, ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
-from rankledger.pipeline.types.tables import SliceChange
-from rankledger.pipeline.types.views import QueryChange, RankedDocument
 from tests.support.sample_page import compared
 
 LINE = compared(

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from rankledger.pipeline.inference.tables import Comparison
 from rankledger.pipeline.report.tables import p_value, signed
 from rankledger.pipeline.report.terminal import differences
-from rankledger.pipeline.types.results import Comparison
 from tests.support.sample_page import compared
 
 LINE = compared(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rankledger.pipeline.inference.tables import decide
 from rankledger.pipeline.report.effects import effect_label, effect_rule
-from rankledger.pipeline.types.tables import decide
 from tests.support.sample_page import compared
 
 MATTERS = {"ndcg@10": 0.01}

@@ -12,8 +12,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.report.explanation import as_data, markdown, tables
-from rankledger.pipeline.types.explanation import (
+from rankledger.pipeline.explain import (
     ConventionChoice,
     Explanation,
     Outcome,
@@ -22,6 +21,7 @@ from rankledger.pipeline.types.explanation import (
     ScoreTerm,
     ScoreTotal,
 )
+from rankledger.pipeline.report.explanation import as_data, markdown, tables
 
 TREC_EVAL = PROFILES["trec_eval"]
 JUDGED = [  # rank, document, grade, gain, discount, term, running sum

@@ -11,9 +11,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rankledger.pipeline.record.evaluation import State
 from rankledger.pipeline.report.feed import atom
-from rankledger.pipeline.types.results import State
-from rankledger.pipeline.types.site import Site, SiteEvaluation, SiteRecord
+from rankledger.pipeline.report.site_pages import Site, SiteEvaluation, SiteRecord
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 SEQUENCE: tuple[State, ...] = ("passed", "failed", "failed", "passed")

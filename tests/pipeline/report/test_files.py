@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.report.verdicts import estimates
-from rankledger.pipeline.support.escaping import from_cell
+from rankledger.pipeline.support.text import from_cell
 from tests.support import handwritten_results
 
 

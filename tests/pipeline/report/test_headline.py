@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from rankledger.pipeline.data.joined import Failure
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import ChangeSince, Estimate
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_of
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.results import Estimate, Evaluation, Failure
-from rankledger.pipeline.types.tables import ChangeSince
 
 FIGURES = {"bm25": 0.4, "dense": 0.5, "hybrid": 0.45}
 FAMILY = {

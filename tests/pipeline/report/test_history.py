@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.inference.changepoints import FalseSteps, LevelChange
+from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
-from rankledger.pipeline.types.recorded import InputChange
-from rankledger.pipeline.types.views import FalseSteps, History, LevelChange, Night, Series
 
 RATES = (
     FalseSteps("independent nights", 60, 0.021, 0.05, 0.0),

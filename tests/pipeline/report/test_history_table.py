@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 import pytest
 
+from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
 from rankledger.pipeline.report.changes import figure_matches, record_list
-from rankledger.pipeline.types.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
 
 ID = "20261120T020000Z-nightly-1f0c9a2b"
 ENTRY = RecordSummary(ID, "nightly", "2026-11-20", None, 40, 6, 0, "pass", None, wanted=True, size=1_234_567)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.report.forms import TableStyle
 from rankledger.pipeline.report.latex import escaped, latex
 from rankledger.pipeline.report.text_table import printable
-from rankledger.pipeline.types.results import Failure
 from tests.support.handwritten_results import COMPARED, comparison, estimates, page
 
 FIGURES = {"bm25": {"ap": 0.4, "rr": 0.5}, "dense": {"ap": 0.45, "rr": 0.52}, "random": {"ap": 0.01, "rr": None}}

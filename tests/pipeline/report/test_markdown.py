@@ -11,20 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from rankledger.pipeline.data.joined import Failure
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.inference.changepoints import LevelChange
+from rankledger.pipeline.inference.tables import PairedScores, QueryChange, RankedDocument
 from rankledger.pipeline.report.markdown import markdown
-from rankledger.pipeline.support.escaping import visible
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.results import Failure
-from rankledger.pipeline.types.views import (
-    History,
-    LevelChange,
-    Night,
-    Page,
-    PairedScores,
-    QueryChange,
-    RankedDocument,
-    Series,
-)
+from rankledger.pipeline.report.page import Page
+from rankledger.pipeline.support.text import visible
 from tests.support.handwritten_results import comparison, estimates, page
 
 FIGURES = {"bm25": {"ap": 0.4, "rr": 0.5}, "dense": {"ap": 0.45, "rr": 0.52}, "random": {"ap": 0.01, "rr": None}}

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from rankledger.pipeline.data.joined import Failure, Quality
+from rankledger.pipeline.inference.tables import Comparison, Estimate
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.notebook import leaderboard
-from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure
 
 EMPTY = {"br"}
 FIGURES = {"bm25": (0.9, 0.8, 1.0), "dense": (0.6, 0.5, 0.7), "random": (None, None, None)}

@@ -9,9 +9,9 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from rankledger.pipeline.data.joined import Failure
+from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.report.prometheus import metrics_text
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.results import Failure
 from tests.support.handwritten_results import estimates, page
 
 HOSTILE = 'a"b\\c{d}=e,\nf # HELP \\n é'

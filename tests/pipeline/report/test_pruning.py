@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from rankledger.pipeline.record.upkeep import PrunedRecord, PruneResult
 from rankledger.pipeline.report.messages import pruning_lines
-from rankledger.pipeline.types.upkeep import PrunedRecord, PruneResult
 
 BEFORE = datetime(2026, 8, 23, 12, tzinfo=UTC)
 

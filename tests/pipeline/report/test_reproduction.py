@@ -7,8 +7,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+from rankledger.pipeline.record.upkeep import ChangedInput, MovedFigure, Reproduction
 from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines
-from rankledger.pipeline.types.upkeep import ChangedInput, MovedFigure, Reproduction
 
 IDENTICAL = Reproduction(
     record=Path("runs/records/x"),

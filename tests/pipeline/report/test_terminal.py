@@ -14,15 +14,17 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.inputs import Validation
+from rankledger.pipeline.data.joined import Failure, Quality
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import Comparison, Estimate, OrderAgreement
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.report.messages import agreement_notes
 from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, matrix
-from rankledger.pipeline.report.text_table import counted
-from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Scores, Validation
-from rankledger.pipeline.types.tables import OrderAgreement
+from rankledger.pipeline.support.text import counted
 
 HOSTILE = "<script>alert(1)</script> | a|b [red]x[/red] *y* `z` \\ #1 _u_ $m$ [t](http://x)"
 PLAIN = Quality(n_rows=5_000, n_unjudged_queries=0, n_missing_queries=0, judged_at_10=0.125)

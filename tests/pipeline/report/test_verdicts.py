@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from markdown_it import MarkdownIt
 
+from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.report.verdicts import group_by_cause, headline, junit, markdown, table
-from rankledger.pipeline.types.gates import Verdict
 
 HOSTILE = "<b>&\"' ]]> | a|b\n`z` [red]x[/red] \x00\x1b[31m \ud800 \ufffe \u202e *y*"
 PASS = Verdict("floor", "web", "dense", "rr@10", "all", "pass", "pass", "rr@10 of dense is 0.3127")

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.report.html.comparisons import comparison_html, comparison_title
-from rankledger.pipeline.report.html.index import Address, index_html
-from rankledger.pipeline.types.changes import (
+from rankledger.pipeline.history.comparison import (
     ChangePart,
     ChangeSplit,
     ComparisonReport,
@@ -19,8 +17,10 @@ from rankledger.pipeline.types.changes import (
     Side,
     night_label,
 )
-from rankledger.pipeline.types.tables import SliceChange
-from rankledger.pipeline.types.views import ListedDocument, QueryDetail
+from rankledger.pipeline.inference.tables import SliceChange
+from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
+from rankledger.pipeline.report.html.comparisons import comparison_html, comparison_title
+from rankledger.pipeline.report.html.index import Address, index_html
 from tests.pipeline.report.html.test_render import MARKUP, Elements, marked
 from tests.support.page_reader import Table, read_page
 from tests.support.sample_page import compared, page

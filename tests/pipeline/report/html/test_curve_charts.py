@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rankledger.pipeline.inference.tables import CurvePoint, Estimate
 from rankledger.pipeline.report.html.charts import by_cutoff, judged_by_rank, precision_recall
-from rankledger.pipeline.types.results import Estimate
-from rankledger.pipeline.types.tables import CurvePoint
 from tests.pipeline.report.html.chart_contents import paths, rows, words
 
 EIGHT = [f"var(--c{number})" for number in range(1, 9)]

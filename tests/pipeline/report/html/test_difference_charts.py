@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankledger.pipeline.inference.tables import PairedScores, QueryChange
 from rankledger.pipeline.report.html.differences import query_chart
-from rankledger.pipeline.types.views import PairedScores, QueryChange
 from tests.pipeline.report.html.chart_contents import Drawn, paths, rows, words
 
 DOTS = {"stroke": "var(--c1)", "fill": "none"}

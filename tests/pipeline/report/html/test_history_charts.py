@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankledger.pipeline.history.views import Night, Series
+from rankledger.pipeline.inference.changepoints import LevelChange
+from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.report.html.charts import Chart, nights, sparkline
-from rankledger.pipeline.types.recorded import InputChange
-from rankledger.pipeline.types.views import LevelChange, Night, Series
 from tests.pipeline.report.html.chart_contents import paths, rows, words
 
 

@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
+from rankledger.pipeline.history.views import History, Night, Series
 from rankledger.pipeline.report import notebook
 from rankledger.pipeline.report.html import render
 from rankledger.pipeline.report.html.render import html
-from rankledger.pipeline.types.views import History, Night, Series
 from tests.support.page_reader import read_page
 from tests.support.sample_page import estimate, manifest, page
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from rankledger.pipeline.data.joined import Failure
+from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.inference.tables import ChangeSince
+from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
+from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.report.html.about import definitions, history, provenance, quality
 from rankledger.pipeline.report.html.blocks import (
     Block,
@@ -22,12 +27,9 @@ from rankledger.pipeline.report.html.blocks import (
 from rankledger.pipeline.report.html.differences import differences, queries, slices
 from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.html.summary import verdict
+from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
-from rankledger.pipeline.types.recorded import InputChange
-from rankledger.pipeline.types.results import Failure
-from rankledger.pipeline.types.tables import ChangeSince
-from rankledger.pipeline.types.views import History, ListedDocument, Night, Page, QueryDetail, Series
 from tests.support import sample_page
 from tests.support.sample_page import compared, estimate, page
 

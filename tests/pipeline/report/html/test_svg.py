@@ -18,13 +18,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankledger.pipeline.history.views import Night, Series
+from rankledger.pipeline.inference.changepoints import LevelChange
+from rankledger.pipeline.inference.tables import CurvePoint, Estimate, PairedScores, QueryChange
+from rankledger.pipeline.record.manifest_parts import InputChange
 from rankledger.pipeline.report.html import charts, differences
 from rankledger.pipeline.report.html.charts import Chart
 from rankledger.pipeline.report.html.svg import Drawing, Panel, limits_around, ticks
-from rankledger.pipeline.types.recorded import InputChange
-from rankledger.pipeline.types.results import Estimate
-from rankledger.pipeline.types.tables import CurvePoint
-from rankledger.pipeline.types.views import LevelChange, Night, PairedScores, QueryChange, Series
 from tests.pipeline.report.html.chart_contents import words
 
 HOSTILE = [

@@ -1,0 +1,185 @@
+"""Browsing records: one shown or loaded, all listed, or those found that hold a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from rankledger.pipeline.commands.evaluation import Evaluation
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.gates.verdicts import overall_effect
+from rankledger.pipeline.history.references import measure_among, record_to_show, skipped, spelled
+from rankledger.pipeline.record.entries import RecordEntry, scan_records
+from rankledger.pipeline.record.evaluation import evaluation_of
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.scores import read_scores
+from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
+from rankledger.pipeline.record.workspace import Workspace, open_record
+from rankledger.pipeline.support.errors import InputError
+
+
+def show(
+    reference: str = "last",
+    *,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking_uri: str | None = None,
+) -> Evaluation:
+    """The evaluation that a reference means, as far as a report shows one: arguments and errors are those of `load`."""
+    record, lost = record_to_show(reference, name, Workspace.open(runs_dir, records, tracking_uri))
+    evaluation = evaluation_of(record)
+    return Evaluation.from_results(replace(evaluation, warnings=skipped(reference, lost, record)))
+
+
+def load(
+    reference: str | Path = "last",
+    *,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking_uri: str | None = None,
+) -> Evaluation:
+    """The evaluation that a record holds, with the scores of its queries.
+
+    Args:
+        reference: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`; `#model` after it
+            says whose record is meant.
+        name: the evaluation that the words refer to; by default the only one that has records.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+        tracking_uri: the tracking store that a run is in.
+
+    Returns:
+        What `evaluate` returned, with the same tables.
+
+    Raises:
+        InputError: there is no such record, it is damaged, or a word means another one for each model.
+        OSError: the place of records cannot be reached.
+    """
+    evaluation = show(str(reference), name=name, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri)
+    assert evaluation.record is not None, "a reference means a record"
+    return replace(evaluation, results=tuple(_results(evaluation.record)))
+
+
+def _results(path: Path) -> Iterator[Scores]:
+    """The scores of a record, in the order in which its models were evaluated."""
+    opened = open_record(path)
+    assert opened.record is not None, "a record was opened"
+    planned = {dataset.name: dataset for dataset in opened.planned.datasets}
+    for name, model in opened.record.manifest.tasks:
+        dataset = planned[name]
+        measures = [measure for measure in dataset.measures if measure.metric.per == "query"]
+        scores = read_scores(opened.record, dataset.name, model, measures)
+        if scores is not None:
+            yield scores
+
+
+def list_evaluations(
+    name: str | None = None, *, runs_dir: str | Path = "runs", records: str | None = None
+) -> RecordList:
+    """The evaluations of a name, most recent first.
+
+    Args:
+        name: the evaluation's name in its config; by default all.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+
+    Raises:
+        InputError: there is none of that name, or none of them can be read.
+        OSError: the place of records cannot be reached.
+    """
+    workspace = Workspace.open(runs_dir, records)
+    scan = scan_records(workspace.records, name, _summary)
+    return RecordList(workspace.records.place, scan.found, scan.remarks)
+
+
+def _summary(entry: RecordEntry) -> RecordSummary:
+    manifest = entry.manifest
+    receipt = read_receipt(entry.records, entry.evaluation_id)
+    return RecordSummary(
+        evaluation_id=entry.evaluation_id,
+        name=manifest.name,
+        date=entry.manifest.night,
+        repeats=manifest.repeats,
+        n_models=len(manifest.models),
+        n_datasets=len(manifest.datasets),
+        n_failures=len(manifest.failures),
+        gates=overall_effect(entry.record.verdicts),
+        delivered=None if receipt is None else receipt.delivered,
+        wanted=manifest.tracking.wanted,
+        size=entry.size,
+    )
+
+
+_FARTHEST = 400  # powers of ten: doubles end before
+
+
+def find(
+    published: str,
+    *,
+    measure: str | None = None,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+) -> FigureMatch:
+    """The recorded figures that round to a published one, to as many digits as it has.
+
+    Args:
+        published: such as `0.4312`, or `43.12%`.
+        measure: the measure, such as `nDCG@10`; by default all.
+        name: the evaluations to search; by default all.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+
+    Raises:
+        InputError: it is no number, there is no evaluation of the name, or no record has the measure.
+        OSError: the place of records cannot be reached.
+    """
+    low, high = _range(published)
+    stored = Workspace.open(runs_dir, records).records
+    scan = scan_records(
+        stored,
+        name,
+        lambda entry: (tuple(entry.manifest.definitions), tuple(_figures(entry, spelled(measure, entry), low, high))),
+    )
+    known = [*dict.fromkeys(name for measures, _ in scan.found for name in measures)]
+    if not known:
+        raise InputError(f"{stored.place}: no records; check --runs-dir and --records")
+    written = measure and measure_among(measure, known, f"{stored.place}: no record has")
+    figures = tuple(figure for _, own in scan.found for figure in own)
+    return FigureMatch(published, written, len(scan.found), figures, scan.remarks)
+
+
+def _range(published: str) -> tuple[Decimal, Decimal]:
+    """What rounds to the figure: half a unit of its last digit on either side, ends included."""
+    text = published.strip()
+    try:
+        value = Decimal(text.removesuffix("%"))
+    except InvalidOperation:
+        value = Decimal("NaN")
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(value.adjusted()) > _FARTHEST or abs(exponent) > _FARTHEST:
+        raise InputError(f"{published!r} is not a number; write a figure such as 0.4312 or 43.12%")
+    half = Decimal(5).scaleb(exponent - 1)
+    share = Decimal(100) if text.endswith("%") else Decimal(1)
+    return (value - half) / share, (value + half) / share
+
+
+def _figures(entry: RecordEntry, measure: str | None, low: Decimal, high: Decimal) -> Iterator[RecordedFigure]:
+    for line in entry.lines(measure):
+        if line.estimate is not None and low <= Decimal(repr(line.estimate)) <= high:
+            yield RecordedFigure(
+                evaluation_id=entry.evaluation_id,
+                date=entry.manifest.night,
+                dataset=line.dataset,
+                model=line.model,
+                slice=line.slice,
+                measure=line.measure,
+                estimate=line.estimate,
+                ci_low=line.ci_low,
+                ci_high=line.ci_high,
+                fingerprint=entry.manifest.fingerprint(line.dataset, line.measure) or "",
+            )

@@ -1,0 +1,218 @@
+"""From a config to a finished record; or to what it would evaluate."""
+
+from __future__ import annotations
+
+import shlex
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from rankledger.metrics.metric import MetricError
+from rankledger.pipeline.commands.evaluation import Evaluation
+from rankledger.pipeline.config.plan import unlisted_replicates, unpaired_gates
+from rankledger.pipeline.config.planned import Plan
+from rankledger.pipeline.config.sources import Given, GivenPairs
+from rankledger.pipeline.config.yaml import KeyPath
+from rankledger.pipeline.data.inputs import Validation, read_inputs
+from rankledger.pipeline.history.analysis import check_comparison
+from rankledger.pipeline.history.references import source_of_reference
+from rankledger.pipeline.record.mlflow_stores import with_trusted_store
+from rankledger.pipeline.record.workspace import (
+    Backend,
+    MeasureLike,
+    Workspace,
+    open_config,
+    open_given,
+    open_source,
+    workers_of,
+)
+from rankledger.pipeline.run import evaluate_opened
+from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.support.errors import InputError, InputWarning
+from rankledger.pipeline.support.progress import work
+
+if TYPE_CHECKING:
+    pass
+
+
+_CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
+
+
+@work()
+def evaluate(
+    judgments: Given,
+    outputs: Mapping[str, Given] | None = None,
+    measures: MeasureLike | Sequence[MeasureLike] = (),
+    *,
+    baseline: str | None = None,
+    queries: Given | None = None,
+    documents: Given | None = None,
+    interactions: GivenPairs | None = None,
+    exclude: GivenPairs | None = None,
+    exclude_self: bool | None = None,
+    seen: Literal["refuse", "remove", "count"] | None = None,
+    dataset: str = "data",
+    name: str | None = None,
+    overrides: Sequence[str] = (),
+    date: str | None = None,
+    jobs: int | None = None,
+    backend: Backend | None = None,
+    scheduler: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    record: bool | None = None,
+    tracking: bool | None = None,
+    command: Sequence[str] = (),
+) -> Evaluation:
+    """Evaluate every model of a config, or outputs in memory.
+
+    A config's evaluation is recorded and logged to MLflow; if no output can be evaluated, no record is written. Of
+    judgments and outputs nothing is written unless you ask for it, and the figures are those that a config with files
+    of the same rows and the same name of the dataset gives. What is worth knowing, such as the tool that a file was
+    taken to be of, is a warning of the category `InputWarning`, and so is an output that was refused.
+
+    Args:
+        judgments: a config: the YAML file; or a record, by its path or id, `last`, `last_passed`, `previous` or
+            `accepted`, to evaluate its config again. Its inputs must be what they were; outputs may be missing if the
+            output cache has them. With `outputs`, the judgments: a path, a data frame or Arrow table with the columns
+            `query_id`, `doc_id` and `relevance`, `{query: {document: relevance}}`, or tuples of these three.
+        outputs: the models' outputs, by model: likewise, with `score` in the place of `relevance`. If the first measure
+            is for ratings, the columns are `rating` and `prediction`.
+        measures: the measures of outputs in memory, such as `["ndcg@10", "ap"]`; the first one leads. A metric of your
+            own is a function, a `Metric`, or a `Measure` of it.
+        baseline: the model that the others are compared with, or `all_pairs`; by default none are compared.
+        queries: the queries table: a path, or a table with the column `query_id`.
+        documents: the catalogue: a path, or a table with the column `doc_id`.
+        interactions: what users consumed in training: a path, a table with `query_id` and `doc_id`, `{query:
+            [document, …]}`, or tuples of these two.
+        exclude: documents to leave out of the rankings of queries: likewise.
+        exclude_self: whether to leave out the document whose id is the query's, too.
+        seen: whether recommendations that stand in the interactions are a reason to `refuse` the output, or to `remove`
+            them, or are counted, `count`, as by default.
+        dataset: what the dataset is called. Random numbers are drawn by its name.
+        name: of outputs in memory, what the evaluation is called, by default `in-memory`; else the evaluation that the
+            words refer to, by default the only one that has records.
+        overrides: `key.path=value` texts that win over the file, or that set any key of a config that has no argument.
+        date: what `{date}` in paths stands for; a record has its own.
+        jobs: workers, instead of the config's.
+        backend: `threads`, `processes` or `dask`, instead of the config's.
+        scheduler: the address of a Dask cluster, instead of the config's; the backend is `dask` then.
+        runs_dir: where records and the default MLflow store are.
+        records: where records are kept, instead of where the config says: a folder, or the URL of one.
+        record: whether to write a record; by default for a config, and for outputs in memory that are tracked.
+        tracking: whether to log to MLflow, where the config does not rule it out; by default for a recorded config.
+        command: the words of the command line that asked for it, if one did; they are recorded, and what would be a
+            warning is the command's to print.
+
+    Raises:
+        InputError: the config, an argument, judgments, queries or documents are wrong, or all outputs in memory are. A
+            model output that is missing or refused is among the evaluation's failures instead, and the others are
+            evaluated.
+        OSError: the record could not be written.
+    """
+    workspace = Workspace.open(runs_dir, records)
+    tables = {"queries": queries, "documents": documents, "interactions": interactions, "exclude": exclude}
+    settings: dict[str, bool | str | None] = {"exclude_self": exclude_self, "seen": seen}
+    if outputs is None:
+        if not isinstance(judgments, str | Path):
+            found = f"found a {type(judgments).__name__}; give the path of a YAML file"
+            raise InputError(f"config: {found}, or `outputs` with judgments in memory")
+        for argument, value in {"measures": measures or None, "baseline": baseline, **tables, **settings}.items():
+            if value is not None:
+                raise InputError(f"{argument}: is for outputs in memory; remove it, or give `outputs`")
+        recorded = record is not False
+        tracked = recorded if tracking is None else tracking
+        source = source_of_reference(judgments, name, workspace)
+        uncached = overrides if recorded else [*overrides, "execution.cache=false"]
+        opened = open_source(source, workspace, overrides=uncached, date=date)
+    else:
+        if date is not None:
+            raise InputError("date: fills {date} in the paths of a config; remove it")
+        tracked = bool(tracking)
+        recorded = tracked if record is None else record
+        opened = open_given(
+            judgments,
+            outputs,
+            measures,
+            baseline=baseline,
+            tables=tables,
+            settings=settings,
+            name=name or "in-memory",
+            dataset=dataset,
+            overrides=overrides,
+            recorded=recorded,
+        )
+    if tracked and not recorded:
+        raise InputError("tracking: logs a record, and record=False writes none; remove one of them")
+    opened = with_trusted_store(opened, workspace, tracking=tracked)
+    called = f"rankledger.evaluate({str(judgments)!r})" if outputs is None else "rankledger.evaluate(...)"
+    plain, computed = evaluate_opened(
+        opened,
+        workers_of(opened.loaded.config, jobs, backend, scheduler),
+        Workspace.open(runs_dir, opened.planned.records) if records is None else workspace,
+        tracking=tracked,
+        command=shlex.join(map(without_credentials, command)) or called,
+        recorded=recorded,
+    )
+    evaluation = Evaluation.from_results(plain, computed if opened.is_in_memory or not recorded else None)
+    if outputs is not None and not evaluation.quality:
+        raise InputError(*(failure.reason for failure in evaluation.failures))
+    if not command:
+        _warn(evaluation)
+    return evaluation
+
+
+def _warn(evaluation: Evaluation) -> None:
+    """Say, where `evaluate` was called, what a command prints on stderr or below its tables."""
+    reasons = (failure.reason for failure in evaluation.failures)
+    for line in dict.fromkeys((*reasons, *map(str, evaluation.data_warnings), *evaluation.warnings)):
+        warnings.warn(line, InputWarning, stacklevel=_CALLER)
+
+
+def validate(
+    config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None, jobs: int | None = None
+) -> Validation:
+    """Read everything that a config names and compute nothing.
+
+    Arguments and errors are those of `evaluate`.
+    """
+    opened = open_config(config, overrides=overrides, date=date)
+    loaded, planned = opened.loaded, opened.planned
+    if planned.metrics:
+        loaded.document.refuse([*_failing_metrics(planned)])
+    workers = workers_of(loaded.config, jobs, None)
+    inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
+    check_comparison(opened, inputs, workers)
+    unlisted = unlisted_replicates(loaded) if ("nightly",) in loaded.document.origins else []
+    hints = (loaded.document.finding(*found) for found in (*unlisted, *unpaired_gates(loaded, planned)))
+    gate_notes: tuple[str, ...] = ()
+    if planned.gates:
+        from rankledger.pipeline.gates.errors import false_alarm_rate, small_slices
+
+        groups = {name: dataset.groups for name, dataset in inputs.datasets.items()}
+        confidence = loaded.config.bootstrap.confidence
+        gate_notes = (false_alarm_rate(planned.gates, confidence), *small_slices(planned.gates, groups, confidence))
+    return Validation(
+        n_queries={name: len(dataset.query_ids) for name, dataset in inputs.datasets.items()},
+        n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},
+        models=tuple(planned.models),
+        quality=inputs.model_quality,
+        replicates=inputs.replicates,
+        failures=inputs.failures,
+        warnings=(*planned.warnings, *inputs.remarks, *map(str, hints), *map(str, inputs.warnings)),
+        gate_notes=tuple(filter(None, gate_notes)),
+    )
+
+
+def _failing_metrics(planned: Plan) -> Iterator[tuple[KeyPath, str]]:
+    from rankledger.pipeline.config.own_metrics import try_metric
+
+    failing: dict[KeyPath, str] = {}
+    for measure in dict.fromkeys(measure for dataset in planned.datasets for measure in dataset.measures):
+        if measure.metric.code:
+            try:
+                try_metric(measure.metric, measure.arguments(max_grade=2))
+            except MetricError as error:
+                failing.setdefault(("metrics", measure.metric.name), f"{measure}: {error}")
+    yield from failing.items()

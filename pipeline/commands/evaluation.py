@@ -1,0 +1,163 @@
+"""The evaluation as the workflow returns it: new, or read from a record as it was when it was evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING
+
+from rankledger.pipeline.history.analysis import Computed
+from rankledger.pipeline.record import evaluation as results
+from rankledger.pipeline.run import write_temporary_record
+from rankledger.pipeline.support.errors import InputError
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.data.joined import RetrievedRanks
+    from rankledger.pipeline.explain import Explanation
+    from rankledger.pipeline.history.baselines import RecordedDataset
+    from rankledger.pipeline.history.comparison import ComparisonReport
+    from rankledger.pipeline.report.forms import Fit, Form, TableStyle
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(results.Evaluation):
+    """An evaluation that can be shown, and asked about its models and queries.
+
+    Reports and comparisons are those of its record. One that has none is written to a temporary folder for them, which
+    is removed at once.
+    """
+
+    _computed: Computed | None = None
+
+    @classmethod
+    def from_results(cls, evaluation: results.Evaluation, computed: Computed | None = None) -> Evaluation:
+        """Return the same evaluation as users get it. `computed` is kept if it is not recorded or is in memory."""
+        values = {field.name: getattr(evaluation, field.name) for field in fields(results.Evaluation)}
+        return cls(**values, _computed=computed)
+
+    @property
+    def headline(self) -> str:
+        """What broke, where, since when and whose it is; or that nothing did. Plain text, in a few short sentences."""
+        from rankledger.pipeline.report.headline import headline_of
+
+        return headline_of(self)
+
+    def compare(self, base: str, candidate: str, *, measure: str | None = None, top: int = 10) -> ComparisonReport:
+        """What changes from one model to another, as `rankledger.compare` says it of two records.
+
+        Args:
+            base: the model to compare with.
+            candidate: the model to compare.
+            measure: the measure to rank queries by; by default the lead measure.
+            top: how many queries to list on each dataset.
+
+        Raises:
+            InputError: there is no such model or measure.
+        """
+        from rankledger.pipeline.history.baselines import retrieved_ranks
+        from rankledger.pipeline.history.compare import compare_sides
+        from rankledger.pipeline.history.references import open_sides
+        from rankledger.pipeline.record.workspace import Workspace
+
+        def ranks(kept: RecordedDataset, of: str) -> RetrievedRanks:
+            known = self._computed.inputs.ranks(kept.planned.name, of) if self._computed else None
+            return known or retrieved_ranks(kept, of)
+
+        with self._record() as path:
+            texts = f"{path}#{base}", f"{path}#{candidate}"
+            sides = open_sides(*texts, name=None, workspace=Workspace.open("runs"))
+            return compare_sides(sides, texts, ranks, measure=measure, top=top)
+
+    def explain(
+        self, model: str, query: str | int, measure: str | None = None, *, dataset: str | None = None
+    ) -> Explanation:
+        """The score of one query, with what each document adds to it.
+
+        Args:
+            model: the model.
+            query: the query.
+            measure: the measure, whether it was computed or not; by default the lead measure.
+            dataset: the dataset; by default the one that judges the query.
+
+        Raises:
+            InputError: a name is unknown, or a file has changed.
+        """
+        from rankledger.pipeline.commands import explain
+
+        if self._computed is not None:
+            opened = self._computed.opened
+            return explain.explain_opened(opened, model=model, query=str(query), measure=measure, dataset=dataset)
+        with self._record() as path:
+            return explain.explain(str(path), model=model, query=str(query), measure=measure, dataset=dataset)
+
+    def to_latex(
+        self,
+        measures: Sequence[str] = (),
+        *,
+        intervals: bool = False,
+        sort: bool = False,
+        arrows: bool = False,
+        caption: str = "",
+        headers: Mapping[str, str] | None = None,
+        fit: Fit = "column",
+    ) -> str:
+        """Tables for a paper, one for each dataset; by default of all measures that fit.
+
+        The other arguments are those of `TableStyle`.
+        """
+        from rankledger.pipeline.report.forms import TableStyle
+
+        return self._report("latex", measures, TableStyle(intervals, sort, arrows, caption, headers or {}, fit))
+
+    def to_markdown(self, measures: Sequence[str] = ()) -> str:
+        """A summary for a pull request; by default of all measures that fit."""
+        return self._report("markdown", measures)
+
+    def report(self, path: str | Path, measures: Sequence[str] = ()) -> None:
+        """Write a report: a page, Markdown, LaTeX or CSV, as the path ends in .html, .md, .tex or .csv.
+
+        Raises:
+            InputError: the path ends otherwise, or there is no such measure.
+            OSError: it cannot be written.
+        """
+        from rankledger.pipeline.report.forms import ENDINGS
+        from rankledger.pipeline.report.verdicts import write_text
+
+        form = ENDINGS.get(Path(path).suffix.lower())
+        if form is None:
+            raise InputError(f"{path}: unknown file type; let the name end in {', '.join(ENDINGS)}")
+        write_text(Path(path), self._report(form, measures))
+
+    def _report(self, form: Form, measures: Sequence[str], style: TableStyle | None = None) -> str:
+        from rankledger.pipeline.commands.report import report
+
+        with self._record() as path:
+            chosen = [measures] if isinstance(measures, str) else measures
+            return report(str(path), form=form, measures=chosen, style=style)
+
+    @contextmanager
+    def _record(self) -> Iterator[Path]:
+        if self.record is not None:
+            yield self.record.absolute()
+        elif self._computed is None or not self.results:
+            raise InputError("no model output was evaluated, so there is nothing to show; see `failures`")
+        else:
+            with write_temporary_record(self._computed, self) as path:
+                try:
+                    yield path
+                except InputError as error:  # nobody knows the folder
+                    raise InputError(*(line.replace(str(path), self.evaluation_id) for line in error.lines)) from None
+
+    def __str__(self) -> str:
+        """Return the leaderboard as plain text, as wide as the terminal."""
+        from rankledger.pipeline.report.terminal import leaderboard
+
+        return leaderboard(self, width=get_terminal_size(fallback=(120, 24)).columns, colour=False).rstrip()
+
+    def _repr_html_(self) -> str:
+        from rankledger.pipeline.report.notebook import leaderboard
+
+        return leaderboard(self)

@@ -1,0 +1,300 @@
+"""A nightly evaluation: once per date, when its outputs are complete.
+
+An input that is ready is not looked at again. What changes while it is read afterwards is its reader's to refuse.
+
+Conventions: a night is the evaluation's name and a date, and has one evaluation; whoever asks again is shown that one.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from datetime import date as calendar_date
+from pathlib import Path
+from typing import Protocol
+
+from rankledger.pipeline.commands.evaluation import Evaluation
+from rankledger.pipeline.config.inputs import File
+from rankledger.pipeline.config.nightly import STABLE, Nightly
+from rankledger.pipeline.config.plan import markers, plan, unlisted_replicates, unmatched_searches
+from rankledger.pipeline.config.planned import Plan, Planning
+from rankledger.pipeline.config.schema import Loaded, load
+from rankledger.pipeline.config.sources import OutputKey
+from rankledger.pipeline.config.values import format_duration
+from rankledger.pipeline.data.files import InputState, input_state, marker_beside
+from rankledger.pipeline.data.outputs import source_of
+from rankledger.pipeline.delivery.deliver import deliver
+from rankledger.pipeline.delivery.promote import pending_promotions
+from rankledger.pipeline.record.evaluation import Evaluation as Plain
+from rankledger.pipeline.record.evaluation import evaluation_of
+from rankledger.pipeline.record.folder import new_evaluation_id, read_record
+from rankledger.pipeline.record.mlflow_stores import lost_store, open_for_logging
+from rankledger.pipeline.record.nights import claim_night
+from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
+from rankledger.pipeline.record.workspace import Backend, Opened, Workspace, workers_of
+from rankledger.pipeline.run import evaluate_opened
+from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.progress import aside, say, stage
+from rankledger.pipeline.support.text import one_line
+
+_NOT_THERE = "not there"
+_NAMED = 5  # of what is still missing, in a line of progress
+
+
+class Clock(Protocol):
+    """The time, and its passing; tests have one of their own."""
+
+    def now(self) -> datetime:
+        """The time in UTC."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let so much time pass."""
+
+
+class _SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True)
+class AwaitedInput:
+    """An input that is waited for.
+
+    Attributes:
+        path: as messages name it; a file, a glob, a folder of parts or a URL.
+        task: the output that it is; None for any other file.
+        marker: the name of the file beside it that says it is whole; None where none is asked for.
+        lack: what it is known to lack, so that it need not be looked at; empty where it must be.
+    """
+
+    path: str
+    task: OutputKey | None = None
+    marker: str | None = None
+    lack: str = ""
+
+
+def wait_for(
+    wanted: Callable[[], Sequence[AwaitedInput]], rule: Nightly, *, clock: Clock, say: Callable[[str], None]
+) -> dict[AwaitedInput, str]:
+    """Wait until everything is ready, at most as long as the rule says.
+
+    Args:
+        wanted: what to wait for; asked before every look, as outputs of models that nobody listed may turn up.
+        rule: how long, how often, and what ready means.
+        clock: tells the time.
+        say: takes a line of progress, whenever something else is missing than before.
+
+    Returns:
+        What is late, and why: one line with its path, the hour and what to do.
+    """
+    watch = _Watch(rule, clock)
+    deadline = clock.now() + rule.wait
+    until = f"{deadline:%H:%M} UTC"
+    said: dict[str, str] = {}
+    with stage("Waiting", unit="inputs", until=until) as waiting:
+        while True:
+            inputs = wanted()
+            missing = {each: lack for each in inputs if (lack := watch.lack_of(each))}
+            left = (deadline - clock.now()).total_seconds()
+            if not missing or left <= 0:
+                return {each: _reason(each, lack, until, rule) for each, lack in missing.items()}
+            waiting.total, waiting.done = len(inputs), len(inputs) - len(missing)
+            lacks = {each.path: lack for each, lack in missing.items()}
+            if lacks != said:
+                named = [f"{path} ({lack})" for path, lack in lacks.items()]
+                more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+                say(f"waiting until {until} for {len(missing)} of {len(inputs)}: {', '.join(named[:_NAMED])}{more}")
+                said = lacks
+            clock.sleep(min(rule.every.total_seconds(), left))
+
+
+class _Watch:
+    """What was seen so far."""
+
+    def __init__(self, rule: Nightly, clock: Clock) -> None:
+        self._rule = rule
+        self._clock = clock
+        self._ready: set[AwaitedInput] = set()
+        self._seen: dict[str, tuple[InputState, datetime]] = {}
+
+    def lack_of(self, wanted: AwaitedInput) -> str:
+        """What an input lacks to be ready; empty where it is."""
+        if wanted.lack or wanted in self._ready:
+            return wanted.lack
+        sight = input_state(wanted.path)
+        if sight.trouble:
+            return f"cannot be looked at ({sight.trouble})"
+        if not sight.sizes:
+            return _NOT_THERE
+        marker = None if wanted.marker is None else marker_beside(wanted.path, sight, wanted.marker)
+        if marker is not None and not input_state(marker).sizes:
+            return f"no {marker}"
+        if self._rule.ready == STABLE and not self._is_settled(wanted.path, sight):
+            return "not settled"
+        self._ready.add(wanted)
+        return ""
+
+    def _is_settled(self, path: str, sight: InputState) -> bool:
+        now = self._clock.now()
+        before, since = self._seen.get(path, (None, now))
+        if before != sight:
+            self._seen[path] = (sight, now)
+            return False
+        return now - since >= self._rule.every
+
+
+def _reason(wanted: AwaitedInput, lack: str, until: str, rule: Nightly) -> str:
+    if lack == _NOT_THERE and not rule.wait:
+        return f"{wanted.path}: file not found by {until}; check the path, or run nightly --again once it is there"
+    waited = f" (waited {format_duration(rule.wait)})" if rule.wait else ""
+    return f"{wanted.path}: late: {lack} by {until}{waited}; once it is there, run nightly --again"
+
+
+def nightly(
+    config: str | Path,
+    *,
+    date: str | None = None,
+    again: bool = False,
+    overrides: Sequence[str] = (),
+    jobs: int | None = None,
+    backend: Backend | None = None,
+    scheduler: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking: bool = True,
+    command: Sequence[str] = (),
+    clock: Clock | None = None,
+) -> Evaluation:
+    """Evaluate a night once its outputs are there, or return its existing evaluation and finish delivery.
+
+    Args:
+        config: the YAML file.
+        date: the night's date, YYYY-MM-DD, which `{date}` in paths stands for; by default today's in UTC.
+        again: whether to evaluate the night again if it has an evaluation.
+        overrides: `key.path=value` texts that win over the file.
+        jobs: workers, instead of the config's.
+        backend: `threads`, `processes` or `dask`, instead of the config's.
+        scheduler: the address of a Dask cluster, instead of the config's; the backend is `dask` then.
+        runs_dir: where records and the default MLflow store are.
+        records: where records are kept, instead of where the config says: a folder, or the URL of one.
+        tracking: whether to log to MLflow, where the config does not rule it out.
+        command: the words of the command line that asked for it, if one did; they are recorded.
+        clock: the clock used for waiting; by default the machine's.
+
+    Raises:
+        InputError: the config or the date is wrong, or judgments, queries or documents are wrong or late. An output
+            that is late, missing or refused is among the evaluation's failures instead.
+        LockedError: another process is evaluating the same night.
+        OSError: the record could not be written.
+    """
+    clock = clock or _SystemClock()
+    night = _date_of(date, clock.now())
+    loaded = load(config, overrides)
+    loaded.document.refuse(unlisted_replicates(loaded))
+    workers = workers_of(loaded.config, jobs, backend, scheduler)
+    workspace = Workspace.open(runs_dir, Planning(loaded, night).records() if records is None else records)
+    clear_left_behind(workspace.records, workspace.runs_dir)
+    with claim_night(workspace.records, loaded.config.name, night) as claim:
+        if claim.away:
+            with aside():  # to be known even where it is to be quiet
+                line = f"{claim.away}; the night is evaluated anyway, on this machine alone"
+                print(one_line(line), file=sys.stderr, flush=True)
+        for earlier in () if again else reversed(claim.evaluations):
+            if path := claim.records.fetch(earlier):
+                say(f"{loaded.config.name} {night} was evaluated before: this is its record; --again evaluates it anew")
+                return _alerted(_delivered(path, loaded, workspace, tracking=tracking), loaded, workspace)
+        opened = _ready(Path(config), loaded, night, clock)
+        if again and claim.evaluations and tracking and loaded.config.tracking.enabled:
+            say(f"{loaded.config.name} {night} is evaluated again: histories in MLflow get a second point that night")
+        evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
+        claim.begin(evaluation_id)
+        evaluation, _ = evaluate_opened(
+            opened,
+            workers,
+            workspace,
+            tracking=tracking,
+            command=shlex.join(map(without_credentials, command)) or f"rankledger.pipeline.nightly({str(config)!r})",
+            evaluation_id=evaluation_id,
+            allow_empty=True,  # of a night in which everything failed history knows, and gates count it
+            alerts=bool(loaded.config.notify),
+        )
+        return _alerted(evaluation, loaded, workspace)
+
+
+def _date_of(text: str | None, now: datetime) -> str:
+    try:
+        if text is None or calendar_date.fromisoformat(text).isoformat() == text:
+            return text or now.date().isoformat()
+    except ValueError:
+        pass
+    raise InputError(f"--date: found {text!r}; write the night's date as YYYY-MM-DD")
+
+
+def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bool) -> Plain:
+    """The evaluation that a record is of; what could not be delivered when it was made is delivered now."""
+    record = read_record(path)
+    evaluation = evaluation_of(record)
+    try:
+        receipt = read_receipt(workspace.records, path.name)
+        is_left = receipt is None or bool(pending_promotions(record, workspace.records))
+    except OSError as error:  # whether MLflow has it cannot be known: what it has is not sent again
+        return replace(evaluation, unsaved=workspace.records.describe_error(error))
+    evaluation = replace(evaluation, store=receipt.page if receipt else None)
+    config = loaded.config.tracking
+    wanted = tracking and config.enabled and record.manifest.tracking.wanted and is_left
+    lost = lost_store(record, config) if wanted else None
+    with open_for_logging(config if wanted and not lost else None, workspace) as store:
+        delivered = deliver(evaluation, record, workspace, store=store, tracking=config)
+    return replace(delivered, untracked=lost) if lost else delivered
+
+
+def _alerted(evaluation: Plain, loaded: Loaded, workspace: Workspace) -> Evaluation:
+    """The evaluation with the reasons why alerts were not sent, if there are any; what is due is sent."""
+    if not loaded.config.notify:
+        return Evaluation.from_results(evaluation)
+    from rankledger.pipeline.delivery.alerts import send_alerts  # here, because few configs have targets
+
+    result = send_alerts(loaded, workspace.records, workspace.runs_dir)
+    return Evaluation.from_results(replace(evaluation, unsent=result.unsent))
+
+
+def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
+    """The night's plan, once its inputs are ready or the time is up; outputs that are late are marked in it."""
+    rule = loaded.config.nightly
+    late = wait_for(lambda: _wanted(loaded, night), rule, clock=clock, say=say)
+    planned = plan(loaded, night)
+    needed = _files(planned)
+    if lacking := [reason for each, reason in late.items() if each.path in needed]:
+        raise InputError(*lacking)
+    reasons = {each.task: reason for each, reason in late.items() if each.task is not None}
+    return Opened(config, loaded, replace(planned, late=reasons), None)
+
+
+def _wanted(loaded: Loaded, night: str) -> tuple[AwaitedInput, ...]:
+    """Everything that the night reads; models that are searched for are known when an output of theirs is there."""
+    if patterns := unmatched_searches(loaded, night):
+        return tuple(AwaitedInput(_path(File(path=pattern)), lack="no model yet") for pattern in patterns)
+    planned = plan(loaded, night)
+    asked = markers(loaded, planned)
+    outputs = {task.key: _path(task.output) for task in planned.tasks}
+    return (
+        *(AwaitedInput(path, key, asked.get(key)) for key, path in outputs.items()),
+        *map(AwaitedInput, dict.fromkeys([*_files(planned), *map(_path, planned.external_metrics.values())])),
+    )
+
+
+def _files(planned: Plan) -> list[str]:
+    """The datasets' own files, as messages name them: from the working directory."""
+    return [_path(file) for dataset in planned.datasets for file in dataset.files]
+
+
+def _path(file: File) -> str:
+    return source_of(file).path

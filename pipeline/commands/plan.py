@@ -1,0 +1,322 @@
+"""From a record to the queries that a gate needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.paths import parse_reference
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.history.matching import Match, leading_measures, match_datasets, record_pairs
+from rankledger.pipeline.history.power import PowerLine, PowerPlan, PowerPoint
+from rankledger.pipeline.history.references import References, Sides, open_sides, record_to_show, skipped
+from rankledger.pipeline.inference.intervals import Resampled, known
+from rankledger.pipeline.inference.power import POWER, Variation
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.inference.tables import ALL
+from rankledger.pipeline.record.tables import write_lines
+from rankledger.pipeline.record.workspace import Opened, Workspace, open_record
+from rankledger.pipeline.support.atomic import partial_beside
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.progress import work
+
+Planned: TypeAlias = tuple[PowerLine, Variation | None]
+"""A line with the variation that it is planned by; None if nothing can be planned."""
+
+_MOST_POINTS = 8  # of a power curve: as many as fit into 80 columns beside a short name
+_UNSAMPLED = Settings(0, 0, Workers(jobs=1))  # variances come from the scores themselves
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """What is planned for.
+
+    Attributes:
+        margin: the drop that the gate accepts.
+        change: the true change that is assumed, oriented.
+        power: how often the gate should pass.
+    """
+
+    margin: float
+    change: float
+    power: float
+
+    @property
+    def distance(self) -> float:
+        """From the limit to the true difference."""
+        return self.margin + self.change
+
+
+@work()
+def plan(
+    record: str | Path = "last",
+    *,
+    margin: float,
+    measure: str | None = None,
+    against: str | Path | None = None,
+    change: float = 0.0,
+    power: float = POWER,
+    slices: bool = False,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+) -> PowerPlan:
+    """Return how many queries a gate needs to pass a model that changed by as much as you assume.
+
+    It is planned by the paired differences of a record, each model against the baseline of its `comparison`, and by the
+    rule of gates. A gate passes a line at `bootstrap.confidence`, however many lines it has.
+
+    Args:
+        record: the record, as `show` takes it, with or without `#model`.
+        margin: the drop that the gate accepts, on the measure's scale; negative if it asks for an improvement.
+        measure: the measure; by default the lead measure.
+        against: what to compare with instead of the baseline, as BASE of `compare`, such as `last_passed`.
+        change: the true change that you assume, positive for an improvement; not the one that was observed.
+        power: how often the gate should pass if that is the change.
+        slices: whether to plan for every slice, too.
+        name: the evaluation that the words refer to; by default the only one that has records.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+
+    Returns:
+        The plan, with the tables `needed` and `curve`.
+
+    Raises:
+        InputError: there is no such record or measure; no number of queries would do; or all differences rest on too
+            few queries to plan by.
+    """
+    goal = _goal(margin, change, power)
+    workspace = Workspace.open(runs_dir, records)
+    references = _references(str(record), None if against is None else str(against), name, workspace)
+    matched = [(sides, match_datasets(sides)) for sides in references.sides]
+    matches = [match for _, own in matched for match in own]
+    if not matches:
+        raise InputError("the two share no dataset, query and measure; plan by another record, or change --against")
+    if unlike := dict.fromkeys(line for match in matches for line in match.unlike()):
+        raise InputError(*(f"{line}; plan by records that agree on it" for line in unlike))
+    lacking = "the record does not have" if against is None else "the two do not both have"
+    leading = leading_measures(matches, measure, references.sides[0].candidate.planned.lead, lacking)
+    chosen = [match.only(leading[match.name]) for match in matches if match.name in leading]
+    _refuse_idle(goal, [match.measures[0] for match in chosen])
+    confidence = references.sides[0].candidate.loaded.config.bootstrap.confidence
+    asked = [each for match in chosen for each in _asked(match, slices=slices)]
+    planned = [_planned(each, goal, confidence) for each in asked]
+    lines = tuple(line for line, _ in planned)
+    if all(line.reason for line in lines):
+        raise InputError(*dict.fromkeys(line.reason for line in lines if line.slice == ALL))
+    return PowerPlan(
+        records=tuple(record_pairs(str(against or record), str(record), matched)),
+        margin=goal.margin,
+        change=goal.change,
+        wanted=goal.power,
+        confidence=confidence,
+        lines=lines,
+        points=tuple(_points(planned, goal, confidence)),
+        remarks=references.remarks,
+        warnings=references.warnings,
+    )
+
+
+def write_curve(plan: PowerPlan, path: str | Path) -> None:
+    """Write the power curves as CSV, a row per point with the columns of `PowerPoint`; None is an empty cell.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with partial_beside(Path(path)) as partial:
+        write_lines(partial, PowerPoint, plan.points)
+        partial.replace(path)
+
+
+def _goal(margin: float, change: float, power: float) -> _Goal:
+    """What is planned for, if any number of queries could do.
+
+    Raises:
+        InputError: none could.
+    """
+    for option, value in (("--margin", margin), ("--change", change), ("--power", power)):
+        if not math.isfinite(value):
+            raise InputError(f"{option}: found {value}; write a finite number")
+    if not 0.5 <= power < 1:
+        raise InputError(f"--power: found {power:g}; write a share from 0.5 to below 1, such as 0.8")
+    if margin + change <= 0:
+        raise InputError(
+            f"--margin {margin:g} --change {change:g}: such a change is at the limit or beyond it, and no number of "
+            "queries passes it reliably; write a larger margin, or assume a greater change"
+        )
+    return _Goal(margin, change, power)
+
+
+def _refuse_idle(goal: _Goal, measures: Iterable[Measure]) -> None:
+    """Refuse measures that cannot be held to the margin.
+
+    Raises:
+        InputError: one has no better direction, or the margin is as wide as its range.
+    """
+    for measure in measures:
+        low, high = measure.metric.range
+        if measure.metric.direction == "neither":
+            raise InputError(f"{measure} has no better direction, so no gate holds it to a margin; name another")
+        if max(abs(goal.margin), abs(goal.change)) >= high - low:
+            raise InputError(
+                f"--margin {goal.margin:g} --change {goal.change:g}: {measure} is from {low:g} to {high:g}; write both "
+                "on its scale, such as 0.01"
+            )
+
+
+def _references(record: str, against: str | None, name: str | None, workspace: Workspace) -> References:
+    """The records whose models are compared: two, or one with itself by its `comparison`."""
+    if against is not None:
+        return open_sides(against, record, name=name, workspace=workspace)
+    found, lost = record_to_show(record, name, workspace)
+    opened = open_record(found.path)
+    pairs = _pairs(opened, found.path, parse_reference(record, ()).model if "#" in record else None)
+    return References((Sides(opened, opened, pairs),), (), skipped(record, lost, found))
+
+
+def _pairs(opened: Opened, path: Path, model: str | None) -> tuple[tuple[str, str], ...]:
+    comparison = opened.planned.comparison
+    if comparison is None:
+        raise InputError(f"{path}: its config compares no models; name what to compare with, as --against last#bm25")
+    pairs = dict.fromkeys(pair for own in comparison.pairs.values() for pair in own)
+    chosen = tuple(pair for pair in pairs if model in (None, pair[0]))
+    if not chosen:
+        raise InputError(f"{path}: its config compares {model!r} with no other model; name one by --against")
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A difference that is planned by.
+
+    Attributes:
+        match: the dataset.
+        slice: `all`, or a slice.
+        models: the model, and what it is compared with.
+        difference: of the two.
+    """
+
+    match: Match
+    slice: str
+    models: tuple[str, str]
+    difference: Resampled
+
+    @property
+    def what(self) -> str:
+        """It in words, such as `web, market=de: ndcg@10 of dense against bm25`."""
+        where = self.match.name if self.slice == ALL else f"{self.match.name}, {self.slice}"
+        return f"{where}: {self.match.measures[0]} of {self.models[0]} against {self.models[1]}"
+
+
+def _asked(match: Match, *, slices: bool) -> Iterator[_Asked]:
+    groups = match.groups() if slices or match.after.planned.cluster else Groups()
+    results, pairs = match.paired()
+    sample = Sample(results, match.after.profile.conventions, groups, _UNSAMPLED)
+    named = sample.slices_of(match.measures[0]) if slices else (ALL,)
+    asked = [Pair(*names, match.measures[0], own) for own in named for names in pairs]
+    for pair, difference in zip(asked, sample.differences(asked), strict=True):
+        yield _Asked(match, pair.slice, pairs[pair.model, str(pair.baseline)], difference)
+
+
+def _planned(asked: _Asked, goal: _Goal, confidence: float) -> Planned:
+    difference = asked.difference
+    line = PowerLine(
+        asked.match.name,
+        asked.slice,
+        str(asked.match.measures[0]),
+        *asked.models,
+        n_queries=difference.n_queries,
+        n_clusters=difference.n_clusters,
+        std_dev=None,
+        kappa=difference.kappa,
+        power=None,
+        detectable=None,
+        clusters_needed=None,
+        queries_needed=None,
+        queries_low=None,
+        queries_high=None,
+        mark=_mark(difference),
+    )
+    if line.mark:
+        return replace(line, reason=f"{asked.what}: {_reason(asked, line.mark)}"), None
+    variation = Variation.of(difference)
+    return _with_figures(line, variation, goal, confidence), variation
+
+
+def _mark(difference: Resampled) -> str:
+    if difference.total_error.replicates:
+        return "replicates"
+    return "few" if difference.n_clusters < LEAST_CLUSTERS else difference.mark
+
+
+def _reason(asked: _Asked, mark: str) -> str:
+    difference = asked.difference
+    unit, n = "clusters" if asked.match.after.planned.cluster else "queries", f"{difference.n_clusters:,}"
+    rests = f"the variance rests on about {max(1, round(difference.kappa))} of {n} {unit}"
+    alike = f"all {n} {unit} differ alike" if difference.estimate else f"the scores are the same on all {n} {unit}"
+    return {
+        "replicates": "replicates differ, which more queries do not change; evaluate more replicates, or one of them "
+        "as a model of its own and plan by that",
+        "few": f"{n} {unit} are too few to plan by; use a record with at least {LEAST_CLUSTERS}",
+        "sparse": f"{rests}, too few to plan by; use a record with more, or models that differ on more of them",
+        "degenerate": f"{alike}, which plans nothing; use models that differ on some",
+    }[mark]
+
+
+def _with_figures(line: PowerLine, variation: Variation, goal: _Goal, confidence: float) -> PowerLine:
+    alpha = 1 - confidence
+    needed, low, high = (
+        each.needed(goal.distance, alpha, goal.power) for each in (variation, *variation.ends(confidence))
+    )
+    return replace(
+        line,
+        std_dev=math.sqrt(variation.variance),
+        power=variation.power(line.n_clusters, goal.distance, alpha),
+        detectable=known(variation.detectable(line.n_clusters, alpha, goal.power)),
+        clusters_needed=needed,
+        queries_needed=_queries(line, needed),
+        queries_low=_queries(line, low),
+        queries_high=_queries(line, high),
+    )
+
+
+def _queries(line: PowerLine, n_clusters: int) -> int:
+    return -(-n_clusters * line.n_queries // line.n_clusters)
+
+
+def _points(planned: Sequence[Planned], goal: _Goal, confidence: float) -> Iterator[PowerPoint]:
+    curves: dict[tuple[str, str], list[tuple[PowerLine, Variation]]] = {}
+    for line, variation in planned:
+        if variation is not None:
+            curves.setdefault((line.dataset, line.slice), []).append((line, variation))
+    for own in curves.values():
+        sizes = _sizes([line for line, _ in own])
+        for line, variation in own:
+            for n_queries in sizes:
+                yield _point(line, variation, n_queries, goal, confidence)
+
+
+def _sizes(lines: Sequence[PowerLine]) -> list[int]:
+    """Numbers of queries around those of the record and those that are needed: 1, 2 and 5 times powers of ten."""
+    known = [n for line in lines for n in (line.n_queries, line.queries_needed) if n is not None]
+    steps = [first * 10**exponent for exponent in range(1, 19) for first in (1, 2, 5)]
+    within = [n for n in steps if min(known) <= 4 * n and n <= 4 * max(known)]
+    return within[:: -(-len(within) // _MOST_POINTS)]
+
+
+def _point(line: PowerLine, variation: Variation, n_queries: int, goal: _Goal, confidence: float) -> PowerPoint:
+    n_clusters = max(2, round(n_queries * line.n_clusters / line.n_queries))
+    names = line.dataset, line.slice, line.measure, line.model, line.baseline
+    if n_clusters < LEAST_CLUSTERS:
+        return PowerPoint(*names, n_queries, n_clusters, None, None, None, None)
+    alpha, (less, more) = 1 - confidence, variation.ends(confidence)
+    power, low, high = (each.power(n_clusters, goal.distance, alpha) for each in (variation, more, less))
+    detectable = known(variation.detectable(n_clusters, alpha, goal.power))
+    return PowerPoint(*names, n_queries, n_clusters, power, low, high, detectable)

@@ -1,0 +1,242 @@
+"""From references to a report of the evaluations that they mean, or to files that other tools read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from rankledger.pipeline.history.history import measured_history
+from rankledger.pipeline.history.references import measures_among, record_of, record_to_show, skipped
+from rankledger.pipeline.history.views import Series
+from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.folder import CHANGES_PAGE
+from rankledger.pipeline.record.scores import read_column
+from rankledger.pipeline.record.tables import damaged_files
+from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.report.every_eval_ever import ScoreColumn, every_eval_ever
+from rankledger.pipeline.report.forms import Form, TableStyle
+from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.report.latex import latex
+from rankledger.pipeline.report.markdown import markdown
+from rankledger.pipeline.report.page import Page, page_of
+from rankledger.pipeline.report.verdicts import estimates
+from rankledger.pipeline.support.atomic import write_whole
+from rankledger.pipeline.support.errors import InputError, likely
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.report.html.index import Address
+
+
+_FIGURES = ("latex", "csv")  # the forms that have figures alone; the others say why there are none
+_PAGE = "report.html"  # of a record, which is made anew and not read
+
+
+def report(
+    *references: str,
+    form: Form = "html",
+    name: str | None = None,
+    measures: Sequence[str] = (),
+    last: int = 30,
+    style: TableStyle | None = None,
+    output: str | Path | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking_uri: str | None = None,
+) -> str:
+    """One report of one or several evaluations, as text; the page of several is an index of theirs.
+
+    Args:
+        references: each an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`, with or
+            without `#model`; by default `last`. A record that is named twice is shown once.
+        form: a page, Markdown, LaTeX's tables, or CSV.
+        name: the evaluation that the words refer to; by default the only one that has records.
+        measures: the measures to show, such as `nDCG@10`, in this order; by default all.
+        last: how many nights of history to show; a page and Markdown have it.
+        style: how LaTeX's tables look; for no other form.
+        output: the file that a page will be; the page of several evaluations links to those of their records, by paths
+            that start there. By default they start at the working directory.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+        tracking_uri: the tracking store that a run is in.
+
+    Raises:
+        InputError: there is no such record or measure, or a record is damaged, or has no figure where figures are all
+            that was asked for.
+        OSError: the place of records cannot be reached.
+    """
+    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    if style is not None and form != "latex":
+        raise InputError(f"style: is for LaTeX, and the report is {form}; remove it")
+    distinct: dict[str, Record] = {}
+    warnings: list[str] = []
+    for reference in references or ("last",):
+        record, lost = record_to_show(reference, name, workspace)
+        distinct[record.path.name] = record
+        warnings += skipped(reference, lost, record)
+    if measures or form in _FIGURES:
+        _refuse_without_figures(distinct.values())
+    pages = [_page(record, workspace, measures, several=len(distinct) > 1) for record in distinct.values()]
+    pages[0] = replace(pages[0], remarks=(*warnings, *pages[0].remarks))
+    if form == "csv":
+        return estimates(pages)
+    chosen = {measure for record in distinct.values() for measure in _chosen(record, measures)}
+    columns = {"n_measures": len(chosen)} if measures else {}
+    if form == "latex":
+        _check_headers(style or TableStyle(), pages)
+        return latex(pages, **columns, style=style or TableStyle())
+    if form == "html" and len(pages) > 1:
+        from rankledger.pipeline.report.html.index import index_html
+
+        folder = Path(output).absolute().parent if output else Path.cwd()
+        return index_html(pages, {name: _address(record, folder) for name, record in distinct.items()})
+    named: set[str] = set()
+    for at, page in enumerate(pages):  # of several evaluations of one name the first has its history
+        if page.evaluation.name not in named:
+            pages[at] = _with_history(page, last, workspace)
+        named.add(page.evaluation.name)
+    return html(pages[0]) if form == "html" else markdown(pages, **columns)
+
+
+def _address(record: Record, folder: Path) -> Address:
+    from rankledger.pipeline.report.html.index import Address
+
+    def link(name: str) -> str:
+        path = os.path.relpath(record.path.absolute() / name, folder)
+        return quote(Path(path).as_posix()) if name in record.manifest.files else ""
+
+    return Address(link(_PAGE), link(CHANGES_PAGE))
+
+
+def _check_headers(style: TableStyle, pages: Sequence[Page]) -> None:
+    known = list(dict.fromkeys(line.measure for page in pages for line in page.evaluation.estimates))
+    for measure in style.headers:
+        if measure not in known:
+            raise InputError(f"headers: no measure {measure!r}{likely(measure, known) or '; name one of the table'}")
+
+
+def _refuse_without_figures(records: Iterable[Record]) -> None:
+    for record in records:
+        if not record.summary:
+            raise InputError(
+                f"{record.path}: has no figures, as no model output was evaluated; name another record, or ask for "
+                "html or markdown without --measure, which say why"
+            )
+
+
+def _page(record: Record, workspace: Workspace, measures: Sequence[str], *, several: bool) -> Page:
+    if damaged := next(damaged_files(record, but=_PAGE), None):
+        raise InputError(damaged)
+    page = page_of(_narrowed(record, measures) if measures else record, workspace, with_history=False)
+    datasets = set(page.datasets)
+    quality = {task: own for task, own in page.evaluation.quality.items() if task[0] in datasets}
+    warnings = tuple(warning for warning in page.evaluation.data_warnings if warning.dataset in datasets)
+    return replace(
+        page,
+        title=page.evaluation.evaluation_id if several else page.title,
+        evaluation=replace(page.evaluation, quality=quality, data_warnings=warnings),
+        pairs=tuple(
+            replace(
+                pair, largest_changes=tuple(query for query in pair.largest_changes if query.measure == pair.measure)
+            )
+            for pair in page.pairs
+        ),
+    )
+
+
+def _narrowed(record: Record, measures: Sequence[str]) -> Record:
+    """The record with the lines of these measures alone, in their order; the first that a dataset has leads on it."""
+    place = {measure: number for number, measure in enumerate(_chosen(record, measures))}
+    summary = sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
+
+    def lines(name: str) -> tuple[Any, ...]:
+        if name in ("verdicts", "curves"):
+            return tuple(getattr(record, name))
+        if name == "summary":
+            return tuple(summary)
+        found = getattr(record, name)
+        own = [line for line in found if {line.measure, getattr(line, "lead", line.measure)} <= place.keys()]
+        return tuple(sorted(own, key=lambda line: place[line.measure]) if name == "comparisons" else own)
+
+    lead = {line.dataset: line.measure for line in reversed(summary)}
+    return Record(record.path, record.manifest.model_copy(update={"lead": lead}), lines)
+
+
+def _chosen(record: Record, measures: Sequence[str]) -> tuple[str, ...]:
+    known = list(dict.fromkeys(line.measure for line in record.summary))
+    return measures_among(measures, known, f"{record.path}: has no measure")
+
+
+def _with_history(page: Page, last: int, workspace: Workspace) -> Page:
+    """The page with the series that have more than one night; what keeps them from being read is remarked on."""
+    histories, remarks = [], []
+    for measure in dict.fromkeys(page.evaluation.leading.values()):
+        try:
+            whole = measured_history(page.evaluation.name, measure, workspace)
+        except (InputError, OSError) as error:
+            remarks.append(f"no history by {measure}: {error}")
+            continue
+        led = [series for series in whole.series if page.evaluation.leading.get(series.dataset) == whole.measure]
+        series = tuple(_cut(series, last) for series in led if len(series.nights) > 1)
+        if series:
+            histories.append(replace(whole, series=series))
+    return replace(page, history=tuple(histories), remarks=(*page.remarks, *remarks))
+
+
+def _cut(series: Series, last: int) -> Series:
+    nights = series.nights[-last:]
+    dates = {night.date for night in nights}
+    return replace(series, nights=nights, steps=tuple(step for step in series.steps if step.date in dates))
+
+
+def export(
+    reference: str,
+    folder: str | Path,
+    *,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking_uri: str | None = None,
+) -> tuple[Path, ...]:
+    """Write an evaluation in the schema of Every Eval Ever, version 0.3.0: each model's figures, and its scores.
+
+    Args:
+        reference: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`.
+        folder: where to write; the files are in `data/NAME/DEVELOPER/MODEL` there, as the schema wants them.
+        name: the evaluation that the words refer to; by default the only one that has records.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+        tracking_uri: the tracking store that a run is in.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        InputError: there is no such record, it is damaged, or it has no figures.
+        OSError: the place of records cannot be reached, or a file cannot be written.
+    """
+    record = record_of(reference, name, Workspace.open(runs_dir, records, tracking_uri))
+    if damaged := next(damaged_files(record), None):
+        raise InputError(damaged)
+    written = []
+    for model in record.manifest.models:
+        for path, data in every_eval_ever(record, model, list(_columns(record, model))):
+            written.append(Path(folder) / path)
+            written[-1].parent.mkdir(parents=True, exist_ok=True)
+            write_whole(written[-1], data)
+    if not written:
+        raise InputError(f"{record.path}: has no figures, as no model output was evaluated; name another record")
+    return tuple(written)
+
+
+def _columns(record: Record, model: str) -> Iterator[ScoreColumn]:
+    """The scores of a model on every dataset by every measure; those of a family replicate by replicate."""
+    for (dataset, own), outputs in record.manifest.tasks.items():
+        for measure in record.manifest.datasets[dataset].measures if own == model else ():
+            for output in outputs:
+                column = read_column(record, dataset, model, measure, output.replicate)
+                if column is not None:
+                    yield ScoreColumn(dataset, measure, output.replicate, *column)

@@ -1,0 +1,629 @@
+"""Everything that a plan names, read: datasets, and every model's output joined with them, or from the cache.
+
+The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself. As many
+outputs, and ranges of them, are read at a time as fit into memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from rankledger.pipeline.data.outputs import EvaluatedInputs, refuse_changed
+from rankledger.pipeline.data.rows import InputFile
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.support.errors import InputError
+
+if TYPE_CHECKING:
+    pass
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import numpy.typing as npt
+
+from rankledger.metrics.block import Bools
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.sources import OutputKey, Replicate
+from rankledger.pipeline.data.joined import Quality
+
+if TYPE_CHECKING:
+    pass
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.config.paths import is_url
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.planned_gates import MOST_UNSCORED
+from rankledger.pipeline.config.sources import DatasetSource, Source, model_of
+from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
+from rankledger.pipeline.data.cache import OutputCache
+from rankledger.pipeline.data.dask import read_with_dask
+from rankledger.pipeline.data.dataset import DatasetInput, is_missing, read_dataset, returns_any
+from rankledger.pipeline.data.joined import DataWarning, Failure, Joined, RetrievedRanks
+from rankledger.pipeline.data.judgments import rating_like_relevance
+from rankledger.pipeline.data.outputs import (
+    MOST_RANGES,
+    OutputReader,
+    ReadElsewhere,
+    ReadOutput,
+    judging_warnings,
+    left_to_evaluation,
+    output_store,
+    replicate_of,
+    replicate_warnings,
+    replicates_by_model,
+    source_of,
+    whole_source_of,
+)
+from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, short_lists, similar_ids, small_overlap
+from rankledger.pipeline.data.parts import peak_bytes
+from rankledger.pipeline.data.readers import find_cut_number, find_rank_order
+from rankledger.pipeline.support.memory import MemoryLimit, format_bytes, give_back_memory
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.support.text import queries
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.data.external_scores import ExternalDataset, ExternalOutput
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """What a config comes to and what its inputs hold, with nothing computed.
+
+    Attributes:
+        n_queries: judged queries, by dataset.
+        n_measures: distinct measures, by dataset.
+        models: the models, in order.
+        quality: what the join found, by (dataset, model).
+        failures: the model outputs that are missing or refused.
+        warnings: settings that are valid but probably not intended, a line each.
+        gate_notes: how often gates fail by mistake, and which slices are too small for them, a line each.
+        replicates: the replicates that were found, by (dataset, model), of models that are families.
+    """
+
+    n_queries: Mapping[str, int]
+    n_measures: Mapping[str, int]
+    models: tuple[str, ...]
+    quality: Mapping[tuple[str, str], Quality]
+    failures: tuple[Failure, ...]
+    warnings: tuple[str, ...] = ()
+    gate_notes: tuple[str, ...] = ()
+    replicates: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+
+
+T = TypeVar("T")
+
+_COLUMNS = ": columns: "  # between a layout and the names of its columns, in a remark
+
+
+@dataclass(frozen=True, eq=False)
+class _ExternalScores:
+    """One model's scores on a dataset, its files, and what was found on the way."""
+
+    scores: Scores
+    quality: Quality
+    files: tuple[InputFile, ...]
+    remarks: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def _attempt(task: Task, read: Callable[..., T], *arguments: object) -> T | Failure:
+    try:
+        return read(*arguments)
+    except InputError as error:
+        return Failure(task.dataset, task.model, str(error), task.replicate)
+
+
+def _read_external(
+    dataset: PlannedDataset,
+    tasks: Sequence[Task],
+    conventions: Conventions,
+    workers: Workers,
+    before: EvaluatedInputs | None,
+) -> tuple[ExternalDataset, dict[OutputKey, _ExternalScores | Failure]]:
+    from rankledger.pipeline.data.external_scores import external_dataset, read_external_scores
+    from rankledger.pipeline.data.logs import read_log
+
+    read_scores = read_log if "logs" in dataset.suites else read_external_scores
+    calls = [(task, read_scores, source_of(task.output), dataset.measures) for task in tasks]
+    outputs: list[ExternalOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
+    read = [output for output in outputs if not isinstance(output, Failure)]
+    contents: dict[str, str] = {}
+    fullest = sorted(read, key=lambda output: -len(output.contents))  # others may be filtered
+    for output in fullest:
+        matched = output.matched(contents, fullest[0].path)
+        outputs[outputs.index(output)] = matched
+        contents = {**matched.contents, **contents}
+    read = [output for output in outputs if not isinstance(output, Failure)]
+    recorded = () if before is None else before.read_query_ids(dataset.name)
+    external = replace(external_dataset(read, dataset_source(dataset), recorded=recorded), contents=contents)
+    return external, {
+        task.key: output
+        if isinstance(output, Failure)
+        else _attempt(task, _scores, dataset, task, output, external, conventions, _is_allowed(task, before))
+        for task, output in zip(tasks, outputs, strict=True)
+    }
+
+
+def _scores(
+    dataset: PlannedDataset,
+    task: Task,
+    output: ExternalOutput,
+    external: ExternalDataset,
+    conventions: Conventions,
+    is_allowed: bool,
+) -> _ExternalScores:
+    if not is_allowed:
+        refuse_other_queries(output.path, output.query_ids, external.query_ids, what="queries")
+    take, missing, quality = output.of(external.query_ids, conventions)
+    absent = external.query_ids[missing].tolist()
+    alike = similar_ids(output.query_ids, absent, "queries", "without output", len(missing) - len(absent))
+    quality = replace(quality, look_alikes=alike)
+    values = take(output.values)
+    weights = np.broadcast_to(1.0, values.shape)
+    if output.n_rows_of is not None:
+        is_weighted = np.array([[measure.weighted] for measure in dataset.measures])
+        weights = np.where(is_weighted, np.nan_to_num(take(output.n_rows_of)), 1.0)
+    scores = Scores(
+        dataset=dataset.name,
+        model=task.model,
+        query_ids=external.query_ids,
+        measures=dataset.measures,
+        values=values,
+        weights=weights,
+        figures={},
+        missing=missing,
+        moments={measure: take(means) for measure, means in output.moments.items()},
+        replicate=task.replicate,
+        unscored=np.array(False) if output.unscored is None else take(output.unscored.astype(np.float64)) == 1,
+    )
+    warnings = [*output.warnings]
+    if output.weights is not None and output.n_rows_of is not None:
+        from rankledger.pipeline.data.logs import odd_weights
+
+        n_rows = np.nan_to_num(take(output.n_rows_of))
+        odd = odd_weights(take(output.weights), n_rows, external.groups.clusters, output.weighed_by)
+        warnings += [odd] if odd else []
+    return _ExternalScores(scores, quality, output.files, output.remarks, tuple(warnings))
+
+
+Output: TypeAlias = ReadOutput | _ExternalScores | Failure
+
+
+def _refuse_unmatched(
+    read: Mapping[OutputKey, Output],
+    outputs: Mapping[OutputKey, Source],
+    readers: Mapping[str, OutputReader],
+    workers: Workers,
+) -> dict[OutputKey, Failure]:
+    """The outputs without a known document, unless a model with judged documents returns some of them, too.
+
+    Only then the others are read again: whatever the store had of them, it does not know their unjudged documents.
+    """
+    refused: dict[OutputKey, Failure] = {}
+    for key, output in read.items():
+        unmatched = output.joined.unmatched if isinstance(output, ReadOutput) else None
+        if unmatched is None:
+            continue
+        others = [other for other, found in read.items() if other[0] == key[0] and _n_hits(found)]
+        calls = [(readers[key[0]], outputs[other], unmatched.documents) for other in others]
+        if not any(workers.run("Reading", _returns_any, calls, unit="outputs")):
+            refused[key] = Failure(*model_of(key), unmatched.refusal, replicate_of(key))
+    return refused
+
+
+def _returns_any(reader: OutputReader, output: Source, documents: pa.StringArray) -> bool:
+    try:
+        return returns_any(output, documents, reader.conventions)
+    except InputError:  # it is gone, and the store had what was asked of it
+        return False
+
+
+def _n_hits(output: Output) -> int | None:
+    hits = output.joined.hits if isinstance(output, ReadOutput) else None
+    return None if hits is None else len(hits.ranks)
+
+
+def _data_warnings(
+    planned: Plan,
+    datasets: Mapping[str, DatasetInput | ExternalDataset],
+    read: Mapping[OutputKey, Output],
+    conventions: Conventions,
+) -> Iterator[DataWarning]:
+    for dataset in planned.datasets:
+        own = datasets[dataset.name]
+        if isinstance(own, DatasetInput):
+            warnings = [rating_like_relevance(own.judgments, dataset.measures, dataset.relevant)]
+            warnings.append(find_cut_number(source_of(dataset.judged)))
+            yield from (DataWarning(dataset.name, "", warning) for warning in warnings if warning)
+        outputs = {task.key: source_of(task.output) for task in planned.tasks}
+        known = {
+            key: output for key, output in read.items() if key[0] == dataset.name and not isinstance(output, Failure)
+        }
+        lengths = _lengths({key: output.joined for key, output in known.items() if isinstance(output, ReadOutput)})
+        lists = {model: own_lists for (_, model), own_lists in lengths.items()}
+        baselines = planned.comparison.rules.baselines if planned.comparison else ()
+        cutoffs = {measure.k: str(measure) for measure in reversed(dataset.measures) if measure.k}
+        for key, output in known.items():
+            others = (other.quality for name, other in known.items() if name != key)
+            found = [small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output))]
+            if isinstance(own, DatasetInput):
+                score = outputs[key].columns.get("score", "")
+                rank_order = 0 if score else find_rank_order(outputs[key])
+                found += odd_rankings(len(own.query_ids), output.quality, own.judgments, score, rank_order)
+            if isinstance(own, DatasetInput) and isinstance(output, ReadOutput) and output.joined.hits:
+                model = model_of(key)[1]
+                beside = {name: lists[name] for name in baselines if name != model and name in lists} or lists
+                found.append(short_lists(model, output.joined.hits, own.judgments, cutoffs, beside, own.n_documents))
+            found += [output.quality.look_alikes, find_cut_number(outputs[key])]
+            if isinstance(output, _ExternalScores):
+                found += [*output.warnings, _unscored(output.scores)]
+            replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
+            yield from (DataWarning(*model_of(key), f"{replicate}{warning}") for warning in found if warning)
+        yield from replicate_warnings(planned, known)
+        if isinstance(own, DatasetInput):
+            yield from judging_warnings(planned, dataset, own, known, conventions)
+
+
+def _lengths(joined: Mapping[OutputKey, Joined]) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
+    lengths: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
+    for key, output in joined.items():
+        if output.hits is not None:
+            own = output.hits.n_retrieved
+            lengths[model_of(key)] = np.minimum(lengths.get(model_of(key), own), own)
+    return lengths
+
+
+def _unscored(scores: Scores) -> str | None:
+    n_unscored, n_queries = int(scores.unscored.sum()), len(scores.query_ids)
+    if n_unscored <= MOST_UNSCORED * n_queries:
+        return None
+    return f"{n_unscored:,} of {queries(n_queries)} in the output have no score, and figures are of the others"
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """Everything that was read; a task has a join, or external scores, or a failure.
+
+    Attributes:
+        datasets: by name.
+        joined: the joins, by output.
+        external_scores: likewise.
+        files: the files of each output, likewise.
+        quality: what was found in each output, likewise.
+        failures: why the other outputs could not be read.
+        parsed: whether the rows of the output were parsed, or its judged documents taken from the output cache.
+        remarks: what is worth saying of datasets, recognised layouts and the output cache, a line each.
+        warnings: what is likely wrong with the inputs.
+    """
+
+    datasets: Mapping[str, DatasetInput | ExternalDataset]
+    joined: Mapping[OutputKey, Joined]
+    external_scores: Mapping[OutputKey, Scores]
+    files: Mapping[OutputKey, tuple[InputFile, ...]]
+    quality: Mapping[OutputKey, Quality]
+    failures: tuple[Failure, ...]
+    parsed: Mapping[OutputKey, bool]
+    remarks: tuple[str, ...]
+    warnings: tuple[DataWarning, ...] = ()
+
+    @property
+    def contents(self) -> dict[str, Mapping[str, str]]:
+        """What the queries of each dataset of external scores asked, by query, as far as logs of tools tell."""
+        read = self.datasets.items()
+        return {name: {} if isinstance(own, DatasetInput) else own.contents for name, own in read}
+
+    @property
+    def evaluated(self) -> dict[tuple[str, str], tuple[OutputKey, ...]]:
+        """By dataset and model, the outputs that were read: one, or one for each replicate."""
+        found: dict[tuple[str, str], tuple[OutputKey, ...]] = {}
+        for key in self.quality:
+            found[model_of(key)] = (*found.get(model_of(key), ()), key)
+        return found
+
+    @property
+    def model_quality(self) -> dict[tuple[str, str], Quality]:
+        """What was found in the outputs of each model."""
+        return {
+            task: Quality.of_replicates([self.quality[key] for key in keys]) for task, keys in self.evaluated.items()
+        }
+
+    @property
+    def replicates(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """The names of the replicates that were read, by dataset and model; of models that are families."""
+        return replicates_by_model(self.quality)
+
+    @property
+    def lengths(self) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
+        """(Q,) documents of each list, by dataset and model; of replicates those of the shortest."""
+        return _lengths(self.joined)
+
+    @property
+    def reasons(self) -> dict[tuple[str, str], str]:
+        """Why no output of a model could be read, by dataset and model."""
+        failed = {(failure.dataset, failure.model): failure.reason for failure in self.failures}
+        return {task: failed[task] for task in failed.keys() - self.evaluated.keys()}
+
+    def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
+        """The ranks of judged documents in a model's output on a dataset; None if there are none, or several."""
+        read, joined = self.datasets[dataset], self.joined.get((dataset, model))
+        if joined is None or joined.hits is None or not isinstance(read, DatasetInput):
+            return None
+        judged = read.judgments
+        return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits, judged.grades)
+
+    def missing_share(self, scores: Scores, lacking: Callable[[Scores], Bools], n_gone: int) -> float:
+        """Return the share of queries that are gone or lack output or score, over all replicates, failed ones too."""
+        own = scores.replicates or (scores,)
+        n_failed = sum((failure.dataset, failure.model) == (scores.dataset, scores.model) for failure in self.failures)
+        n_queries = len(scores.query_ids) + n_gone
+        return (sum((int(lacking(each).sum()) + n_gone) / n_queries for each in own) + n_failed) / (len(own) + n_failed)
+
+
+def read_inputs(
+    planned: Plan,
+    conventions: Conventions,
+    workers: Workers,
+    *,
+    store: OutputCache | None = None,
+    before: EvaluatedInputs | None = None,
+) -> Inputs:
+    """Read every dataset, and every model's output on it; an output that is late or cannot be read is a failure.
+
+    Args:
+        planned: what to read.
+        conventions: say how to read it.
+        workers: read the outputs.
+        store: where outputs that were read before are found again; None for nowhere.
+        before: the inputs of an earlier evaluation with the same inputs; outputs may be missing if the store has them.
+
+    Raises:
+        InputError: a dataset's own files are missing, wrong, or others than those of the record; where one is missing,
+            all missing files are named.
+    """
+    missing = _missing(planned, before)
+    if any(file.path in missing for dataset in planned.datasets for file in dataset.files):
+        raise InputError(*lines_of(in_order(missing.values())))
+    judged = [dataset for dataset in planned.datasets if dataset.kind != "scores"]
+    readers = {
+        dataset.name: _reader(dataset, conventions, store)
+        for dataset in each("Reading judgments", judged, len(judged), "datasets")
+    }
+    give_back_memory()
+    if before is not None:
+        for name, reader in readers.items():
+            before.refuse_other_files(name, reader.dataset.files)
+    remarks = [remark for reader in readers.values() for remark in (*reader.dataset.remarks, *reader.keep_judgments())]
+    datasets: dict[str, DatasetInput | ExternalDataset] = {name: reader.dataset for name, reader in readers.items()}
+    absent = {task.key: str(missing[task.output.path]) for task in planned.tasks if task.output.path in missing} | dict(
+        planned.late
+    )
+    present = [task for task in planned.tasks if task.key not in absent]
+    read: dict[OutputKey, Output] = {
+        task.key: Failure(task.dataset, task.model, absent[task.key], task.replicate)
+        for task in planned.tasks
+        if task.key in absent
+    }
+    for dataset in planned.datasets:
+        if dataset.kind == "scores":
+            tasks = [task for task in present if task.dataset == dataset.name]
+            datasets[dataset.name], scores = _read_external(dataset, tasks, conventions, workers, before)
+            read |= scores
+    elsewhere: dict[OutputKey, ReadElsewhere | Failure] = {}
+    noted: tuple[str, ...] = ()
+    if workers.scheduler:
+        elsewhere, noted = read_with_dask(workers.scheduler, present, readers, before)
+    read |= _read_judged(present, readers, workers, before, elsewhere)
+    read |= _refuse_unmatched(read, {task.key: whole_source_of(task) for task in present}, readers, workers)
+    give_back_memory()
+    inputs = {task.key: _as_recorded(task, read, before) for task in planned.tasks}
+    evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
+    joined = {key: output for key, output in evaluated.items() if isinstance(output, ReadOutput)}
+    remarks += [*noted, *(remark for output in evaluated.values() for remark in output.remarks)]
+    remarks += _outside_of_catalogues(joined)
+    if workers.scheduler and (n_here := len(present) - len(elsewhere)):
+        remarks += [left_to_evaluation(n_here)]
+    return Inputs(
+        datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
+        joined={key: output.joined for key, output in joined.items()},
+        external_scores={
+            key: output.scores for key, output in evaluated.items() if isinstance(output, _ExternalScores)
+        },
+        files={key: output.files for key, output in evaluated.items()},
+        quality={key: output.quality for key, output in evaluated.items()},
+        failures=tuple(output for output in inputs.values() if isinstance(output, Failure)),
+        parsed={key: key not in joined or joined[key].parsed for key in inputs},
+        remarks=tuple(_merged(remarks)),
+        warnings=tuple(_data_warnings(planned, datasets, inputs, conventions)),
+    )
+
+
+def _outside_of_catalogues(joined: Mapping[OutputKey, ReadOutput]) -> Iterator[str]:
+    for key, output in joined.items():
+        block = output.joined.catalogue
+        others = block.codes[block.codes >= block.n_documents] if block and block.n_documents else ()
+        if len(others):
+            name, model = model_of(key)
+            counts = f"{len(others):,}, documents: {len(np.unique(others)):,}"
+            yield f"{model} on {name}: recommendations outside of the catalogue: {counts}; check the ids"
+
+
+def _merged(remarks: Sequence[str]) -> Iterator[str]:
+    """Each remark once, as servers word each refusal anew in brackets; and a line for each layout, with its inputs."""
+    alike: dict[str, list[str]] = {}
+    for remark in remarks:
+        layout, is_layout, _ = remark.partition(_COLUMNS)
+        alike.setdefault(layout if is_layout else remark.partition(" (")[0], []).append(remark)
+    for layout, same in alike.items():
+        columns = [remark.partition(_COLUMNS)[2] for remark in same]
+        if len(same) > 1 and all(columns):
+            first = {each.partition(" (such as ")[0]: each for each in reversed(columns)}
+            yield f"{len(same)} inputs {layout}{_COLUMNS}{'; '.join(reversed(first.values()))}"
+        else:
+            yield same[0]
+
+
+def _missing(planned: Plan, before: EvaluatedInputs | None) -> dict[str, Finding]:
+    """What to say of each local file of the config that does not exist, by its path.
+
+    Outputs that the record has may be in the output cache, and late ones have a reason of their own.
+    """
+    outputs = [
+        task.output
+        for task in planned.tasks
+        if task.key not in planned.late and not (before and task.key in before.outputs)
+    ]
+    named = [*(file for dataset in planned.datasets for file in dataset.files), *outputs]
+    files = {file.path: source_of(file) for file in [*named, *planned.external_metrics.values()]}
+    return {
+        path: planned.places[path]._replace(message=f"file not found: {source.path}; check the path")
+        for path, source in files.items()
+        if path in planned.places and not is_url(path) and is_missing(source)
+    }
+
+
+def _as_recorded(task: Task, read: Mapping[OutputKey, Output], before: EvaluatedInputs | None) -> Output:
+    """What was read of an output, if the record has it with the same files or does not have it."""
+    output = read[task.key]
+    files = before.outputs.get(task.key, ()) if before else ()
+    if isinstance(output, Failure) or not files:
+        return output
+    return _attempt(task, refuse_changed, files, output.files) or output
+
+
+def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCache | None) -> OutputReader:
+    read = read_dataset(dataset_source(dataset), conventions, store.folder if store else None)
+    return OutputReader(
+        dataset=read,
+        conventions=conventions,
+        depth=_depth(dataset.measures, "catalogue"),
+        compared=_depth(dataset.measures, "rankings", "confidence"),
+        of_probabilities=next((str(measure) for measure in dataset.measures if measure.metric.of_probabilities), ""),
+        kept=None
+        if store is None or dataset.kind == "ratings"
+        else output_store(dataset, read.files, conventions, store),
+    )
+
+
+def is_kept(dataset: PlannedDataset) -> bool:
+    """Whether the output cache can hold what the dataset's measures ask of outputs: judged documents alone."""
+    return dataset.kind == "rankings" and not _depth(dataset.measures, "catalogue", "rankings", "confidence")
+
+
+def _read_judged(
+    tasks: Sequence[Task],
+    readers: Mapping[str, OutputReader],
+    workers: Workers,
+    before: EvaluatedInputs | None,
+    elsewhere: Mapping[OutputKey, ReadElsewhere | Failure],
+) -> dict[OutputKey, ReadOutput | Failure]:
+    """The outputs on the datasets that have readers, by (dataset, model); some were read or refused elsewhere."""
+    failed = {key: output for key, output in elsewhere.items() if isinstance(output, Failure)}
+    tasks = [task for task in tasks if task.dataset in readers and task.key not in failed]
+    recorded = [before.outputs.get(task.key, ()) if before else () for task in tasks]
+    outputs = [
+        OutputToRead(source, reader.dataset.kind == "rankings", partial(reader.is_cached, source, files, allowed))
+        for task, files in zip(tasks, recorded, strict=True)
+        for source, reader, allowed in [(source_of(task.output), readers[task.dataset], _is_allowed(task, before))]
+        if task.key not in elsewhere
+    ]
+    workers, at_a_time = plan_reading(workers, outputs) if outputs else (workers, 1)
+    calls = [
+        (task, readers[task.dataset].read, task, files, _is_allowed(task, before), elsewhere.get(task.key), at_a_time)
+        for task, files in zip(tasks, recorded, strict=True)
+    ]
+    read: list[ReadOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
+    return failed | {task.key: output for task, output in zip(tasks, read, strict=True)}
+
+
+def dataset_source(dataset: PlannedDataset) -> DatasetSource:
+    """The dataset's own files, and how they are read."""
+    queries, documents, interactions, exclude = (
+        None if file is None else source_of(file)
+        for file in (dataset.queries, dataset.documents, dataset.interactions, dataset.exclude)
+    )
+    features = (measure.parameters["feature"] for measure in dataset.measures if "feature" in measure.parameters)
+    return DatasetSource(
+        judgments=None if dataset.kind == "scores" else source_of(dataset.judged),
+        kind=dataset.kind,
+        queries=queries,
+        documents=documents,
+        interactions=interactions,
+        exclude=exclude,
+        exclude_self=dataset.exclude_self,
+        seen=dataset.seen,
+        features=tuple(dict.fromkeys(features)),
+        judged_documents=any(m.metric.input == "catalogue" and "rel" in m.parameters for m in dataset.measures),
+        keep_first=dataset.duplicates == "keep_first",
+        subtopics=dataset.subtopics,
+        cluster=dataset.cluster,
+        slices=dataset.slices,
+        search_slices=dataset.search_slices,
+    )
+
+
+def _depth(measures: Sequence[Measure], *inputs: Literal["catalogue", "rankings", "confidence"]) -> float:
+    """The ranks down to which a measure of these inputs asks which documents stand there; 0 if none does."""
+    asked = [measure for measure in measures if measure.metric.input in inputs]
+    everywhere = any(measure.k is None or measure.metric.input == "confidence" for measure in asked)
+    return math.inf if everywhere else max((float(measure.k or 0) for measure in asked), default=0.0)
+
+
+def _is_allowed(task: Task, before: EvaluatedInputs | None) -> bool:
+    """Whether an output may have nothing in common with its dataset: what was evaluated before was not refused then."""
+    return task.output.allow_no_overlap or (before is not None and bool(before.outputs.get(task.key)))
+
+
+@dataclass(frozen=True)
+class OutputToRead:
+    """An output that is to be read.
+
+    Attributes:
+        source: where it is.
+        in_ranges: whether it is read in ranges.
+        is_cached: tells whether the output cache has it, so that it is not parsed; asked only if it does not fit.
+    """
+
+    source: Source
+    in_ranges: bool
+    is_cached: Callable[[], bool] = lambda: False
+
+
+def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Workers, int]:
+    """The workers that read these outputs, and how many ranges of its output each of them has at a time.
+
+    Args:
+        workers: those that there are.
+        outputs: the outputs.
+
+    Raises:
+        InputError: one of them needs more memory than the config allows.
+    """
+    limit = MemoryLimit.of(workers.memory)
+    peaks = {output.source.path: peak for output in outputs if (peak := _peak_within(limit, output)) is not None}
+    path, peak = max(peaks.items(), key=lambda item: item[1], default=("", 0.0))
+    if peaks and limit.is_set and not limit.holds(peak):
+        needed = format_bytes(limit.base + peak)
+        found = f"{format_bytes(limit.limit)}, but reading {path} needs about {needed}"
+        raise InputError(f"execution.memory: {found}; set at least {needed}")
+    own = limit.base if workers.backend == "processes" else 0.0  # a process has the judgments, too
+    n_outputs = limit.count(peak + own, min(workers.n_jobs, max(1, len(outputs))))
+    n_ranges = min(MOST_RANGES, workers.share(n_outputs), limit.count(peak, MOST_RANGES * n_outputs) // n_outputs)
+    return replace(workers, jobs=n_outputs), max(1, n_ranges)
+
+
+def _peak_within(limit: MemoryLimit, output: OutputToRead) -> float | None:
+    """The bytes that reading it takes; None if it does not fit and is not parsed, as the output cache has it."""
+    try:
+        peak = peak_bytes(output.source, in_ranges=output.in_ranges)
+        return None if limit.is_set and not limit.holds(peak) and output.is_cached() else peak
+    except InputError:  # whoever reads it says so
+        return 0.0

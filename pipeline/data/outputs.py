@@ -1,0 +1,470 @@
+"""A model's output, joined with a dataset's judgments: taken from the output cache, or read from its files.
+
+The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rankledger.pipeline.data.rows import InputFile, short_digest
+from rankledger.pipeline.support.errors import InputError
+
+if TYPE_CHECKING:
+    pass
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rankledger.pipeline.config.sources import OutputKey, Replicate
+from rankledger.pipeline.data.joined import Quality
+
+if TYPE_CHECKING:
+    pass
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.sources import Source, model_of
+from rankledger.pipeline.data.cache import OutputCache
+from rankledger.pipeline.data.dataset import DatasetInput
+from rankledger.pipeline.data.joined import DataWarning, Failure, Joined
+
+if TYPE_CHECKING:
+    pass
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from rankledger.pipeline.config.inputs import File, HeldFile, OutputFile
+from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey
+from rankledger.pipeline.data.dataset import content_of, describe, exists, judged_dataset, read_output, size_of
+from rankledger.pipeline.data.join import assemble, rejoin
+from rankledger.pipeline.data.joined import Hits
+from rankledger.pipeline.data.overlap import JudgedHits, unequal_judging
+
+MOST_RANGES = 4
+"""Ranges of one output that are read side by side: one core reads all, and takes a quarter of a range's time for it."""
+
+
+_INSTEAD = "name the config instead of the record"
+
+
+def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:
+    """Refuse an input that is no longer what was evaluated.
+
+    Args:
+        before: its files as the manifest has them.
+        files: its files now.
+
+    Raises:
+        InputError: a file is another.
+    """
+    for file, recorded in zip(files, before, strict=False):
+        if file.digest != recorded.digest:
+            found = f"{short_digest(file.digest)}, and not {short_digest(recorded.digest)} as it was evaluated"
+            raise InputError(f"{file.path}: has changed ({found}); restore it, or {_INSTEAD}")
+    if len(files) != len(before):
+        found = f"{len(files)} files are there, and {len(before)} were evaluated"
+        raise InputError(f"{files[0].path}: has changed ({found}); restore them, or {_INSTEAD}")
+
+
+@dataclass(frozen=True)
+class EvaluatedInputs:
+    """Input files of an earlier evaluation, which must be unchanged."""
+
+    datasets: Mapping[str, Mapping[str, Sequence[InputFile]]]
+    outputs: Mapping[OutputKey, tuple[InputFile, ...]]
+    read_query_ids: Callable[[str], Sequence[str]]
+
+    def refuse_other_files(self, dataset: str, files: Mapping[str, Sequence[InputFile]]) -> None:
+        """Raise InputError if a dataset's file is another one, tables of queries apart: they decide no score."""
+        for role, now in files.items():
+            evaluated = self.datasets.get(dataset, {}).get(role, ())
+            if evaluated and role != "queries":
+                refuse_changed(evaluated, now)
+
+
+@dataclass(frozen=True)
+class OutputStore:
+    """What the store keeps of the outputs on one dataset, under one set of conventions.
+
+    Attributes:
+        store: the store.
+        judgments: the dataset's judgments.
+        conventions: say what orders a ranking.
+        exclusions: the documents that are left out, or counted as seen; None if there are none.
+    """
+
+    store: OutputCache
+    judgments: JudgmentsKey
+    conventions: Conventions
+    exclusions: ExclusionsKey | None = None
+
+    def key(self, output: Source, files: Sequence[InputFile]) -> HitsKey:
+        """The key of an output that consists, or consisted, of these files."""
+        conventions = self.conventions
+        content = content_of(output, files)
+        return HitsKey.of(
+            self.judgments, content, conventions.ties, conventions.score_precision, exclusions=self.exclusions
+        )
+
+    @property
+    def left_out(self) -> ExclusionsKey | None:
+        """The documents that are left out, without those that are counted."""
+        return self.exclusions and self.exclusions.left_out
+
+    def leaving_out(self, exclusions: ExclusionsKey | None) -> OutputStore:
+        """The same of outputs without these documents, however others are counted."""
+        return self if self.left_out == (exclusions and exclusions.left_out) else replace(self, exclusions=exclusions)
+
+    def dataset(self) -> DatasetInput | None:
+        """The dataset's judgments and excluded documents as the store has them; None if it lacks any of them.
+
+        Raises:
+            CacheError: they are damaged.
+        """
+        rows = self.store.read_judgments(self.judgments)
+        excluded = self.store.read_excluded(self.judgments, self.exclusions) if self.exclusions else None
+        if rows is None or (self.exclusions and excluded is None):
+            return None
+        return judged_dataset(rows, excluded, keep_first=self.judgments.duplicates == "keep_first")
+
+
+@dataclass(frozen=True, eq=False)
+class ReadOutput:
+    """One model's output joined with judgments or ratings; whether its rows were parsed, and remarks on the store."""
+
+    files: tuple[InputFile, ...]
+    joined: Joined
+    parsed: bool
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def quality(self) -> Quality:
+        """What the join found."""
+        return self.joined.quality
+
+
+@dataclass(frozen=True)
+class ReadElsewhere:
+    """What is known of an output that another process read, and left in the store.
+
+    Attributes:
+        files: the files that it consisted of.
+        parsed: whether its rows were parsed.
+        remarks: what is worth saying of it, a line each.
+    """
+
+    files: tuple[InputFile, ...]
+    parsed: bool
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputReader:
+    """Reads models' outputs on a dataset.
+
+    Attributes:
+        dataset: the dataset.
+        conventions: say what orders a ranking, and whether it may be incomplete.
+        depth: the ranks down to which a measure asks which documents were recommended; 0 if none does.
+        compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
+        of_probabilities: a measure that takes predictions from 0 to 1 alone; empty if none does.
+        kept: what the store keeps of outputs on it; None if nothing is to be kept.
+    """
+
+    dataset: DatasetInput
+    conventions: Conventions
+    depth: float
+    compared: float
+    of_probabilities: str = ""
+    kept: OutputStore | None = None
+
+    def read(
+        self,
+        task: Task,
+        recorded: Sequence[InputFile] = (),
+        allow_no_overlap: bool = False,
+        elsewhere: ReadElsewhere | None = None,
+        at_a_time: int = 1,
+    ) -> ReadOutput:
+        """One model's output: from the store if it is there and suffices, else from its files.
+
+        Args:
+            task: says where the output is.
+            recorded: the files that it consisted of, used in its place if it is gone.
+            allow_no_overlap: whether it may have no query, document or pair of the dataset. Of one that has no judged
+                document the store does not know which it has: unless it may, or is gone, it is read again.
+            elsewhere: what another process said when it read the output; its bytes are not read again then, if the
+                store has it.
+            at_a_time: ranges of it that are parsed side by side.
+
+        Raises:
+            InputError: the output is missing or malformed.
+        """
+        read = self.read_source(source_of(task.output), recorded, allow_no_overlap, elsewhere, at_a_time)
+        if elsewhere is None:
+            return read
+        again = f"{task.output.path}: parsed here, too, as the output cache has no judged documents of it"
+        remarks = (*elsewhere.remarks, *read.remarks, *([again] if read.parsed else []))
+        return replace(read, parsed=read.parsed or elsewhere.parsed, remarks=remarks)
+
+    def read_source(
+        self,
+        output: Source,
+        recorded: Sequence[InputFile],
+        allow_no_overlap: bool,
+        elsewhere: ReadElsewhere | None = None,
+        at_a_time: int = 1,
+    ) -> ReadOutput:
+        """The same of an output as it is to be named."""
+        gone = bool(recorded) and not exists(output)
+        files = tuple(recorded) if gone else elsewhere.files if elsewhere else self.described(output)
+        hits, remarks = self.find(output, files)
+        if hits is not None and (hits.ranks.size or gone or allow_no_overlap):
+            joined = assemble(
+                self.dataset.judgments, hits, self.conventions, self.dataset.n_documents, path=output.path
+            )
+            return ReadOutput(files, joined, parsed=False)
+        if gone:
+            raise InputError(f"{output.path}: file not found, and {self._lack(remarks)}; restore it")
+        files, joined = read_output(
+            self.dataset,
+            output,
+            self.conventions,
+            with_catalogue=self.depth > 0,
+            depth=self.depth,
+            compared=self.compared,
+            of_probabilities=self.of_probabilities,
+            allow_no_overlap=allow_no_overlap,
+            folder=self.kept.store.folder if self.kept else None,
+            at_a_time=at_a_time,
+        )
+        remarks = (*remarks, *joined.remarks, *self.keep(output, files, joined))
+        return ReadOutput(files, joined, parsed=True, remarks=remarks)
+
+    def is_cached(self, output: Source, recorded: Sequence[InputFile], allow_no_overlap: bool) -> bool:
+        """Whether `read_source` finds all that it needs in the store, or nothing that it could parse."""
+        if recorded and not exists(output):
+            return True
+        hits, _ = self.find(output, self.described(output))
+        return hits is not None and (hits.ranks.size > 0 or allow_no_overlap)
+
+    def keep_judgments(self) -> tuple[str, ...]:
+        """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks.
+
+        With them the documents that are excluded are kept.
+        """
+        if not self.kept:
+            return ()
+        try:
+            store, judgments = self.kept.store, self.kept.judgments
+            store.write_judgments(judgments, self.dataset.judgments.rows)
+            if self.kept.exclusions and self.dataset.excluded:
+                store.write_excluded(judgments, self.kept.exclusions, self.dataset.excluded.rows)
+        except CacheError as error:
+            return (str(error),)
+        return ()
+
+    @property
+    def suffices(self) -> bool:
+        """Whether judged documents are all that measures ask for."""
+        return self.depth == 0 and self.compared == 0
+
+    def described(self, output: Source) -> tuple[InputFile, ...]:
+        """The files of an output that the store may have; none if it certainly has not: parsing hashes them too.
+
+        Raises:
+            InputError: nothing is there, or it changed while it was read.
+        """
+        if self.kept and self.suffices and self.kept.store.may_hold(self.kept.judgments, size_of(output)):
+            return describe(output)
+        return ()
+
+    def find(self, output: Source, files: Sequence[InputFile]) -> tuple[Hits | None, tuple[str, ...]]:
+        """What the store has of the output, and the remarks on it."""
+        if not (self.kept and self.suffices and files):
+            return None, ()
+        try:
+            return self.kept.store.read_hits(self.kept.key(output, files)), ()
+        except CacheError as error:
+            return None, (str(error),)
+
+    def keep(self, output: Source, files: Sequence[InputFile], joined: Joined) -> tuple[str, ...]:
+        """Keep what was found; the remarks on it."""
+        if not self.kept or joined.hits is None:
+            return ()
+        try:
+            self.kept.store.write_hits(self.kept.key(output, files), joined.hits)
+        except CacheError as error:
+            return (str(error),)
+        return ()
+
+    def _lack(self, remarks: Sequence[str]) -> str:
+        if not self.kept:
+            return "no output cache has it"
+        if not self.suffices:
+            return "a measure asks for documents that are not judged"
+        return remarks[0] if remarks else f"{self.kept.store.place} has no copy of it"
+
+
+def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], dataset: DatasetInput) -> Joined:
+    """An output of an earlier evaluation, joined with the judgments of this one; the output need not be there.
+
+    Args:
+        kept: what the store keeps of outputs on the dataset as it was judged then.
+        output: the output as the config of then names it.
+        files: those that it consisted of, as the earlier manifest has them.
+        dataset: the dataset as it is judged now.
+
+    Raises:
+        InputError: the store has not what is needed, or a pair is judged now that was not judged then.
+    """
+    try:
+        hits = kept.store.read_hits(kept.key(output, files))
+        judgments = kept.store.read_judgments(kept.judgments)
+    except CacheError as error:
+        raise InputError(str(error)) from None
+    if hits is None or judgments is None:
+        raise InputError(f"{output.path}: {kept.store.place} has no copy of it; evaluate its config again")
+    return rejoin(judgments, hits, dataset.judgments, kept.conventions, dataset.n_documents, path=output.path)
+
+
+def left_to_evaluation(n_outputs: int) -> str:
+    """A remark on outputs that shards and clusters do not read."""
+    outputs = "1 output is" if n_outputs == 1 else f"{n_outputs} outputs are"
+    return f"{outputs} left to the evaluation: the cache keeps rankings, and of these the judged documents alone"
+
+
+def output_store(
+    dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]], conventions: Conventions, store: OutputCache
+) -> OutputStore:
+    """What the store keeps of the outputs on a dataset with judgments or ratings.
+
+    Args:
+        dataset: the dataset.
+        files: its files by role, as they were read or as a manifest has them.
+        conventions: say what orders a ranking.
+        store: the store.
+    """
+    content = content_of(source_of(dataset.judged), files.get("judgments") or files.get("ratings") or ())
+    judgments = JudgmentsKey(content, dataset.subtopics, dataset.duplicates)
+    return OutputStore(store, judgments, conventions, exclusions_key(dataset, files))
+
+
+def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> ExclusionsKey | None:
+    """All that decides which documents are left out of rankings, or counted as seen; None if there are none.
+
+    Args:
+        dataset: says how they are read.
+        files: its files by role, as they were read or as a manifest has them.
+    """
+    if dataset.kind != "rankings":
+        return None
+    pairs, interactions = (
+        None if file is None else content_of(source_of(file), files.get(role, ()))
+        for role, file in (("exclude", dataset.exclude), ("interactions", dataset.interactions))
+    )
+    key = ExclusionsKey(pairs, dataset.exclude_self, dataset.seen if interactions else "", interactions)
+    return None if key == ExclusionsKey(None, exclude_self=False) else key
+
+
+def source_of(file: File) -> Source:
+    """The file as errors and the manifest name it: from the working directory, where it is below that."""
+    if isinstance(file, HeldFile):
+        return Source(
+            file.held.name, "memory", {str(ours): name for ours, name in file.columns.items()}, held=file.held
+        )
+    inside = Path(file.path).is_relative_to(Path.cwd())
+    return Source(
+        os.path.relpath(file.path) if inside else file.path,
+        file.format,
+        {str(ours): name for ours, name in file.columns.items()},
+        math.inf if file.allow_large else Source.large,
+        select=file.select if isinstance(file, OutputFile) else {},
+    )
+
+
+def whole_source_of(task: Task) -> Source:
+    """A task's output by its whole path: other processes may have other working directories."""
+    return replace(source_of(task.output), path=task.output.path)
+
+
+def replicate_of(key: OutputKey) -> str:
+    """The name of the replicate; empty for a model of one output."""
+    return key[1].name if isinstance(key[1], Replicate) else ""
+
+
+def replicates_by_model(keys: Iterable[OutputKey]) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The names of the replicates among outputs, by dataset and model; of models that are families."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for key in keys:
+        if name := replicate_of(key):
+            found[model_of(key)] = (*found.get(model_of(key), ()), name)
+    return found
+
+
+def absent_replicates(
+    failures: Iterable[Failure], replicates: Mapping[tuple[str, str], tuple[str, ...]]
+) -> dict[tuple[str, str], str]:
+    """By dataset and model, such as `replicate 4 of dense has no output (1 of 4)`; of families that are evaluated.
+
+    Args:
+        failures: the outputs that are missing or were refused.
+        replicates: the replicates that were read, by dataset and model.
+    """
+    failed = replicates_by_model(failure.output for failure in failures)
+    found = {}
+    for task, absent in failed.items():
+        if task in replicates:
+            share = f"({len(absent)} of {len(absent) + len(replicates[task])})"
+            one = f"replicate {absent[0]} of {task[1]} has no output {share}"
+            found[task] = one if len(absent) == 1 else f"replicates {', '.join(absent)} of {task[1]} have none {share}"
+    return found
+
+
+def replicate_warnings(planned: Plan, keys: Iterable[OutputKey]) -> Iterator[DataWarning]:
+    """Families of one replicate, and models that share seeds but have other replicates than the first of them.
+
+    Args:
+        planned: the models.
+        keys: the outputs on one dataset that were read.
+    """
+    found = replicates_by_model(keys)
+    yield from (
+        DataWarning(*task, "only one replicate; nothing is claimed of any other")
+        for task, names in found.items()
+        if len(names) == 1
+    )
+    sharing = {task: names for task, names in found.items() if planned.models[task[1]].shared_seeds}
+    first = next(iter(sharing), None)
+    for task, names in sharing.items():
+        if first is not None and {*names} != {*sharing[first]}:
+            both = f"{', '.join(names)} and {', '.join(sharing[first])}"
+            yield DataWarning(
+                *task, f"not paired with {first[1]} by seed, for their replicates are not the same: {both}"
+            )
+
+
+def judging_warnings(
+    planned: Plan,
+    dataset: PlannedDataset,
+    judged: DatasetInput,
+    read: Mapping[OutputKey, object],
+    conventions: Conventions,
+) -> Iterator[DataWarning]:
+    """Yield a warning for each cutoff at which compared models of a dataset are judged unequally."""
+    retrieved: dict[str, list[JudgedHits]] = {}
+    for key, output in read.items():
+        if isinstance(output, ReadOutput) and output.joined.hits is not None:
+            retrieved.setdefault(model_of(key)[1], []).append((output.joined.hits, judged.judgments.grades))
+    compared = planned.comparison
+    pairs = None if compared is None else compared.pairs.get(dataset.name, ())
+    measures = dataset.measures if compared is None else compared.measures[dataset.name]
+    for line in unequal_judging(retrieved, measures, pairs, conventions):
+        yield DataWarning(dataset.name, "", line)

@@ -1,0 +1,371 @@
+"""Alerts of a nightly evaluation, sent by `nightly` and `sync` to the targets of `notify`.
+
+An alert is due to a target while what it was told differs from what fails on the latest night. The file
+`.state/alerts/NAME.json` beside the records holds both. An attempt is written there before it begins and is replaced by
+its receipt. So a kill loses no alert. The id of an alert is the id of its evaluation.
+
+Only the config that the user named, or a record that the user made on this machine, chooses targets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date as calendar_date
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from rankledger.pipeline.config.nightly import Notify
+from rankledger.pipeline.config.schema import Loaded, load
+from rankledger.pipeline.data.joined import DataWarning, Failure
+from rankledger.pipeline.delivery.webhook import NotSentError, post_alert, run_alert_command
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import ALL
+from rankledger.pipeline.record.entries import RecordEntry
+from rankledger.pipeline.record.evaluation import Record, State, evaluation_of, find_state
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.manifest import evaluation_name
+from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
+from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
+from rankledger.pipeline.record.tables import read_file
+from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.report.headline import headline_of
+from rankledger.pipeline.report.messages import promotions
+from rankledger.pipeline.report.prometheus import metrics_text
+from rankledger.pipeline.report.text_table import short_sentence
+from rankledger.pipeline.report.verdicts import Cause, find_cause, list_names, mask_names, raised
+from rankledger.pipeline.support.atomic import write_whole
+from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.progress import stage
+from rankledger.pipeline.support.text import counted
+
+_WAIT = 60.0  # seconds for another process of this machine that sends alerts of the same evaluation
+_MAX_LISTED = 20  # failures in a message
+_MAX_REASON = 300  # characters
+_MAX_TEXT = 3_000  # characters: what one block of Slack takes
+
+
+FailingGate: TypeAlias = tuple[str, str, str, str]
+"""A failure that alerts follow, by `_NAMES`; the gate is empty for a missing output, and a measure for a failed one."""
+
+_NAMES = ("model", "dataset", "gate", "slice")
+
+
+@dataclass(frozen=True)
+class NightState:
+    """The state of an evaluation on a night, and what fails; nights are ordered by date, then by their beginning."""
+
+    evaluation_id: str
+    order: tuple[str, str]
+    state: State
+    failing: tuple[FailingGate, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Raise ValueError if the date is none."""
+        calendar_date.fromisoformat(self.date)
+
+    @property
+    def date(self) -> str:
+        """The night's date, YYYY-MM-DD."""
+        return self.order[0]
+
+    def differs_from(self, told: NightState | None) -> bool:
+        """Return whether a target that was told of another night, or of none, needs to be told of this one."""
+        state, failing = (told.state, told.failing) if told else ("passed", ())
+        return self.state != state or {*self.failing} != {*failing}
+
+
+@dataclass(frozen=True)
+class TargetLog:
+    """The night that a target was told of last, and a later one that it may have been told of."""
+
+    told: NightState | None = None
+    tried: NightState | None = None
+
+
+@dataclass(frozen=True)
+class AlertLog:
+    """The latest night of an evaluation, and the log of each target by its key."""
+
+    latest: NightState | None = None
+    targets: Mapping[str, TargetLog] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AlertResult:
+    """Alerts of an evaluation: its latest night, the targets that got one, and a line for each that did not."""
+
+    evaluation_id: str = ""
+    sent: tuple[str, ...] = ()
+    unsent: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A target of the config; `key` is its text in the config, so that the log holds no secret."""
+
+    key: str
+    label: str
+    config: Notify
+
+    def is_due(self, log: TargetLog, latest: NightState) -> bool:
+        if self.config.webhook == "":  # another machine that shares the records sends it
+            return False
+        if self.config.metrics:
+            return log.told != latest
+        return log.tried is not None or latest.differs_from(log.told) or self.is_reminder(log, latest)
+
+    def is_reminder(self, log: TargetLog, latest: NightState) -> bool:
+        if not log.told or not latest.failing or not self.config.remind_after or latest.differs_from(log.told):
+            return False
+        nights = calendar_date.fromisoformat(latest.date) - calendar_date.fromisoformat(log.told.date)
+        return nights.days >= self.config.remind_after
+
+
+def send_alerts(loaded: Loaded, records: Records, runs_dir: Path) -> AlertResult:
+    """Send what is due to each target of a config.
+
+    Args:
+        loaded: the config of the user.
+        records: where its records are kept.
+        runs_dir: the runs folder, in which relative paths start.
+    """
+    name, targets = loaded.config.name, _list_targets(loaded)
+    if all(target.config.webhook == "" for target in targets):
+        return AlertResult()
+    try:
+        with stage("Sending alerts"), one_at_a_time(records, f"{name}.alerts", _WAIT):
+            log = _read_log(records, name)
+            latest = _find_latest(records, name, log.latest)
+            if latest is None:
+                return AlertResult()
+            looked = AlertLog(latest, {target.key: log.targets.get(target.key, TargetLog()) for target in targets})
+            if looked != log:
+                _write_log(records, name, looked)
+            due = [target for target in targets if target.is_due(looked.targets[target.key], latest)]
+            path = records.fetch(latest.evaluation_id) if due else None
+            if path is None:  # nothing is due, or the record was deleted
+                return AlertResult()
+            sender = _Sender(records, looked, latest, read_record(path), runs_dir)
+            reasons = {target.label: sender.send(target) for target in due}
+    except (InputError, LockedError, OSError) as error:
+        return AlertResult(unsent=(_describe_error(records, error),))
+    sent = tuple(label for label, reason in reasons.items() if not reason)
+    unsent = tuple(f"{label}: {reason}" for label, reason in reasons.items() if reason)
+    return AlertResult(latest.evaluation_id, sent, unsent)
+
+
+def sync_alerts(workspace: Workspace, place_of: Callable[[Record], Records]) -> Iterator[AlertResult]:
+    """Send what is due of each evaluation to the targets of the last record that the user made on this machine.
+
+    Args:
+        workspace: where records are.
+        place_of: gives where the records of an evaluation are kept.
+    """
+    for name, record in _find_last_own(workspace.records).items():
+        manifest, config = record.manifest, record.path / "config.yaml"
+        try:
+            records = place_of(record)
+            log = _read_log(records, name)
+            latest = _find_latest(records, name, log.latest)
+            uncertain = (own.tried or (latest and latest.differs_from(own.told)) for own in log.targets.values())
+            if latest == log.latest and not any(uncertain):
+                continue  # and the config need not be read
+            read_file(record.path, manifest, config.name)  # which refuses one that was changed
+            secrets = {**os.environ, **manifest.expansions}
+            loaded = load(config, ["tracking="], manifest.expansions, secrets, own_metrics=manifest.own_metrics)
+        except (InputError, OSError) as error:
+            yield AlertResult(manifest.evaluation_id, unsent=(_describe_error(workspace.records, error),))
+            continue
+        result = send_alerts(loaded, records, workspace.runs_dir)
+        if result.sent or result.unsent:
+            yield replace(result, evaluation_id=result.evaluation_id or manifest.evaluation_id)
+
+
+@dataclass
+class _Sender:
+    records: Records
+    log: AlertLog
+    latest: NightState
+    record: Record
+    runs_dir: Path
+
+    def send(self, target: _Target) -> str:
+        """Send an alert to a target. Return why it was not confirmed, or nothing."""
+        config, log, seconds = target.config, self.log.targets[target.key], target.config.timeout.total_seconds()
+        self._note(target, replace(log, tried=self.latest))
+        try:
+            if config.metrics:
+                path = self.runs_dir / config.metrics
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(path, metrics_text(evaluation_of(self.record), self.record.manifest).encode())
+            elif config.webhook:
+                post_alert(config.webhook, self.latest.evaluation_id, self._build_message(target, log), seconds)
+            else:
+                run_alert_command(config.command or (), self._build_message(target, log), seconds)
+        except NotSentError as error:
+            return str(error)
+        except OSError as error:
+            return f"cannot be written: {error.strerror or error}"
+        self._note(target, TargetLog(told=self.latest))
+        return ""
+
+    def _note(self, target: _Target, log: TargetLog) -> None:
+        self.log = replace(self.log, targets={**self.log.targets, target.key: log})
+        _write_log(self.records, self.record.manifest.name, self.log)
+
+    def _build_message(self, target: _Target, log: TargetLog) -> bytes:
+        manifest, evaluation_id, remote = self.record.manifest, self.latest.evaluation_id, self.records.remote
+        told = {*log.told.failing} if log.told else set()
+        reasons = _find_failures(self.record.verdicts, manifest.failures, manifest.warnings)
+        failures = sorted(reasons, key=told.__contains__)  # the new ones first
+        causes: dict[tuple[bool, Cause], list[FailingGate]] = {}
+        for failure in failures:
+            causes.setdefault((failure not in told, reasons[failure][1]), []).append(failure)
+        recovered = sorted((told | {*(log.tried.failing if log.tried else ())}) - reasons.keys())
+        place = f"{remote.url}/{evaluation_id}" if remote else str(self.record.path.resolve())
+        page = f"{place}/report.html" if "report.html" in manifest.files else place
+        receipt = read_receipt(self.records, evaluation_id)
+        message: dict[str, Any] = {
+            "id": evaluation_id,
+            "name": manifest.name,
+            "date": self.latest.date,
+            "state": self.latest.state,
+            "reminder": target.is_reminder(log, self.latest),
+            "headline": headline_of(evaluation_of(self.record)),
+            "n_failing": len(failures),
+            "n_new": len(reasons.keys() - told),
+            "n_recovered": len(recovered),
+            "failing": [
+                {
+                    **dict(zip(_NAMES, failure, strict=True)),
+                    "owner": manifest.owners.get(failure[0]),
+                    "is_new": failure not in told,
+                    "reason": short_sentence(reasons[failure][0], _MAX_REASON),
+                }
+                for failure in failures[:_MAX_LISTED]
+            ],
+            "recovered": [dict(zip(_NAMES, failure, strict=True)) for failure in recovered[:_MAX_LISTED]],
+            "promotions": [*promotions(manifest)],
+            "record": place,
+            "page": target.config.page.format(evaluation_id=evaluation_id) if target.config.page else page,
+            "mlflow": receipt.page if receipt else None,
+        }
+        lines = []
+        for (is_new, _), own in causes.items():
+            owned = list_names(manifest.owners[model] for model, *_ in own if manifest.owners.get(model))
+            line = f"{'New: ' if is_new else ''}{_name_failures(own)}{f' (owner: {owned})' if owned else ''}"
+            more = f" (and {counted(len(own) - 1, 'more failure')})" if len(own) > 1 else ""
+            lines.append(f"{line}: {short_sentence(reasons[own[0]][0], _MAX_REASON)}{more}")
+        return json.dumps({"text": _write_text(message, lines[:_MAX_LISTED]), **message}).encode()
+
+
+def _write_text(message: Mapping[str, Any], causes: Iterable[str]) -> str:
+    verb = message["state"] if message["state"] in ("passed", "failed") else f"is {message['state']}"
+    counts = ", ".join(f"{n:,} {word}" for word in ("new", "recovered", "failing") if (n := message[f"n_{word}"]))
+    title = f"{message['name']} {verb} on {message['date']}{f' ({counts})' if counts else ''}"
+    lines = [f"Reminder: {title}" if message["reminder"] else title, message["headline"], *causes]
+    lines += [f"Recovered: {_name_failures([tuple(failure.values())])}" for failure in message["recovered"]]
+    lines += [*message["promotions"], message["page"]]
+    text = "\n".join(short_sentence(line, 2 * _MAX_REASON) for line in lines)[:_MAX_TEXT]
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")  # no mentions and links for Slack
+
+
+def _name_failures(failures: Sequence[FailingGate]) -> str:
+    models, datasets, gates, slices = zip(*failures, strict=True)
+    names = [(name or "*" for name in datasets), filter(None, gates), (name for name in slices if name != ALL)]
+    return f"{list_names(models)} on {', '.join(filter(None, map(list_names, names)))}"
+
+
+def _find_failures(
+    verdicts: Sequence[Verdict], failures: Iterable[Failure], warnings: Iterable[DataWarning]
+) -> dict[FailingGate, tuple[str, Cause]]:
+    """Return each failure's reason and cause: missing outputs, failed and then undecided gates, failed measures."""
+    reasons: dict[FailingGate, tuple[str, Cause]] = {}
+    for failure in failures:
+        cause = (mask_names(failure.reason, failure.model, failure.dataset),)
+        reasons.setdefault((failure.model, failure.dataset, "", ALL), (failure.reason, cause))
+    for verdict in raised(verdicts):
+        if verdict.blocks:
+            key = (verdict.model, verdict.dataset, verdict.gate, verdict.slice)
+            reasons.setdefault(key, (verdict.reason, find_cause(verdict)))
+    for warning in warnings:
+        if warning.measure:
+            key = (warning.model, warning.dataset, warning.measure, ALL)
+            reasons.setdefault(key, (warning.warning, (warning.warning,)))
+    return reasons
+
+
+def _find_latest(records: Records, name: str, latest: NightState | None) -> NightState | None:
+    """Return the latest night by date, then by beginning, among those with alerts; skip unreadable records.
+
+    Args:
+        records: where records are kept.
+        name: the evaluation's name.
+        latest: the latest night that is known already; records that began before it are not read.
+    """
+    known = latest.evaluation_id.partition("-")[0] if latest else ""
+    for evaluation_id in records.ids(name):  # the last that began comes first
+        if evaluation_id.partition("-")[0] < known:
+            break
+        entry = RecordEntry(records, evaluation_id)
+        try:
+            manifest = entry.manifest
+            order = (manifest.date or "", manifest.created)
+            if not manifest.alerts or (latest and order <= latest.order):
+                continue
+            result = (entry.record.verdicts, manifest.failures, manifest.warnings)
+            failing = tuple(_find_failures(*result))
+            latest = NightState(evaluation_id, order, find_state(*result), failing)
+        except (InputError, ValueError):
+            continue
+    return latest
+
+
+def _find_last_own(records: Records) -> dict[str, Record]:
+    """Return by name the last record with alerts that the user made on this machine."""
+    last: dict[str, Record] = {}
+    for evaluation_id in Records(records.folder).ids():
+        name, path = str(evaluation_name(evaluation_id)), records.folder / evaluation_id
+        if name not in last:
+            try:
+                record = read_record(path)
+            except InputError:
+                continue
+            if record.is_trusted and record.manifest.alerts:
+                last[name] = record
+    return last
+
+
+def _list_targets(loaded: Loaded) -> list[_Target]:
+    targets = []
+    raw: Any = loaded.document.raw.get("notify") or ()
+    for position, (config, written) in enumerate(zip(loaded.config.notify, raw, strict=True)):
+        if config.webhook is not None:
+            kind, shown = "webhook", f"at {urlsplit(config.webhook).hostname}"
+        elif config.command:
+            kind, shown = "command", config.command[0]
+        else:
+            kind, shown = "metrics", str(config.metrics)
+        targets.append(_Target(f"{kind} {written[kind]}", f"notify[{position}] ({kind} {shown})", config))
+    return targets
+
+
+def _read_log(records: Records, name: str) -> AlertLog:
+    read = read_json_file(records, _name_log(name), AlertLog, "log of alerts")
+    return read[1] if read else AlertLog()
+
+
+def _write_log(records: Records, name: str, log: AlertLog) -> None:
+    records.write(_name_log(name), json_file(log))
+
+
+def _name_log(name: str) -> str:
+    return f"{STATE}/alerts/{name}.json"
+
+
+def _describe_error(records: Records, error: Exception) -> str:
+    return records.describe_error(error) if isinstance(error, OSError) else str(error)

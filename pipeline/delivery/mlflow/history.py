@@ -1,0 +1,148 @@
+"""The histories in MLflow: one long-lived run per model and dataset, which has every record's figures as points.
+
+A point has a run, a metric, a step, a timestamp and a value, and these are its key in MLflow's databases: the same
+point sent again is no second one, and none can be deleted. So step and timestamp are the record's, and whoever does not
+know whether a point was logged logs it again.
+
+Two deliveries may create the run of a model at the same moment, each with another night. The run of the least id counts
+(`conflicts`). Whoever sees several copies the points of the others to it, looks again whether it still counts, and
+deletes the others then. Whoever has logged points looks again, too: if their run does not count any more, they are
+logged to the one that does. A run was there for all to see before it was preferred, so what is written to another one
+is either copied or logged again by who wrote it.
+
+A run that a user deleted is none: the next night begins another. If it is restored, both become one.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rankledger.pipeline.delivery.mlflow.conflicts import (
+    SAME_ROW,
+    ConflictError,
+    delete_ghosts,
+    find_runs,
+    retry_conflicts,
+    without_retries,
+)
+from rankledger.pipeline.delivery.mlflow.payload import DATASET, HISTORY, MODEL, History
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric
+    from mlflow.entities import Run as FoundRun
+
+
+_BATCH = 1_000  # points that MLflow takes at once
+
+_Each: TypeAlias = Callable[[Callable[[History], None], Sequence[History]], object]
+_Found: TypeAlias = Mapping[tuple[str, str], Sequence["FoundRun"]]
+
+
+def log_histories(
+    client: MlflowClient, histories: Sequence[History], experiments: Mapping[str, str], *, each: _Each
+) -> None:
+    """Have the histories of models hold the figures of an evaluation, each once.
+
+    Args:
+        client: of the tracking store.
+        histories: those of one evaluation.
+        experiments: the ids of the experiments, by name.
+        each: does a step for every history, possibly several at a time.
+
+    Raises:
+        ConflictError: meanwhile another delivery made another run count: all is to be done again.
+    """
+    if histories:
+        _Sender(client, histories, experiments, each).send()
+
+
+class _Sender:
+    """Logs the points of one evaluation."""
+
+    def __init__(
+        self, client: MlflowClient, histories: Sequence[History], experiments: Mapping[str, str], each: _Each
+    ) -> None:
+        self._client = client
+        self._histories = {history.task: history for history in histories}
+        self._experiments = experiments
+        self._each = each
+
+    def send(self) -> None:
+        """Have every point once, in the run that counts."""
+        found = self._join(self._open())
+        self._each(lambda history: self._log(history, found[history.task][0]), [*self._histories.values()])
+        self._check(found)
+
+    def _open(self) -> _Found:
+        """The runs of each history; where there is none, one is created."""
+        found = self._found()
+        missing = [history for task, history in self._histories.items() if task not in found]
+        if not missing:
+            return found
+        with without_retries():
+            self._each(self._create, missing)
+        return self._found()
+
+    def _join(self, found: _Found) -> _Found:
+        """Copy the points of all but the first run of each history, and delete these if the first still counts."""
+        several = {task: runs for task, runs in found.items() if len(runs) > 1}
+        if several:
+            for kept, *others in several.values():
+                for other in others:
+                    self._copy(other, _id_of(kept))
+            self._check(several)
+            for kept, *others in several.values():
+                delete_ghosts(self._client, others, _id_of(kept))
+        return found
+
+    def _check(self, expected: _Found) -> None:
+        """Look whether the first run of each history still counts."""
+        found = self._found()
+        for task, (run, *_) in expected.items():
+            if task not in found or _id_of(found[task][0]) != _id_of(run):
+                raise ConflictError(_id_of(run))
+
+    def _found(self) -> _Found:
+        """The runs of each history that are there, that of the least id first; no deleted ones, and no ghosts."""
+        ids = list({self._experiments[history.experiment]: None for history in self._histories.values()})
+        name = next(iter(self._histories.values())).tags[HISTORY]
+        found: dict[tuple[str, str], list[FoundRun]] = defaultdict(list)
+        for run in find_runs(self._client, ids, f"tags.`{HISTORY}` = '{name}'"):
+            task = run.data.tags.get(DATASET, ""), run.data.tags.get(MODEL, "")
+            if task in self._histories:
+                found[task].append(run)
+        return {task: sorted(runs, key=_id_of) for task, runs in found.items()}
+
+    def _create(self, history: History) -> None:
+        experiment = self._experiments[history.experiment]
+        self._client.create_run(experiment, history.start, dict(history.tags), history.name)
+
+    def _log(self, history: History, run: FoundRun) -> None:
+        from mlflow.entities import Metric
+
+        points = [Metric(key, value, history.time, history.step) for key, value in history.metrics.items()]
+        self._log_points(points, _id_of(run))
+        if run.info.status == "RUNNING":  # as it is created
+            self._client.set_terminated(_id_of(run), "FINISHED", history.time)
+
+    def _copy(self, source: FoundRun, target: str) -> None:
+        from mlflow.entities import Metric
+
+        points = [
+            Metric(point.key, point.value, point.timestamp, point.step)
+            for key in source.data.metrics
+            for point in self._client.get_metric_history(_id_of(source), key)
+        ]
+        self._log_points(points, target)
+
+    def _log_points(self, points: Sequence[Metric], run_id: str) -> None:
+        for first in range(0, len(points), _BATCH):
+            batch = points[first : first + _BATCH]
+            retry_conflicts(lambda batch=batch: self._client.log_batch(run_id, batch), SAME_ROW)  # type: ignore[misc]
+
+
+def _id_of(run: Any) -> str:
+    return str(run.info.run_id)

@@ -1,0 +1,1 @@
+"""Gates: from figures and earlier evaluations to verdicts."""

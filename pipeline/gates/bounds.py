@@ -1,0 +1,525 @@
+"""What gates hold figures to: limits and intervals that hold together; and their verdicts in words.
+
+A verdict is a sentence that a release manager understands, with the figures it rests on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+
+from rankledger.metrics.block import Floats
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS, PlannedGate
+from rankledger.pipeline.gates.evidence import Baseline, Subject
+from rankledger.pipeline.gates.verdicts import Outcome
+from rankledger.pipeline.inference.bounded import bounded_interval, exact_interval
+from rankledger.pipeline.inference.distributions import t_quantile
+from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
+from rankledger.pipeline.inference.power import least_count
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.inference.tables import ALL
+
+UNSETTLED: Literal["fail"] = "fail"
+"""The effect of a verdict before it is settled what its outcome comes to: to forget that would block, not let pass."""
+
+_NORMAL = NormalDist()
+_HIGHEST = 1 - 1e-12  # beyond it no resample is left outside anyway, and the tail would round to 0
+
+
+def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRule:
+    """The rule by which intervals of these figures hold all at once; for one figure the rule as it is.
+
+    Over each resample the figures' distances from their estimates, in standard errors, have a greatest one; c is the
+    quantile of these at the confidence asked for. An interval then reaches c standard errors, or what BCa makes of that
+    level. Figures that move together, such as a slice and `all`, cost less than Bonferroni's correction takes for them;
+    if one is of a family of replicates, that correction is taken.
+
+    Args:
+        figures: each with B resamples; resample b of one goes with resample b of the others: drawn together
+            within a dataset, and independently in different ones. One that leaves a figure undefined counts
+            as infinitely far.
+        rule: how an interval is read off, and how often all of them together should cover.
+
+    Reference:
+        Westfall & Young 1993, Resampling-Based Multiple Testing, chapter 2: max t in a single step, as intervals.
+    """
+    if len(figures) < 2:
+        return rule
+    if any(figure.families for figure in figures):  # resamples of queries do not know how replicates vary
+        return IntervalRule(rule.method, 1 - (1 - rule.confidence) / len(figures))
+    greatest = np.zeros(len(figures[0].resamples))
+    for figure in figures:  # one by one: all of them side by side would be large
+        if figure.std_error > 0:  # queries that all moved alike are nowhere but at their estimate
+            apart = np.abs(figure.resamples - figure.centre) / figure.std_error
+            np.maximum(greatest, np.where(np.isnan(apart), np.inf, apart), out=greatest)
+    reach = max(float(np.quantile(greatest, rule.confidence)), _NORMAL.inv_cdf((1 + rule.confidence) / 2))
+    # The level beyond which that share of further resamples is expected: the least of B resamples has the level 0, yet
+    # 1 in B + 1 further ones would lie below it.
+    n_resamples = len(greatest)
+    tail = max(0.0, (_NORMAL.cdf(-reach) * (n_resamples + 1) - 1) / (n_resamples - 1))
+    return IntervalRule(rule.method, min(1 - 2 * tail, _HIGHEST))
+
+
+Ends = tuple[float | None, float | None]
+"""The two ends of an interval; (None, None) if there is none."""
+
+
+@dataclass(frozen=True)
+class GateRule:
+    """Rules by which the intervals of a gate's lines are made.
+
+    A model is released only if all lines pass. So the end that decides a pass needs no correction for several lines
+    (intersection-union test, Berger 1982), and the end that decides a failure does.
+
+    Attributes:
+        passing: rule of the end that decides a pass.
+        joint: rule of the end that decides a failure, of the lines that are read off the resamples.
+        error: one-sided error of that end on other lines.
+        errors: by (dataset, model), the one-sided error of that end on any line. None without `looks` or `per_night`.
+        rare: why that end is further out than the other, such as `3 lines`. Empty if both are of one interval.
+    """
+
+    passing: IntervalRule
+    joint: IntervalRule
+    error: float
+    errors: Mapping[tuple[str, str], float] | None = None
+    rare: str = ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An interval that a line is judged by.
+
+    Attributes:
+        ends: its two ends.
+        method: how it was made, as a verdict says it; empty if there is none.
+        confidence: how often it should cover at least.
+        failing_error: how often the true value should lie beyond the end that decides a failure, if that is rarer than
+            beyond the other end; else None.
+        level: the level, such as `interval of 97.5%, for 2 lines`; empty if it is that of the tables, or there is none.
+    """
+
+    ends: Ends
+    method: str
+    confidence: float
+    failing_error: float | None = None
+    level: str = ""
+
+    def written(self, estimate: float, limit: float, *, signed: bool = False) -> str:
+        """Return the estimate with its interval, such as `0.0213 [0.0107, 0.0322]`, with digits that show the limit.
+
+        Args:
+            estimate: the estimate, mirrored with its interval and the limit if it is a negative difference.
+            limit: the limit.
+            signed: True for a level, which keeps its sign.
+        """
+        side = -1.0 if estimate < 0 and not signed else 1.0
+        ends = [side * end for end in self.ends[:: int(side)] if end is not None]
+        written, *interval = format_apart([side * estimate, *ends], side * limit)
+        return f"{written} [{', '.join(interval)}]" if interval else written
+
+
+def format_level(
+    confidence: float, causes: Sequence[str] = (), failing_error: float | None = None, rare: str = ""
+) -> str:
+    """Such as `98.3%, for 3 lines and few queries`; two digits of the error, so that none is rounded to 100%.
+
+    Args:
+        confidence: the level.
+        causes: why it is not that of the tables.
+        failing_error: the error of the end that decides a failure; None if it is that of the other end.
+        rare: why that end is further out.
+    """
+    error = 100 * (1 - confidence)
+    level = f"{100 - float(f'{error:.2g}'):.12g}%" if error >= _LEAST_ERROR else f"over {100 - _LEAST_ERROR:g}%"
+    level += f", for {' and '.join(causes)}" if causes else ""
+    if failing_error is not None:
+        level += f"; {100 * failing_error:.2g}% beyond the end that fails, for {rare}"
+    return level
+
+
+_LEAST_ERROR = 1e-4  # percent: nobody reads a row of nines
+_SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "fail")
+_SAME = 1e-12  # an estimate this close to its limit equals it: the rest is rounding
+_MOST_DIGITS = 15
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The value that a figure is compared with.
+
+    Attributes:
+        value: the limit.
+        least: whether the figure must be above it, rather than below.
+    """
+
+    value: float
+    least: bool = True
+
+    def outcome(self, low: float, high: float) -> Outcome:
+        """Where an interval lies; one that touches the limit straddles it."""
+        if low <= self.value <= high:
+            return "inconclusive"
+        return "pass" if (low > self.value) == self.least else "fail"
+
+    def holds(self, number: float) -> bool:
+        """Whether a number that is known exactly is within it, or just at it."""
+        return number >= self.value if self.least else number <= self.value
+
+    def __str__(self) -> str:
+        """What it asks for, in words."""
+        return f"at least {self.value:.12g} is asked for" if self.least else f"at most {self.value:.12g} is allowed"
+
+
+def asked(limits: Sequence[Limit]) -> str:
+    """Return what one or two limits ask for, in words."""
+    return " and ".join(map(str, limits))
+
+
+def limits_of(gate: PlannedGate) -> tuple[Limit, ...]:
+    """The limits of a gate on figures or on external metrics."""
+    bounds = ((gate.at_least, True), (gate.at_most, False))
+    return tuple(Limit(value, least) for value, least in bounds if value is not None)
+
+
+def worst(found: Sequence[tuple[Outcome, Limit]]) -> tuple[Outcome, Limit]:
+    """What several limits come to, and the first of them that it is due to."""
+    return max(found, key=lambda pair: _SEVERITY.index(pair[0]))
+
+
+CRASH = 0.2
+"""The drop of a query's score, in [0, 1], that a passing gate counts."""
+
+
+@dataclass(frozen=True)
+class CrashCount:
+    """How many queries, or clusters, dropped by more than a limit.
+
+    Attributes:
+        crashed: how many did.
+        n: of how many.
+        unit: `queries` or `clusters`.
+    """
+
+    crashed: int
+    n: int
+    unit: str
+
+    def ends(self, error: float) -> tuple[float, float]:
+        """The least and the greatest share of all such queries that could crash, each with this one-sided error."""
+        return exact_interval(self.crashed, self.n, 1 - 2 * error) if self.n else (0.0, 1.0)
+
+    def n_needed(self, share: float, failing: float, passing: float) -> int | None:
+        """How many would show the share to be below or above this one, if theirs stays; None where none would.
+
+        Args:
+            share: the share that is allowed.
+            failing: the one-sided error of showing it to be above.
+            passing: that of showing it to be below.
+        """
+        own = self.crashed / self.n if self.n else share
+        if own == share:
+            return None
+
+        def decides(n: int) -> bool:
+            grown = CrashCount(round(own * n), n, self.unit)
+            return grown.ends(passing)[1] < share if own < share else grown.ends(failing)[0] > share
+
+        return least_count(decides, self.n)
+
+    def __str__(self) -> str:
+        """Such as `2 of 50 queries`."""
+        one = self.unit.removesuffix("s") if self.unit == "clusters" else "query"
+        return f"{self.crashed:,} of {self.n:,} {self.unit}" if self.crashed else f"no {one} of {self.n:,}"
+
+
+def is_enough(figure: Resampled) -> bool:
+    """Whether a figure rests on enough clusters for its resamples to decide."""
+    return figure.mark == "" and figure.n_clusters >= LEAST_CLUSTERS
+
+
+@dataclass(frozen=True, eq=False)
+class GateCheck:
+    """A figure, or a difference of two, that is compared with limits.
+
+    Attributes:
+        subject: its dataset, model and measure.
+        slice: its queries.
+        judged: what is compared with the limits.
+        plain: the difference as it is, where a share of the baseline is taken off what is judged; else the same.
+        limits: all of which must hold.
+        unit: what is drawn as one: `queries` or `clusters`.
+        values: (Q,) what `judged` is the plain mean of, by sorted query id; None if it is no plain mean of queries,
+            or the resamples decide.
+        baseline: what the model is compared with; None for a figure.
+        share: the margin as a share of the baseline's score; None where it is not relative.
+        theirs: the baseline's score over the same queries.
+        theirs_ends: its interval, if the share is taken of a score that may be negative.
+        crashes: the queries that dropped by more than `CRASH`; None for a figure, and for other scales than [0, 1].
+        note: what a reader should know of how it was compared; empty for nothing.
+    """
+
+    subject: Subject
+    slice: str
+    judged: Resampled
+    plain: Resampled
+    limits: tuple[Limit, ...]
+    unit: str
+    values: Floats | None = None
+    baseline: Baseline | None = None
+    share: float | None = None
+    theirs: float = math.nan
+    theirs_ends: Ends = (None, None)
+    crashes: CrashCount | None = None
+    note: str = ""
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether every difference is 0, on enough queries to say that the models are the same."""
+        same = self.baseline is not None and self.plain.mark == "degenerate" and abs(self.plain.estimate) <= _SAME
+        return same and self.plain.n_clusters >= LEAST_CLUSTERS
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the interval of the resamples may decide: not if it rests on few queries, nor on fewer than 30."""
+        return is_enough(self.plain) and math.isfinite(self.judged.std_error)
+
+    @property
+    def few(self) -> bool:
+        """True if few queries decide a difference, which is judged by Student's t with κ - 1 degrees of freedom."""
+        enough = self.plain.n_clusters >= LEAST_CLUSTERS and 2 <= self.plain.kappa < ENOUGH
+        return enough and self.baseline is not None and math.isfinite(self.judged.estimate)
+
+    @property
+    def bounded(self) -> bool:
+        """True if the interval holds for any scores in a range: of a level, or if t has less than one degree."""
+        finite = all(math.isfinite(end) for end in self.judged.range)
+        other = self.trusted or self.unchanged or self.few
+        return not other and finite and self.values is not None and len(self.values) > 0
+
+    @property
+    def zero_baseline(self) -> bool:
+        """True if the baseline's score may be 0, above or below, so that no share of it can be taken."""
+        low, high = self.theirs_ends
+        return low is not None and high is not None and low <= 0 <= high and not self.unchanged
+
+    def found(self, rule: GateRule, limit: Limit) -> Found:
+        """Return the interval to judge by one limit."""
+        confidence = rule.passing.confidence
+        method, (low, high) = self._interval(rule.passing)
+        error, how, far = self._failing_end(rule, limit) if rule.rare else (None, "", low)
+        if low is None or high is None or far is None:
+            return Found((None, None), "", confidence)
+        if not all(map(math.isfinite, self.judged.range)):  # a sample often lacks the long tail
+            end = tail_end(self.judged, (1 - confidence) / 2, upper=not limit.least)
+            low, high = (min(low, end), high) if limit.least else (low, max(high, end))
+        if error is not None:
+            method += f"/{how}" if rule.errors else ""
+            low, high = (low, max(high, far)) if limit.least else (min(low, far), high)
+        causes = (f"few {self.unit}",) if self.few or self.bounded else ()
+        level = format_level(confidence, causes, error, rule.rare) if causes or error is not None else ""
+        return Found((low, high), method, confidence, error, level and f"interval of {level}")
+
+    def _interval(self, rule: IntervalRule) -> tuple[str, Ends]:
+        judged, method = self.judged, ""
+        if self.bounded:
+            assert self.values is not None, "that is what bounded means"
+            method, ends = bounded_interval(self.values, judged.range, rule.confidence)
+        elif self.few:
+            degrees = min(self.plain.kappa, judged.kappa) - 1
+            reach = t_quantile((1 + rule.confidence) / 2, degrees) * judged.error
+            method, ends = "t", judged.outer(judged.estimate, judged.estimate, reach)
+        else:
+            of_resamples = rule.of(judged)
+            return rule.method if of_resamples[0] is not None else "", of_resamples
+        return method, judged.outer(*ends, judged.total_error.reach(rule.confidence)) if judged.families else ends
+
+    def _failing_end(self, rule: GateRule, limit: Limit) -> tuple[float, str, float | None]:
+        error = (1 - rule.joint.confidence) / 2 if self.trusted else rule.error
+        if rule.errors:
+            error = rule.errors[self.subject[:2]]
+        if not (rule.errors and self.trusted):
+            joint = rule.joint if self.trusted else IntervalRule(rule.joint.method, 1 - 2 * error)
+            method, ends = self._interval(joint)
+            return error, method, ends[limit.least]
+        end = tail_end(self.judged, error, upper=limit.least)
+        if self.judged.families:
+            end = self.judged.outer(end, end, self.judged.total_error.reach(1 - 2 * error))[limit.least]
+        return error, "t", end
+
+    def outcome(self, ends: Ends, limit: Limit) -> Outcome:
+        """What comes of one limit with this interval."""
+        if self.unchanged:  # nothing is estimated here: the difference is 0, which a margin of 0 allows
+            return "pass" if (limit.value if self.share is None else -self.share) <= 0 else "fail"
+        low, high = ends
+        if not (self.trusted or self.few or self.bounded) or self.zero_baseline or low is None or high is None:
+            return "inconclusive"
+        return limit.outcome(low, high)
+
+    def n_needed(self, found: Found, limit: Limit) -> int | None:
+        """How many queries would decide, if the estimate stays; None where none would.
+
+        The interval that was found shrinks with the root of the number of queries, and must shrink to the distance
+        between estimate and limit. One that may not decide needs queries enough to be trusted, too.
+        """
+        least = 1.0
+        if not (self.trusted or self.few or self.bounded) and self.plain.n_clusters:
+            few = LEAST_CLUSTERS / self.plain.n_clusters
+            least = max(ENOUGH / self.plain.kappa, few) if self.plain.kappa else few
+        times = self._times(found.ends, limit, least)
+        return None if times is None else max(math.ceil(self.judged.n_queries * times), self.judged.n_queries + 1)
+
+    def _times(self, ends: Ends, limit: Limit, least: float) -> float | None:
+        """By how much the queries must grow for an interval to decide, and at least; None where it never would."""
+        low, high = ends
+        if self.judged.total_error.replicates or self.zero_baseline:  # which more queries may leave as they are
+            return None
+        alike = self.baseline is None and self.plain.mark == "degenerate" and not self.bounded
+        distance = self.judged.estimate - limit.value
+        if low is None or high is None or alike or (abs(distance) <= _SAME and low < high):
+            return None
+        if low == high:
+            return least
+        reach = self.judged.estimate - low if distance > 0 else high - self.judged.estimate
+        return max(least, (reach / distance) ** 2)
+
+
+def reason_of(
+    line: GateCheck, found: Found, outcome: Outcome, limit: Limit, needed: int | None
+) -> tuple[str, list[str]]:
+    """Why a line came out as it did, in a sentence; and what that rests on.
+
+    Args:
+        line: what was judged.
+        found: its interval.
+        outcome: what came of it.
+        limit: what it is due to.
+        needed: the queries that would decide, where it is inconclusive.
+    """
+    _, model, measure = line.subject
+    name = subject_name(measure, model, line.slice)
+    if not math.isfinite(line.judged.estimate):
+        return (
+            f"{name} is undefined: no query {'in common has scores of both models' if line.baseline else 'counts'}",
+            [],
+        )
+    said, details = f"{name} {_figures(line, found, limit)}", [found.level]
+    if outcome == "inconclusive":
+        said = f"{said}: undecided, {_settling(line, found.ends, needed)}"
+        details.append(_weakness(line) if found.ends[0] is not None else "")
+    if outcome == "pass" and line.crashes and not line.unchanged:
+        details.append(_unseen(line.crashes))
+    return said, [text for text in (*details, line.note) if text]
+
+
+def _unseen(crashes: CrashCount) -> str:
+    _, most = crashes.ends(0.05)
+    could = f"up to {most:.1%} of all {crashes.unit} could ({format_level(0.95)})"
+    return f"a mean can hide large drops: {crashes} dropped by more than {CRASH:g}, so {could}"
+
+
+def subject_name(measure: Measure, model: str, slice: str) -> str:
+    """What is judged, such as `ndcg@10 of dense on market=de`."""
+    return f"{measure} of {model}" if slice == ALL else f"{measure} of {model} on {slice}"
+
+
+def format_amount(value: float, digits: int = 4) -> str:
+    """A figure with four decimals; one too small for them has an exponent, and 0 no sign."""
+    return f"{value + 0.0:.{digits}f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
+
+
+def format_apart(
+    numbers: Sequence[float], limit: float, write: Callable[[float, int], str] = format_amount, digits: int = 4
+) -> list[str]:
+    """Write numbers with as many digits as tell them from a limit that they do not equal.
+
+    Args:
+        numbers: the numbers, all of which get as many digits.
+        limit: the limit.
+        write: writes a number with so many digits.
+        digits: how many digits there are at least.
+    """
+    apart = [number for number in numbers if abs(number - limit) > _SAME]
+    while digits < _MOST_DIGITS and any(write(number, digits) == write(limit, digits) for number in apart):
+        digits += 1
+    return [write(number, digits) for number in numbers]
+
+
+def _figures(line: GateCheck, found: Found, limit: Limit) -> str:
+    if line.baseline is None:
+        return f"is {found.written(line.judged.estimate, limit.value, signed=True)}; {asked(line.limits)}"
+    if line.share is not None:
+        return _from_share(line, line.share, found)
+    _, _, measure = line.subject
+    difference, label, allowed = line.judged.estimate, line.baseline.name, f"{abs(limit.value):.12g}"
+    if line.plain.mark == "degenerate" and abs(difference) <= _SAME:
+        same = f"is the same as of {label} on every query ({line.plain.n_queries:,})"
+        return f"{same}; {_asked(measure, limit.value, allowed, 0.0)}"
+    by = f"{_verbs(measure)[difference < 0]} by {found.written(difference, limit.value)}"
+    return f"{by} against {label}; {_asked(measure, limit.value, allowed, difference)}"
+
+
+def _from_share(line: GateCheck, share: float, found: Found) -> str:
+    _, _, measure = line.subject
+    assert line.baseline is not None, "only a difference has a share"
+    distance, lower = line.judged.estimate, measure.metric.direction == "lower"
+    better = line.plain.estimate
+    if line.theirs:
+        (percent,) = format_apart([abs(better / line.theirs)], abs(share), lambda x, digits: f"{x:.{digits}%}", 2)
+        change = f"{_verbs(measure)[better < 0]} by {percent} against {line.baseline.name}"
+    else:
+        change = f"moved from 0 against {line.baseline.name}"
+    asked_for = _asked(measure, -share, f"{abs(share) * 100:g}%", better)
+    if line.zero_baseline:
+        baseline = f"{format_amount(line.theirs)} [{', '.join(format_amount(end or 0.0) for end in line.theirs_ends)}]"
+        return f"{change}; {asked_for}, but the score there is {baseline}, which may be 0"
+    side = "above" if (distance < 0) == lower else "below"
+    kept = 1 + (share if lower == (line.theirs >= 0) else -share)
+    of = "that score" if line.theirs >= 0 else f"that score of {format_amount(line.theirs)}"
+    return f"{change}; {asked_for}, and it is {found.written(distance, 0.0)} {side} {kept * 100:.12g}% of {of}"
+
+
+def _asked(measure: Measure, wanted: float, amount: str, difference: float) -> str:
+    better, worse = _verbs(measure, stem=True)
+    if wanted > 0:
+        return f"it must {better} by at least {amount}"
+    if wanted == 0:
+        return f"it may not {worse}"
+    return f"at most {amount} is allowed" if difference < 0 else f"it may {worse} by at most {amount}"
+
+
+def _settling(line: GateCheck, ends: Ends, needed: int | None) -> str:
+    if line.zero_baseline:
+        return "as no share of it can be taken. Set a margin on the measure's scale"
+    if ends[0] is None:
+        return "for some resamples hold no query that counts"
+    if line.plain.mark == "degenerate" and not line.bounded and line.baseline is None:
+        return "for scores that are all alike leave nothing to judge by"
+    if line.judged.total_error.replicates:
+        return "as replicates differ; evaluate more replicates or more queries"
+    if needed is None:
+        return f"and no number of queries would settle it while the {'difference' if line.baseline else 'figure'} stays"
+    step = 10 ** max(0, len(str(needed)) - 2)  # rounded up to two digits
+    return f"about {-(-needed // step) * step:,} queries would settle it"
+
+
+def _weakness(line: GateCheck) -> str:
+    n_clusters = line.plain.n_clusters
+    if line.trusted or line.zero_baseline:
+        return ""
+    if n_clusters < LEAST_CLUSTERS:
+        return f"{n_clusters} {line.unit} are too few to judge by"
+    kappa = min(max(1.0, round(line.plain.kappa, 1)), ENOUGH - 0.1)  # 7.96 is below 8, and is not written as 8
+    return f"it rests on about {kappa:g} of {n_clusters:,} {line.unit}{'' if line.few or line.bounded else ', too few'}"
+
+
+def _verbs(measure: Measure, *, stem: bool = False) -> tuple[str, str]:
+    if measure.metric.direction == "lower":
+        return ("improve", "worsen") if stem else ("improved", "worsened")
+    return ("rise", "drop") if stem else ("rose", "dropped")

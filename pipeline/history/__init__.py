@@ -1,0 +1,1 @@
+"""Earlier evaluations: references, comparability, and what changed."""

@@ -1,0 +1,552 @@
+"""Baselines: references resolved to records, and their scores on the current queries and definitions.
+
+The record's own scores are taken where they mean the same: same judgments, same queries, same fingerprint. Otherwise
+the judged documents that it retrieved are taken from the output cache and scored on the current judgments. If these are
+not enough, the two cannot be compared, and the reason is given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.conventions import Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.paths import MLFLOW
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.planned_gates import PlannedGate, Reference
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.config.sources import OutputKey
+from rankledger.pipeline.data.cache import CacheError, OutputCache
+from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset, read_dataset
+from rankledger.pipeline.data.inputs import Inputs, dataset_source
+from rankledger.pipeline.data.join import assemble
+from rankledger.pipeline.data.joined import Joined, RetrievedRanks
+from rankledger.pipeline.data.outputs import (
+    OutputReader,
+    OutputStore,
+    exclusions_key,
+    output_store,
+    refuse_changed,
+    rescored,
+    source_of,
+)
+from rankledger.pipeline.data.overlap import content_warning, rename_by_content
+from rankledger.pipeline.data.rows import InputFile
+from rankledger.pipeline.data.scores import RecordedModel, Scores
+from rankledger.pipeline.gates.evidence import Baseline
+from rankledger.pipeline.history.comparability import digest_inputs, name_needs
+from rankledger.pipeline.history.lookup import RecordHistory, Resolved, read_accepted, resolve
+from rankledger.pipeline.history.references import skipped
+from rankledger.pipeline.inference.tables import Since
+from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.manifest import RecordedBaseline
+from rankledger.pipeline.record.manifest_parts import Comparability
+from rankledger.pipeline.record.mlflow_stores import fetch_record
+from rankledger.pipeline.record.scores import read_contents, read_query_ids, read_scores
+from rankledger.pipeline.record.store import digest_of
+from rankledger.pipeline.record.workspace import Opened, Workspace, evaluated_inputs, open_record, refuse_foreign_inputs
+from rankledger.pipeline.scoring import families, score
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.progress import stage
+
+
+@dataclass(frozen=True, eq=False)
+class CurrentEvaluation:
+    """What a record is compared with.
+
+    Attributes:
+        profile: the conventions.
+        inputs: everything that was read.
+        workers: run the scoring.
+        workspace: where records and the output cache are.
+        remarks: What is likely wrong with the comparison.
+    """
+
+    profile: Profile
+    inputs: Inputs
+    workers: Workers
+    workspace: Workspace
+    remarks: dict[str, None] = field(default_factory=dict)
+
+    def match_queries(self, record: Record, dataset: str) -> dict[str, str]:
+        """Return the current ids of a record's queries that have another id now, and note how many ids differ."""
+        then, now = read_contents(record, dataset), self.inputs.contents[dataset]
+        ids, n_differing = rename_by_content(then, now)
+        if n_differing:
+            warning = content_warning(now, n_differing, record.manifest.where, paired=bool(ids))
+            self.remarks[f"{dataset}: {warning}"] = None
+        return ids
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineScores:
+    """One model of a record on one of the current datasets.
+
+    Attributes:
+        scores: by the measures that can be compared; None if none can.
+        reasons: why the others cannot.
+    """
+
+    scores: Scores | None
+    reasons: Mapping[Measure, str] = field(default_factory=dict)
+
+
+def baseline_scores(
+    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
+) -> BaselineScores:
+    """The scores that a model of a record has, or would have, on the current queries.
+
+    Args:
+        record: the record.
+        model: the model's name there.
+        dataset: the current dataset; the record's is the one of its name.
+        measures: what to compare by.
+        current: the evaluation that looks back.
+    """
+    if (dataset.name, model) not in record.manifest.tasks:
+        reason = f"{model!r} was not evaluated on {dataset.name!r} {record.manifest.where}"
+        return BaselineScores(None, dict.fromkeys(measures, reason))
+    recorded, differing = recorded_scores(record, model, dataset, measures, current)
+    rescored_now, reasons = _rescored_on_current(record, model, dataset, differing, current)
+    parts = [scores for scores in (recorded, rescored_now) if scores is not None and scores.measures]
+    return BaselineScores(_together(parts) if parts else None, reasons)
+
+
+def recorded_scores(
+    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
+) -> tuple[Scores | None, dict[Measure, str]]:
+    """The record's own scores that mean now what they meant then; and what is different of the other measures.
+
+    Arguments are those of `baseline_scores`; the model was evaluated on the dataset.
+    """
+    whats = {measure: find_difference(record, dataset, measure, current) for measure in measures}
+    differing = {measure: what for measure, what in whats.items() if what}
+    scores = read_scores(record, dataset.name, model, [each for each in measures if each not in differing])
+    if scores is None:
+        return None, dict.fromkeys(measures, "there are no scores")
+    query_ids = current.inputs.datasets[dataset.name].query_ids
+    if dataset.kind == "scores":
+        n_scored = np.isfinite(scores.values).sum(axis=1)
+        scores = _on_queries(scores.renamed(current.match_queries(record, dataset.name)), query_ids)
+        if names_no_queries(dataset):
+            n_gone = n_scored - np.isfinite(scores.values).sum(axis=1)
+            scores = replace(scores, n_gone=dict(zip(scores.measures, n_gone.tolist(), strict=True)))
+    elif scores.query_ids.tolist() != query_ids.tolist():
+        return None, differing | dict.fromkeys(scores.measures, "the queries are others")
+    return scores, differing
+
+
+def find_difference(
+    record: Record, dataset: PlannedDataset, measure: Measure, current: CurrentEvaluation
+) -> str | None:
+    """Return why scores of the record cannot be compared with current ones; None if they can.
+
+    Queries are paired, so that they may be others.
+    """
+    manifest, now = record.manifest, current.inputs.datasets[dataset.name]
+    if str(measure) not in manifest.datasets[dataset.name].measures:
+        return f"{measure} was not measured"
+    digests = digest_inputs(dataset, now.files, now.query_ids)
+    current_parts = Comparability.select(digests, name_needs(measure), measure.fingerprint(current.profile))
+    for change in manifest.comparability(dataset.name, str(measure)).differences(current_parts):
+        if change.kind == "definition":
+            return f"{measure} is defined otherwise (fingerprint {change.before})"
+        if change.kind != "queries":
+            return f"the {change.kind} are others"
+    return None
+
+
+def names_no_queries(dataset: PlannedDataset) -> bool:
+    """Return whether the queries are those of the outputs alone, although each night should have the same."""
+    return dataset.kind == "scores" and dataset.queries is None and "logs" not in dataset.suites
+
+
+def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
+    """Scores of a dataset without judgments, query by query: one that the record does not have is missing."""
+    rows = {query_id: row for row, query_id in enumerate(scores.query_ids)}
+    own = np.array([rows.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
+    return replace(
+        scores,
+        query_ids=query_ids,
+        values=np.where(own >= 0, scores.values[:, own], np.nan),
+        weights=np.where(own >= 0, scores.weights[:, own], 0.0),
+        moments={measure: np.where(own >= 0, means[:, own], np.nan) for measure, means in scores.moments.items()},
+        missing=np.where(own >= 0, scores.missing[own], True),
+        replicates=tuple(_on_queries(replicate, query_ids) for replicate in scores.replicates),
+    )
+
+
+def _rescored_on_current(
+    record: Record, model: str, dataset: PlannedDataset, differing: Mapping[Measure, str], current: CurrentEvaluation
+) -> tuple[Scores | None, dict[Measure, str]]:
+    """The scores of what the output cache has of the output; and, by measure, why there is none."""
+    judged = [measure for measure in differing if dataset.kind == "rankings" and measure.metric.input == "judged"]
+    where = record.manifest.where
+    reasons = {m: f"{what} {where}; only rankings can be scored again" for m, what in differing.items()}
+    if not judged:
+        return None, reasons
+    try:
+        joined = _rejoined(record, model, dataset, current)
+        asked = {dataset.name: tuple(judged)}
+        sharing = [model] if record.manifest.models[model].shared_seeds else []
+        clusters = {dataset.name: current.inputs.datasets[dataset.name].groups.clusters}
+        (scores,) = families(score(joined, asked, current.profile, current.workers, clusters=clusters), sharing)
+    except InputError as error:
+        return None, reasons | {measure: f"{differing[measure]} {where}, and {error}" for measure in judged}
+    return scores, {measure: reason for measure, reason in reasons.items() if measure not in judged}
+
+
+def _rejoined(
+    record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation
+) -> dict[OutputKey, Joined]:
+    then = RecordedDataset.of(record.path, dataset.name)
+    files = record.manifest.datasets[dataset.name].files_by_role
+    now = current.inputs.datasets[dataset.name]
+    if not ("judgments" in files and isinstance(now, DatasetInput)):
+        raise InputError(f"{dataset.name!r} was not a dataset of rankings; give the current dataset another name")
+    store = output_store(then.planned, files, current.profile.conventions, current.workspace.cache)
+    store = store.leaving_out(exclusions_key(dataset, now.files))  # they are left out of the old output, too
+    outputs = evaluated_inputs(record).outputs
+    return {
+        task.key: rescored(store, source_of(task.output), output, now)
+        for task in then.tasks(model)
+        if (output := outputs.get(task.key))
+    }
+
+
+def _together(parts: Sequence[Scores]) -> Scores:
+    return replace(
+        parts[0],
+        measures=tuple(measure for scores in parts for measure in scores.measures),
+        values=np.concatenate([scores.values for scores in parts]),
+        weights=np.concatenate([scores.weights for scores in parts]),
+        moments={measure: means for scores in parts for measure, means in scores.moments.items()},
+        replicates=tuple(map(_together, zip(*(scores.replicates for scores in parts), strict=True))),
+    )
+
+
+class BaselineResolver:
+    """Resolves each reference once for each model, and scores each model of a record once for each dataset.
+
+    Attributes:
+        planned: the gates, and what models were called before.
+        history: the earlier evaluations of the same name.
+        current: the evaluation that looks back.
+        datasets: its datasets, by name.
+        baselines: what gates compare models with, by gate, dataset and model.
+        warnings: damaged records that were skipped for gates, a line for each reference and record used instead.
+    """
+
+    def __init__(
+        self, planned: Plan, tracking: Tracking, history: RecordHistory, accepted: Path, current: CurrentEvaluation
+    ) -> None:
+        """Resolve the references of all gates.
+
+        Args:
+            planned: the gates, and what models were called before.
+            tracking: says in which MLflow store a run is that a gate names.
+            history: the earlier evaluations of the same name.
+            accepted: the file of what was accepted.
+            current: the evaluation that looks back.
+        """
+        self.planned = planned
+        self.history = history
+        self.current = current
+        self.datasets = {dataset.name: dataset for dataset in planned.datasets}
+        self._tracking = tracking
+        self._accepted = accepted
+        self._scored: dict[tuple[str, RecordedModel], BaselineScores] = {}
+        self._resolved: dict[tuple[Reference, str], Resolved] = {}
+        with stage("Looking back"):
+            self.baselines = {
+                (gate.name, dataset, model): self._baseline(gate, gate.against, dataset, model)
+                for gate in planned.gates
+                if gate.against is not None
+                for dataset, model in gate.tasks
+            }
+        self.warnings = tuple(self._warnings())
+
+    @property
+    def scores(self) -> tuple[Scores, ...]:
+        """The scores of records that gates compare models with."""
+        return tuple(found.scores for found in self._scored.values() if found.scores is not None)
+
+    def _baseline(self, gate: PlannedGate, against: Reference, dataset: str, model: str) -> Baseline:
+        if against.record is None:
+            other = str(against.model)
+            return Baseline(other, other)
+        resolved = self.resolve(against, model)
+        if resolved.record is None:
+            return Baseline("", against.text, dict.fromkeys(gate.measures, resolved.reason), first=resolved.first)
+        key = RecordedModel(resolved.model, digest_of(resolved.record.path))
+        scores = self._scores(resolved.record, self.datasets[dataset], key)
+        reasons = {measure: why for measure, why in scores.reasons.items() if measure in gate.measures}
+        first = dataset in _new_datasets(against, resolved, [dataset])
+        manifest = resolved.record.manifest
+        label = f"{resolved.model} in {manifest.evaluation_id}"
+        night = manifest.label if resolved.model == model else f"{resolved.model} {manifest.where}"
+        n_gone = {} if scores.scores is None else scores.scores.n_gone
+        return Baseline(key, label, reasons, first=first, night=night, n_gone=n_gone)
+
+    @cached_property
+    def gone(self) -> Mapping[str, Mapping[str, Record]]:
+        """Queries that outputs lack and earlier evaluations have, with the latest of these, by dataset.
+
+        Earlier evaluations are the last one, the last one that passed and the accepted one.
+        """
+        gone: dict[str, dict[str, Record]] = {}
+        for name in [name for name, dataset in self.datasets.items() if names_no_queries(dataset)]:
+            now = self.current.inputs.datasets[name].query_ids.tolist()
+            references = [reference for _, reference in self.earlier()]
+            references += [Reference("last_passed", "last_passed", None)] if self.planned.gates else []
+            asked = [(reference, model) for reference in references for model in self.planned.models]
+            records = {record.path: record for each in asked if (record := self.resolve(*each).record) is not None}
+            for record in sorted(records.values(), key=lambda record: record.manifest.created):
+                with contextlib.suppress(InputError):
+                    ids = self.current.match_queries(record, name)
+                    then = {ids.get(each, each): record for each in read_query_ids(record, name)}
+                    gone.setdefault(name, {}).update({each: then[each] for each in then.keys() - {*now}})
+        return {name: dict(sorted(found.items())) for name, found in gone.items() if found}
+
+    def earlier(self) -> Iterator[tuple[Since, Reference]]:
+        """Return references to the night before, if there is one, and to what is accepted."""
+        try:
+            before = next(self.history.nights_before(self.planned.date), None)
+        except OSError:  # a remote store may be away: resolving says so
+            yield "previous", Reference("previous", "last", None)
+        else:
+            if before is not None:
+                yield "previous", Reference("previous", before.path.name, None)
+        yield "accepted", Reference("accepted", "accepted", None)
+
+    def references(self) -> dict[str, dict[str, RecordedBaseline]]:
+        """By gate and model, which record it is."""
+        return {
+            gate.name: {
+                model: _described(gate.against, self._resolved[gate.against, model], [name for name, _ in gate.tasks])
+                for _, model in gate.tasks
+                if (gate.against, model) in self._resolved
+            }
+            for gate in self.planned.gates
+            if gate.against is not None and gate.against.record is not None
+        }
+
+    def _warnings(self) -> Iterator[str]:
+        used: dict[tuple[str, Path], tuple[Record, list[str]]] = {}
+        asked = {gate.against for gate in self.planned.gates}
+        for (reference, _), resolved in self._resolved.items():
+            if resolved.record is not None and reference in asked:
+                _, lost = used.setdefault((reference.text, resolved.record.path), (resolved.record, []))
+                lost.extend(resolved.lost)
+        for (text, _), (record, lost) in used.items():
+            yield from skipped(text, [*dict.fromkeys(lost)], record)
+
+    def is_accepted(self, model: str) -> bool:
+        """Whether a record was accepted for the model; so it is, too, if that cannot be read."""
+        try:
+            entries = read_accepted(self._accepted).get(self.history.name, {})
+        except InputError:
+            return True
+        return any(name in entries for name in (model, self.planned.models[model].was))
+
+    def resolve(self, reference: Reference, model: str) -> Resolved:
+        """The record that a reference means for a model; or why there is none."""
+        if (reference, model) not in self._resolved:
+            was = self.planned.models[model].was
+            text, asked = str(reference.record), reference
+            try:
+                if text.startswith(MLFLOW):  # a run is known by the path of its record
+                    path = fetch_record(text.removeprefix(MLFLOW), self._tracking, self.current.workspace)
+                    asked = replace(reference, record=str(path))
+                resolved = resolve(asked, self.history, self._accepted, model=model, was=was)
+            except InputError as error:
+                resolved = Resolved(None, model, str(error))
+            except OSError as error:  # a remote store may be away
+                resolved = Resolved(None, model, self.history.records.describe_error(error))
+            self._resolved[reference, model] = resolved
+        return self._resolved[reference, model]
+
+    def _scores(self, record: Record, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
+        key = dataset.name, model
+        if key not in self._scored:
+            gates = [gate for gate in self.planned.gates if gate.against and gate.against.record]
+            measures = [measure for measure in dataset.measures if any(measure in gate.measures for gate in gates)]
+            found = baseline_scores(record, model.model, dataset, measures, self.current)
+            scores = None if found.scores is None else replace(found.scores, record=model.manifest_sha256)
+            self._scored[key] = replace(found, scores=scores)
+        return self._scored[key]
+
+
+def _new_datasets(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> list[str]:
+    """The datasets that the last passed evaluation did not have the model on: it has no baseline there yet."""
+    if reference.record != "last_passed" or resolved.record is None:
+        return []
+    known = {dataset for dataset, model in resolved.record.manifest.tasks if model == resolved.model}
+    return [name for name in dict.fromkeys(datasets) if name not in known]
+
+
+def _described(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> RecordedBaseline:
+    if resolved.record is None:
+        return RecordedBaseline(reference=reference.text, record=None, reason=resolved.reason, first=resolved.first)
+    return RecordedBaseline(
+        reference=reference.text,
+        record=resolved.record.manifest.evaluation_id,
+        model=resolved.model,
+        manifest_sha256=digest_of(resolved.record.path),
+        new_datasets=_new_datasets(reference, resolved, datasets),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedDataset:
+    """A dataset of a record, as it was judged then.
+
+    Attributes:
+        opened: the record with its config, and what it comes to.
+        planned: the dataset.
+    """
+
+    opened: Opened
+    planned: PlannedDataset
+
+    @classmethod
+    def of(cls, record: Path, name: str) -> RecordedDataset:
+        """A dataset of the record in that folder."""
+        opened = open_record(record)
+        return cls(opened, next(dataset for dataset in opened.planned.datasets if dataset.name == name))
+
+    @property
+    def record(self) -> Record:
+        """The record."""
+        assert self.opened.record is not None, "it was opened from its record"
+        return self.opened.record
+
+    @property
+    def profile(self) -> Profile:
+        """The conventions of the evaluation."""
+        return self.opened.loaded.config.conventions.resolved
+
+    def files_of(self, *roles: str) -> tuple[InputFile, ...]:
+        """Its files in these roles, as the manifest has them."""
+        return self.record.manifest.datasets[self.planned.name].files(*roles)
+
+    def store(self, profile: Profile | None = None) -> OutputStore:
+        """What the output cache keeps of outputs on the dataset, as they are ordered under a profile.
+
+        It is where the config says, or else beside the records.
+        """
+        store = OutputCache(self.opened.planned.cache or self.record.path.parent.parent / "cache")
+        files = self.record.manifest.datasets[self.planned.name].files_by_role
+        return output_store(self.planned, files, (profile or self.profile).conventions, store)
+
+    @cached_property
+    def dataset(self) -> DatasetInput:
+        """The dataset as it was judged.
+
+        Raises:
+            InputError: the store lacks judgments or excluded documents, and their file is gone or has changed; or there
+                are no judgments.
+        """
+        if self.planned.kind != "rankings":
+            raise InputError(f"{self.planned.name}: no ranks are kept of {self.planned.kind}")
+        with contextlib.suppress(CacheError):
+            kept = self.store().dataset()
+            if kept is not None:
+                return kept
+        refuse_foreign_inputs(self.opened)
+        needed = replace(self.planned, queries=None, documents=None, suites={})
+        read = read_dataset(dataset_source(needed), self.profile.conventions)
+        evaluated_inputs(self.record).refuse_other_files(self.planned.name, read.files)
+        return read
+
+    def tasks(self, model: str) -> list[Task]:
+        """A model's outputs on the dataset: one, or one for each replicate."""
+        return [task for task in self.opened.planned.tasks if (task.dataset, task.model) == (self.planned.name, model)]
+
+    def output(self, model: str) -> tuple[Task, tuple[InputFile, ...]]:
+        """A model's output on the dataset, and the files that were read of it."""
+        tasks = self.tasks(model)
+        if any(task.replicate for task in tasks):
+            raise InputError(f"{self.record.path}: {model!r} has replicates, whose ranks are not put together")
+        files = evaluated_inputs(self.record).outputs.get(tasks[0].key, ()) if tasks else ()
+        if not files:
+            raise InputError(f"{self.record.path}: {model!r} was not evaluated on {self.planned.name!r}")
+        return tasks[0], files
+
+
+def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
+    """The ranks of judged documents in a model's output.
+
+    Raises:
+        InputError: neither the store nor the output itself tells.
+    """
+    joined = _rejoin(kept, model, kept, kept.profile)
+    assert joined.hits is not None, "what is joined with judgments has hits"
+    judged = kept.dataset.judgments
+    return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits, judged.grades)
+
+
+def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile: Profile) -> Joined:
+    task, files = kept.output(model)
+    output, dataset = source_of(task.output), judged.dataset
+    store = judged.store(profile)
+    with contextlib.suppress(CacheError):
+        hits = store.store.read_hits(store.key(output, files))
+        if hits is not None:
+            return assemble(dataset.judgments, hits, profile.conventions, path=output.path)
+    refuse_foreign_inputs(kept.opened)
+    refuse_changed(files, describe(output))
+    reader = OutputReader(dataset, profile.conventions, depth=0, compared=0, kept=store)
+    return reader.read(task, allow_no_overlap=True).joined  # what was evaluated was accepted then
+
+
+def rescore(
+    kept: RecordedDataset,
+    model: str,
+    judged: RecordedDataset,
+    profile: Profile,
+    measures: Sequence[Measure],
+    *,
+    only: Sequence[str] | None = None,
+) -> Scores:
+    """The scores of a model's output by the judgments and definitions of another evaluation.
+
+    Args:
+        kept: where the model was evaluated.
+        model: the model.
+        judged: whose judgments.
+        profile: whose definitions.
+        measures: what to measure; `can_rescore` says so of each.
+        only: the queries to score, whose ranks are then taken from the store; by default all.
+
+    Raises:
+        InputError: a rank is not known.
+    """
+    if only is None:
+        joined = _rejoin(kept, model, judged, profile)
+    else:
+        rows, wanted = judged.dataset.judgments.rows, set(only)
+        named = np.array([query_id in wanted for query_id in rows.query_ids])
+        rows = rows.take(np.flatnonzero(named[rows.query_codes]))
+        dataset = judged_dataset(rows, None, keep_first=judged.planned.duplicates == "keep_first")
+        task, files = kept.output(model)
+        store = kept.store(profile).leaving_out(judged.store().exclusions)
+        joined = rescored(store, source_of(task.output), files, dataset)
+        joined = replace(joined, max_grade=judged.dataset.judgments.max_grade)
+    name = judged.planned.name
+    return score({(name, model): joined}, {name: measures}, profile, Workers(jobs=1))[0]
+
+
+def can_rescore(measure: Measure) -> bool:
+    """Whether judged documents and their ranks are all that it needs."""
+    needs = set(measure.metric.needs) - {"subtopics"}
+    own = bool(measure.metric.code)  # whose code no record runs
+    return measure.metric.input == "judged" and not needs and not measure.parameters.get("d") and not own

@@ -1,0 +1,241 @@
+"""Changes between two evaluations: queries, documents, definitions, figures and environments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.data.joined import RetrievedRanks
+from rankledger.pipeline.inference.tables import PairedScores, QueryChange, RankedDocument
+from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest_parts import Definition, Environment
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.history.comparison import Cause, ChangePart
+    from rankledger.pipeline.record.upkeep import ComparedFigures, MovedFigure
+
+
+@dataclass(frozen=True)
+class ChangeStep:
+    """One thing that changed."""
+
+    cause: Cause
+    figure: float | None  # after this step; None if nobody can tell
+    reason: str = ""  # why nobody can tell
+
+
+def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.0) -> tuple[ChangePart, ...]:
+    """Return the parts of a change; they add up to the last figure less the first.
+
+    The steps before and after a figure that nobody can tell are one part with several causes.
+
+    Args:
+        before: Figure before the first step.
+        steps: Changes in order. The last one's figure is known.
+        sign: -1 if lower is better.
+
+    Reference:
+        Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition what two
+        changes do together goes to the later one.
+    """
+    from rankledger.pipeline.history.comparison import ChangePart  # here, because an evaluation splits no change
+
+    parts: list[ChangePart] = []
+    causes: list[Cause] = []
+    reasons: list[str] = []
+    for step in steps:
+        causes.append(step.cause)
+        if step.figure is None:
+            reasons.append(step.reason)
+            continue
+        parts.append(ChangePart(tuple(causes), sign * (step.figure - before), "; ".join(dict.fromkeys(reasons))))
+        before, causes, reasons = step.figure, [], []
+    return tuple(parts)
+
+
+def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floats:
+    """Return (Q,) the scores of the queries that are in a mean, NaN for the others.
+
+    If `missing_queries` is `skip`, a query without output is in no mean.
+    """
+    return np.where(missing, np.nan, scores) if missing_queries == "skip" else scores
+
+
+def oriented(before: Floats, after: Floats, direction: str) -> Floats:
+    """Return (Q,) how much better each query is, for a measure that may be better if it is lower."""
+    return before - after if direction == "lower" else after - before
+
+
+def changed_queries(
+    pair: PairedScores, top: int, ranked: tuple[RetrievedRanks, RetrievedRanks] | None, n_documents: int | None = None
+) -> Iterator[QueryChange]:
+    """Yield the queries of a pair that moved most, at most `top` of them.
+
+    Args:
+        pair: Scores of both.
+        top: Number of queries at most.
+        ranked: What the baseline and the model retrieved; None if unknown.
+        n_documents: Number of relevant documents of each at most, the best ranked; None gives all.
+    """
+    for place in most_changed(pair.change, top):
+        query_id = str(pair.query_ids[place])
+        documents = None if ranked is None else relevant_documents(*ranked, query_id)[:n_documents]
+        yield QueryChange(
+            pair.dataset,
+            pair.model,
+            pair.baseline,
+            query_id,
+            pair.measure,
+            before=float(pair.before[place]),
+            after=float(pair.after[place]),
+            change=float(pair.change[place]),
+            documents=documents,
+        )
+
+
+def most_changed(change: Floats, top: int) -> list[int]:
+    """Return the places of at most `top` queries that changed, the greatest change first; NaN is no change."""
+    sizes = np.abs(np.nan_to_num(change, nan=0.0))
+    order = np.argsort(-sizes, kind="stable")[:top]
+    return [int(place) for place in order if sizes[place] > 0]
+
+
+def relevant_documents(before: RetrievedRanks, after: RetrievedRanks, query_id: str) -> tuple[RankedDocument, ...]:
+    """Return the query's relevant documents with both ranks, the best rank first, then those never retrieved."""
+    grades = after.relevant(query_id)
+    ranks = (before.ranks(query_id), after.ranks(query_id))
+    documents = [RankedDocument(name, grade, *(found.get(name) for found in ranks)) for name, grade in grades.items()]
+    return tuple(sorted(documents, key=_best_rank))
+
+
+def _best_rank(document: RankedDocument) -> tuple[float, str]:
+    ranks = [rank for rank in (document.before, document.after) if rank is not None]
+    return min(ranks, default=float("inf")), document.doc_id
+
+
+def definition_differences(
+    base: Description, candidate: Description, measures: Sequence[str], dataset: str = ""
+) -> Iterator[str]:
+    """Yield a line per way in which definitions differ, with the measures that it concerns.
+
+    Without `dataset` the definitions are those of any dataset that has none of its own.
+    """
+    before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
+    found: dict[str, list[str]] = {}
+    for name in (name for name in measures if before[name].fingerprint != after[name].fingerprint):
+        ways = [*_unlike_parameters(before[name], after[name]), *_unlike_code(base, candidate, name)]
+        for way in ways or [*_unlike_conventions(base, candidate)] or ["defined otherwise"]:
+            found.setdefault(way, []).append(name)
+    for way, names in found.items():
+        listed = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+        yield f"{listed}: {way}"
+
+
+def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
+    values = before.parameters | after.parameters
+    for name in values:
+        one, other = before.parameters.get(name), after.parameters.get(name)
+        if one != other:
+            yield f"{name} was {_written(one)} and is {_written(other)}"
+    if before.direction != after.direction:  # of external scores, which the config declares
+        yield f"the better direction was {before.direction} and is {after.direction}"
+    if before.version != after.version:
+        yield f"the metric's version was {before.version} and is {after.version}"
+
+
+def _unlike_code(base: Description, candidate: Description, measure: str) -> Iterator[str]:
+    name = re.split("[(@]", measure)[0]
+    before, after = (manifest.own_metrics.get(name) for manifest in (base, candidate))
+    one, other = before and before.code, after and after.code
+    if one != other:
+        yield f"its code was {_written(one)} and is {_written(other)}"
+
+
+def _unlike_conventions(base: Description, candidate: Description) -> Iterator[str]:
+    """Yield conventions that differ; if none does, profiles do, which have some for single metrics."""
+    after = dict(candidate.conventions)
+    unlike = {name: (value, after[name]) for name, value in base.conventions if value != after[name]}
+    profiles = unlike.pop("profile", None)
+    for name, (one, other) in unlike.items() or ([("profile", profiles)] if profiles else []):
+        yield f"{name} was {_written(one)} and is {_written(other)}"
+
+
+def _written(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+TOLERANCE = 1e-12
+"""Figures a and b are equal where |a - b| <= TOLERANCE · max(1, |a|, |b|): absolute up to 1, relative beyond."""
+
+
+def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator[MovedFigure]:
+    """Yield what is not the same, row by row of each column of `before`."""
+    from rankledger.pipeline.record.upkeep import MovedFigure  # here, because an evaluation reproduces nothing
+
+    recorded, current = ({row: i for i, row in enumerate(figures.rows)} for figures in (before, after))
+    yield from (MovedFigure(before.file, row, "", "a row", None) for row in recorded if row not in current)
+    yield from (MovedFigure(before.file, row, "", None, "a row") for row in current if row not in recorded)
+    shared = [row for row in recorded if row in current]
+    ours, theirs = (np.array([rows[row] for row in shared], dtype=np.int64) for rows in (recorded, current))
+    for column in before.numbers:
+        if column not in after.numbers:
+            yield MovedFigure(before.file, (), column, "a column", None)
+            continue
+        one, other = (
+            (figures.numbers[column][rows], figures.blank[column][rows])
+            for figures, rows in ((before, ours), (after, theirs))
+        )
+        for place in np.flatnonzero(~_equal(*one, *other)).tolist():
+            yield MovedFigure(before.file, shared[place], column, _number(*one, place), _number(*other, place))
+    for column in before.words.keys() & after.words.keys():
+        for place, row in enumerate(shared):
+            texts = before.words[column][ours[place]], after.words[column][theirs[place]]
+            if texts[0] != texts[1]:
+                yield MovedFigure(before.file, row, column, *texts)
+
+
+def _equal(one: Floats, blank: Bools, other: Floats, other_blank: Bools) -> Bools:
+    """Return (N,), True if both are blank, both undefined, or within the tolerance."""
+    scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities, which are close to themselves alone
+        near = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
+    close = (one == other) | near
+    undefined = np.isnan(one) & np.isnan(other)
+    equal: Bools = (blank & other_blank) | (~blank & ~other_blank & (close | undefined))
+    return equal
+
+
+def _number(numbers: Floats, blank: Bools, place: int) -> float | None:
+    return None if blank[place] else float(numbers[place])
+
+
+_COMPUTING = ("rankledger", "numpy", "pyarrow")  # the packages that a figure can depend on
+
+
+def other_versions(before: Environment, after: Environment) -> Iterator[str]:
+    """Yield what a figure can depend on and is another version now, as `numpy 2.4.6 → 2.3.5` each."""
+    versions = [
+        {name: str(found.packages.get(name, "none")) for name in _COMPUTING}
+        | {"python": found.python, "platform": found.platform, "BLAS": ", ".join(found.blas) or "none"}
+        for found in (before, after)
+    ]
+    for name, one in versions[0].items():
+        if one != versions[1][name]:
+            yield f"{name} {one} → {versions[1][name]}"
+
+
+def other_code(before: Environment, after: Environment) -> Iterator[str]:
+    """Yield how the repository of the config differs; nothing if either evaluation was outside of one."""
+    one, other = before.git, after.git
+    if one is None or other is None:
+        return
+    if one.commit != other.commit:
+        yield f"commit {one.commit[:12]} → {other.commit[:12]}"
+    for when, state in (("then", one), ("now", other)):
+        if state.dirty:
+            yield f"changes that were not committed {when}"

@@ -1,0 +1,472 @@
+"""From two references to what changed between them, and what each part of a change is due to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.conventions import Conventions
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.schema import Comparison as Test
+from rankledger.pipeline.data.joined import Groups, RetrievedRanks
+from rankledger.pipeline.data.overlap import unequal_judging
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.history.analysis import test_rule
+from rankledger.pipeline.history.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
+from rankledger.pipeline.history.changes import ChangeStep, changed_queries, counted_scores, oriented, split_change
+from rankledger.pipeline.history.comparison import Cause, ChangeSplit, ComparisonReport, DatasetFigure, night_label
+from rankledger.pipeline.history.lookup import RecordHistory
+from rankledger.pipeline.history.matching import Match, leading_measures, match_datasets, record_pairs
+from rankledger.pipeline.history.references import Pair, References, Sides, open_sides
+from rankledger.pipeline.inference.paired import compare as compare_pairs
+from rankledger.pipeline.inference.ratios import contributions_of
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.inference.tables import ALL, Comparison, PairedScores, SliceChange
+from rankledger.pipeline.record.evaluation import QueryDetail, Record
+from rankledger.pipeline.record.manifest_parts import OPTIONAL
+from rankledger.pipeline.record.workspace import Workspace, open_record, refuse_foreign_inputs
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.progress import each, work
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.history.analysis import Computed
+
+
+RanksOf: TypeAlias = Callable[[RecordedDataset, str], RetrievedRanks]
+
+Figure = tuple[float | None, str]  # and why it is not known
+
+
+def _split_changes(match: Match) -> Iterator[ChangeSplit]:
+    """The change of every measure of every pair of models, in parts.
+
+    One thing after the other is changed, in the order: queries that are gone are taken out, the definition changes, the
+    judgments of the queries of both change, or what is excluded from their rankings, new queries come in, so do new
+    documents and interactions that the measure asks for, and at last the output changes.
+    """
+    for pair in match.scores:
+        rescored = cache(partial(_rescored, match, pair[1]))  # once for all measures
+        splits = (_split(match, pair, measure, rescored) for measure in match.measures)
+        yield from (split for split in splits if math.isfinite(split.change))  # where both figures are defined
+
+
+def _split(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]) -> ChangeSplit:
+    scores = match.scores[pair]
+    conventions = [side.profile.conventions for side in (match.before, match.after)]
+    before, after = (_figure(own, measure, rules) for own, rules in zip(scores, conventions, strict=True))
+    sign = -1.0 if measure.metric.direction == "lower" else 1.0
+    steps = [*_steps(match, pair, measure, rescored), ChangeStep("output", after)]
+    parts = split_change(before, steps, sign=sign)
+    return ChangeSplit(match.name, *pair, str(measure), before, after, sign * (after - before), parts)
+
+
+def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]) -> Iterator[ChangeStep]:
+    def figure(by: str, queries: npt.NDArray[np.object_] | None) -> Figure:
+        if not can_rescore(measure):
+            own = f"the code of {measure} is not run for records"
+            return None, own if measure.metric.code else f"{measure} needs more than the ranks of judged documents"
+        scores = rescored(by)
+        if isinstance(scores, str):
+            return None, scores
+        return _known(_figure(scores, measure, match.after.profile.conventions, queries))
+
+    base, both = match.scores[pair][0], match.query_ids
+    if match.n_removed:
+        yield ChangeStep("queries removed", *_known(_figure(base, measure, match.before.profile.conventions, both)))
+    if match.differs_by(measure, "definition"):
+        yield ChangeStep("definition", *figure("old judgments", both))
+    rejudged = match.differs_by(measure, "judgments")
+    if rejudged or match.differs_by(measure, "excluded documents"):  # the two change together
+        judged = figure("new judgments", both)
+        cause: Cause = "judgments" if rejudged else "excluded documents"
+        yield ChangeStep(cause, *(figure("new judgments of both", both) if judged[0] is None else judged))
+    if match.n_added:
+        yield ChangeStep("queries added", *figure("new judgments", None))
+    if match.differs_by(measure, *OPTIONAL):
+        yield ChangeStep("documents", *figure("new judgments", None))
+
+
+def _rescored(match: Match, model: str, by: str) -> Scores | str:
+    """A model's old output, scored as the candidate scores, by one or the other's judgments; or why that is unknown."""
+    judged = match.before if by == "old judgments" else match.after
+    measures = [measure for measure in match.measures if can_rescore(measure)]
+    only = match.query_ids.tolist() if by == "new judgments of both" else None
+    try:
+        return rescore(match.before, model, judged, match.after.profile, measures, only=only)
+    except InputError as error:
+        return str(error)
+
+
+def _known(figure: float) -> Figure:
+    return (None, "a figure on the way is undefined") if math.isnan(figure) else (figure, "")
+
+
+def _figure(
+    scores: Scores, measure: Measure, conventions: Conventions, queries: npt.NDArray[np.object_] | None = None
+) -> float:
+    """The figure over these queries, all of them for None; NaN where it is undefined."""
+    row = scores.measures.index(measure)
+    mask = None if queries is None else np.isin(scores.query_ids.astype(str), queries.astype(str))
+    return contributions_of(scores, row, scores.values[row], conventions).ratio(mask, None).estimate
+
+
+@work()
+def compare(
+    base: str | Path = "previous",
+    candidate: str | Path = "last",
+    *,
+    measure: str | None = None,
+    top: int = 10,
+    force: bool = False,
+    details: bool = False,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    jobs: int | None = None,
+) -> ComparisonReport:
+    """What changed from one evaluation to another, or from one model to another.
+
+    A reference is resolved for each model: `last_passed` is the record in which that model passed. Models that are on
+    one side alone are named and left out.
+
+    Args:
+        base: what to compare with: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`,
+            with or without `#model`. Without a model each model of the candidate is compared with itself.
+            `last_passed` is looked for before the candidate, as a gate does.
+        candidate: what to compare, written likewise.
+        measure: the measure to rank queries and search slices by; by default the candidate's lead measure, or the first
+            measure of both sides if that is not among them.
+        top: how many queries to list for each pair of models on each dataset.
+        force: whether to compare although judgments, queries or definitions differ; then each change is split.
+        details: whether to read again what the listed queries say, and the first documents of both models on them, as a
+            page shows them.
+        name: the evaluation that the words refer to; by default that of the other side, or else the only one that has
+            records.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+        jobs: workers, instead of the candidate's.
+
+    Returns:
+        The comparison, with the tables `changed_slices`, `differences`, `slices`, `queries` and `parts`.
+
+    Raises:
+        InputError: there is no such record, or judgments, queries or definitions differ, a line for each.
+    """
+    sides = open_sides(str(base), str(candidate), name=name, workspace=Workspace.open(runs_dir, records))
+    return compare_sides(
+        sides,
+        (str(base), str(candidate)),
+        retrieved_ranks,
+        measure=measure,
+        top=top,
+        force=force,
+        details=details,
+        jobs=jobs,
+    )
+
+
+def compare_sides(
+    references: References,
+    texts: tuple[str, str],
+    ranks: RanksOf,
+    *,
+    measure: str | None = None,
+    top: int = 10,
+    force: bool = False,
+    details: bool = False,
+    changed_only: bool = False,
+    jobs: int | None = None,
+) -> ComparisonReport:
+    """The same of records that were opened.
+
+    Args:
+        references: the records and models.
+        texts: what the base and the candidate were called.
+        ranks: gives the ranks of judged documents in a model's output on a recorded dataset, whatever is left of inputs
+            and the output cache.
+        measure: as `compare` takes it, and so are the next three and `jobs`.
+        top: likewise.
+        force: likewise.
+        details: likewise.
+        changed_only: whether to leave out the figures of unchanged pairs and of measures that rest on other inputs, and
+            those of slices by all but the leading measure.
+
+    Raises:
+        InputError: as `compare`.
+    """
+    matched = [(sides, match_datasets(sides)) for sides in references.sides]
+    matches = [match for _, own in matched for match in own]
+    if not matches:
+        raise InputError("the two share no dataset, query and measure; nothing can be compared")
+    unlike = tuple(dict.fromkeys(line for match in matches for line in match.unlike()))
+    if unlike and not force:
+        raise InputError(*(f"{line}; add --force to compare anyway" for line in unlike))
+    leading = leading_measures(matches, measure, references.sides[0].candidate.planned.lead)
+    comparers = [_Comparer(sides, own, leading, top, jobs, ranks, changed_only) for sides, own in matched]
+    figures = tuple(figure for sides in references.sides for figure in _set_figures(sides))
+    other = [match for match in matches if [*match.unlike()]]
+    splits = tuple(
+        split for match in each("Splitting changes", other, len(other), "datasets") for split in _split_changes(match)
+    )
+    moved = any(match.changed() for match in matches) or any(figure.before != figure.after for figure in figures)
+    scores = tuple(pair for comparer in comparers for pair in comparer.scores())
+    unchanged: dict[str, tuple[Pair, ...]] = {}
+    for match in matches:
+        unchanged[match.name] = (*unchanged.get(match.name, ()), *match.unchanged)
+    return ComparisonReport(
+        records=tuple(record_pairs(*texts, matched)),
+        unlike=unlike,
+        moved=moved or any(split.change for split in splits),
+        comparisons=tuple(line for comparer in comparers for line in comparer.lines()),
+        leading={dataset: str(chosen) for dataset, chosen in leading.items()},
+        slice_changes=tuple(line for comparer in comparers for line in comparer.slice_changes()),
+        largest_changes=tuple(query for pair in scores for query in pair.largest_changes),
+        figures=figures,
+        splits=splits,
+        confidence=references.sides[0].candidate.loaded.config.bootstrap.confidence,
+        remarks=tuple(dict.fromkeys((*references.remarks, *_remarks(comparers)))),
+        warnings=(*references.warnings, *dict.fromkeys(match.contents for match in matches if match.contents)),
+        unchanged=unchanged,
+        scores=scores,
+        details=tuple(detail for comparer in comparers for detail in comparer.details(scores)) if details else (),
+        kinds={match.name: match.after.planned.kind for match in matches},
+        practical_difference=references.sides[0].candidate.loaded.config.practical_difference,
+    )
+
+
+def _remarks(comparers: Sequence[_Comparer]) -> Iterator[str]:
+    for comparer in comparers:
+        yield from (*_left_out(comparer.sides, comparer.matches), *comparer.remarks)
+    if len(comparers) > 1:
+        yield f"{len(comparers)} pairs of records: p-values are corrected within each"
+
+
+class _Comparer:
+    """Compares the models of two records by the rules of the candidate's config; `remarks` say what is left out."""
+
+    def __init__(
+        self,
+        sides: Sides,
+        matches: Sequence[Match],
+        leading: Mapping[str, Measure],
+        top: int,
+        jobs: int | None,
+        ranks: RanksOf,
+        changed_only: bool,
+    ) -> None:
+        config = sides.candidate.loaded.config
+        test = config.comparison or Test(baseline="all_pairs")
+        confidence = config.bootstrap.confidence
+        workers = Workers(jobs or config.execution.jobs, config.execution.local_backend)
+        self._settings = Settings(config.bootstrap.resamples, config.seed, workers)
+        self._rule = IntervalRule(config.bootstrap.method, confidence)
+        self._search = SearchRule(1 - confidence, config.seed, workers)
+        self._test = test_rule(config, test, workers)
+        self._has_primary = test.has_primary
+        self._top = top
+        self._ranks = ranks
+        self._changed_only = changed_only
+        self._leading = leading  # by dataset, the measure to look at queries and slices by
+        self._groups: dict[str, Groups] = {}  # by dataset
+        self.sides = sides
+        self.matches = matches
+        self._compared = [own for match in matches if (own := match.comparable())] if changed_only else matches
+        self.remarks: list[str] = []
+
+    def lines(self) -> Iterator[Comparison]:
+        for match in self._compared:
+            groups = self._groups_of(match)
+            if not self._changed_only:
+                yield from self._lines(match, groups)
+            elif changed := match.changed():
+                yield from self._lines(changed, replace(groups, slices={}))
+                if groups.slices and (lead := self._leading.get(match.name)) in match.measures and lead:
+                    sliced = self._lines(changed.only(lead), groups)
+                    yield from (line for line in sliced if line.slice != ALL)
+
+    def _lines(self, match: Match, groups: Groups) -> Iterator[Comparison]:
+        results, pairs = match.paired()
+        sample = Sample(results, match.after.profile.conventions, groups, self._settings)
+        lead = self._leading.get(match.name) if self._has_primary else None
+        for line in compare_pairs(sample, [*pairs], match.measures, self._rule, self._test, lead):
+            model, baseline = pairs[line.model, line.baseline]
+            yield replace(line, model=model, baseline=baseline)
+
+    def slice_changes(self) -> Iterator[SliceChange]:
+        for match in self._compared:
+            if self._leading.get(match.name) in match.measures:
+                match = (match.changed() or match) if self._changed_only else match
+                for pair in each("Searching slices", match.scores, len(match.scores), "pairs of models"):
+                    yield from self._slice_changes(match, pair, self._leading[match.name])
+
+    def _slice_changes(self, match: Match, pair: Pair, measure: Measure) -> tuple[SliceChange, ...]:
+        row, conventions = match.measures.index(measure), match.after.profile.conventions
+        before, after = (contributions_of(own, row, own.values[row], conventions) for own in match.shared(pair))
+        lines, searched = changed_slices((match.name, *pair), (after, before), self._groups_of(match), self._search)
+        if searched:
+            self.remarks.append(searched)
+        return lines
+
+    def scores(self) -> Iterator[PairedScores]:
+        for match in self._compared:
+            if (changed := match.changed()) and self._leading.get(match.name) in match.measures:
+                for pair in each("Looking at queries", changed.scores, len(changed.scores), "pairs of models"):
+                    yield self._scores(match, pair, self._leading[match.name])
+
+    def details(self, scores: Sequence[PairedScores]) -> Iterator[QueryDetail]:
+        """What is known of the queries that moved most; what cannot be read is left out."""
+        for match in self.matches:
+            with suppress(InputError):
+                yield from self._details(match, [pair for pair in scores if pair.dataset == match.name])
+
+    def _details(self, match: Match, scores: Sequence[PairedScores]) -> Iterator[QueryDetail]:
+        from rankledger.pipeline.history.details import ShownDataset, query_details, recorded_output_of
+
+        after, is_ranked = match.after, match.after.planned.kind == "rankings"
+        refuse_foreign_inputs(after.opened)
+        query_ids = dict.fromkeys(query.query_id for pair in scores for query in pair.largest_changes)
+        dataset = ShownDataset(
+            after.planned,
+            match.query_ids,
+            self._groups_of(match),
+            after.record.manifest.datasets[match.name].files_by_role,
+            after.dataset if is_ranked and query_ids else None,
+            after.profile.conventions,
+        )
+        wanted = []
+        for pair in scores if is_ranked else ():
+            own = [query.query_id for query in pair.largest_changes]
+            sides = ((after, pair.model, pair.model), (match.before, pair.baseline_model, pair.baseline))
+            for kept, model, name in sides:
+                with suppress(InputError):
+                    wanted.append((recorded_output_of(kept, model, name), own))
+        yield from query_details(dataset, [*query_ids], wanted)
+
+    def _scores(self, match: Match, pair: Pair, measure: Measure) -> PairedScores:
+        row = match.measures.index(measure)
+        rule = match.after.profile.conventions.missing_queries
+        before, after = (counted_scores(scores.values[row], scores.missing, rule) for scores in match.shared(pair))
+        change = oriented(before, after, measure.metric.direction)
+        scores = PairedScores(match.name, *pair, str(measure), match.query_ids, before, after, change)
+        ranked = None
+        if self._top and np.nan_to_num(change).any():
+            try:
+                ranked = self._ranks(match.before, pair[1]), self._ranks(match.after, pair[0])
+                self.remarks += self._unequal_judging(match, pair, ranked)
+            except InputError as error:
+                self.remarks.append(f"the ranks of documents are left out: {error}")
+        queries = tuple(changed_queries(scores, self._top, ranked))
+        scores = replace(scores, largest_changes=queries, baseline_model=pair[1])
+        base = match.before.record.manifest
+        if base.evaluation_id == match.after.record.manifest.evaluation_id:
+            return scores
+        label = night_label(base.date) or base.evaluation_id
+        where = "in" if label in (base.date, base.evaluation_id) else "on"  # a day
+        return replace(scores, baseline=f"{pair[1]} {where} {label}", record=base.evaluation_id)
+
+    def _unequal_judging(self, match: Match, pair: Pair, ranked: Sequence[RetrievedRanks]) -> Iterator[str]:
+        names = f"{pair[1]} before" if pair[0] == pair[1] else pair[1], pair[0]
+        outputs = {name: [(own.hits, own.row_grades)] for name, own in zip(names, ranked, strict=True)}
+        for line in unequal_judging(outputs, match.measures, [names], match.after.profile.conventions):
+            yield f"{match.name}: {line}"
+
+    def _groups_of(self, match: Match) -> Groups:
+        if match.name not in self._groups:
+            self._groups[match.name] = Groups()
+            try:
+                self._groups[match.name] = match.groups()
+            except InputError as error:
+                lost = "slices and clusters are" if match.after.planned.cluster else "slices are"
+                self.remarks.append(f"{match.name}: {lost} left out: {error}")
+        return self._groups[match.name]
+
+
+def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
+    records = [side.record for side in (sides.base, sides.candidate) if side.record is not None]
+    before, after = (
+        {(line.dataset, line.model, line.measure): line.estimate for line in record.summary if line.slice == ALL}
+        for record in records
+    )
+    for dataset in sides.candidate.planned.datasets:
+        for measure in dataset.measures:
+            for model, baseline in sides.pairs:
+                ours, theirs = (dataset.name, model, str(measure)), (dataset.name, baseline, str(measure))
+                if measure.metric.per == "dataset" and ours in after and theirs in before:
+                    yield DatasetFigure(dataset.name, model, baseline, str(measure), before[theirs], after[ours])
+
+
+def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
+    compared = {match.name: set(map(str, match.measures)) for match in matches}
+    names = dict.fromkeys(d.name for side in (sides.base, sides.candidate) for d in side.planned.datasets)
+    for name in names:
+        if name not in compared:
+            yield f"left out: {name} was not evaluated with the same models, queries and measures on both sides"
+    for match in matches:
+        for pair in sides.pairs:
+            if pair not in match.scores:
+                yield f"left out: {pair[0]} on {match.name}, which is not evaluated on both sides"
+        planned = (match.before.planned, match.after.planned)
+        asked = dict.fromkeys(str(m) for side in planned for m in side.measures if m.metric.per == "query")
+        alone = [measure for measure in asked if measure not in compared[match.name]]
+        if alone:
+            yield f"left out: {match.name} has {', '.join(alone)} on one side alone"
+
+
+def changes_since_last_night(computed: Computed, record: Record, workspace: Workspace) -> ComparisonReport | None:
+    """The comparison of an evaluation with the night before it, whose outputs have the same names or their old ones.
+
+    Args:
+        computed: what came of the evaluation.
+        record: its record, which may still have a temporary name.
+        workspace: where earlier records are.
+
+    Returns:
+        None if no earlier night has one of its models.
+
+    Raises:
+        InputError: the record of the night before cannot be read, or the two have nothing in common.
+        OSError: the place of records cannot be reached.
+    """
+    current = replace(computed.opened, record=record)
+    history = RecordHistory(workspace.records, record.manifest.name, computed.started)
+    before = next(history.nights_before(current.planned.date), None)
+    if before is None:
+        return None
+    base = open_record(before.path)
+    models = before.manifest.models
+    pairs = tuple(
+        (name, known)
+        for name, model in current.planned.models.items()
+        for known in [own for own in (name, model.was) if own in models][:1]
+    )
+    if not pairs:
+        return None
+
+    def ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
+        is_current = kept.record.manifest.evaluation_id == record.manifest.evaluation_id
+        known = computed.inputs.ranks(kept.planned.name, model) if is_current else None
+        return known or retrieved_ranks(kept, model)
+
+    known = {model for _, model in pairs}
+    gone = [model for model in models if model not in known]
+    remarks = tuple(f"left out: {model!r} is in {before.manifest.evaluation_id} alone" for model in gone)
+    return compare_sides(
+        References((Sides(base, current, pairs),), remarks),
+        ("previous", "last"),
+        ranks,
+        force=True,
+        details=True,
+        changed_only=True,
+    )

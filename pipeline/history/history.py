@@ -1,0 +1,356 @@
+"""From the records of an evaluation to the history of a figure, night by night."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from rankledger.pipeline.config.planned_gates import night_of
+from rankledger.pipeline.gates.verdicts import Verdict, overall_effect
+from rankledger.pipeline.history.references import last_record, measure_among, name_of_evaluation, spelled
+from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.inference.changepoints import Changepoint, LevelChange, find_changepoints
+from rankledger.pipeline.inference.tables import ALL, Estimate
+from rankledger.pipeline.record.entries import RecordEntry, scan_earlier, scan_records
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest_parts import Comparability, InputChange
+from rankledger.pipeline.record.receipts import read_promotions
+from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.support.errors import InputError, likely
+from rankledger.pipeline.support.progress import each, work
+
+_POOLED = "*"  # what the summary calls all datasets together
+_MOST_KNOWN = 30  # records that are read for a page
+
+Task = tuple[str, str]  # dataset, model
+
+
+class _Evaluated(Protocol):
+    @property
+    def evaluation_id(self) -> str: ...
+    @property
+    def date(self) -> str: ...
+    @property
+    def created(self) -> datetime: ...
+    @property
+    def repeats(self) -> bool: ...
+
+
+Entry = TypeVar("Entry", bound=_Evaluated)
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """What the history of a measure needs of one record.
+
+    Attributes:
+        evaluation_id: its id.
+        measure: the measure as the record writes it.
+        date: its night.
+        created: when it began.
+        repeats: whether an earlier evaluation was repeated, which is no new night.
+        lines: the figures of all queries, by dataset and model.
+        failures: why outputs were not evaluated, by dataset and model.
+        verdicts: what the gates said.
+        direction: of the measure; None where the record does not have it.
+        rests_on: Everything besides outputs that the scores rest on, by dataset.
+        version: of rankledger.
+        commit: of the config's repository; None outside one.
+        promoted: by model, the version that it promoted in MLflow, and the alias.
+    """
+
+    evaluation_id: str
+    measure: str
+    date: str
+    created: datetime
+    repeats: bool
+    lines: Mapping[Task, Estimate]
+    failures: Mapping[Task, str]
+    verdicts: tuple[Verdict, ...]
+    direction: str | None
+    rests_on: Mapping[str, Comparability]
+    version: str | None
+    commit: str | None
+    promoted: Mapping[str, str] = field(default_factory=dict)
+
+
+@work()
+def history(
+    name: str | None = None,
+    *,
+    measure: str | None = None,
+    model: str | None = None,
+    dataset: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+) -> History:
+    """The history of a measure, night by night.
+
+    Args:
+        name: the evaluation's name in its config; by default the only one that has records.
+        measure: the measure, such as `nDCG@10`; by default the lead measure of the last evaluation on that dataset, or
+            on the first if none is named.
+        model: the model; by default all.
+        dataset: the dataset, `*` for the mean of all; by default all.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+
+    Raises:
+        InputError: there is no evaluation of that name, or none has that measure, model or dataset.
+        OSError: the place of records cannot be reached.
+    """
+    workspace = Workspace.open(runs_dir, records)
+    name = name_of_evaluation(name, workspace)
+    lead: Mapping[str, str] = {} if measure else last_record(name, workspace).manifest.lead
+    lead = {on: own for on, own in lead.items() if on == dataset} or lead
+    asked = measure or next(iter(lead.values()), None)
+    if asked is None:
+        raise InputError(f"the last evaluation of {name!r} has no lead measure; name one with --measure")
+    whole = measured_history(name, asked, workspace, model=model, dataset=dataset)
+    others = [f"{own} leads on {on}; name it with --measure" for on, own in lead.items() if own != asked]
+    return replace(whole, remarks=(*whole.remarks, *others))
+
+
+def measured_history(
+    name: str, measure: str, workspace: Workspace, *, model: str | None = None, dataset: str | None = None
+) -> History:
+    """The history of a measure, as the user writes it, in the records of an evaluation.
+
+    Arguments and errors are those of `history`.
+    """
+
+    def look(entry: RecordEntry) -> HistoryEntry:
+        return replace(_evaluated(entry, spelled(measure, entry) or measure), promoted=_promoted(entry))
+
+    scan = scan_records(workspace.records, name, look)
+    written = next((entry.measure for entry in scan.found if entry.lines), None)
+    if written is None:
+        measures = scan_records(workspace.records, name, lambda entry: tuple(entry.manifest.definitions)).found
+        known = [*dict.fromkeys(chain.from_iterable(measures))]
+        written = measure_among(measure, known, f"no evaluation of {name!r} has")
+    whole = history_of(name, written, scan.found, model=model, dataset=dataset)
+    return replace(whole, remarks=(*whole.remarks, *scan.remarks))
+
+
+def history_of(
+    name: str,
+    measure: str,
+    evaluations: Sequence[HistoryEntry],
+    *,
+    model: str | None = None,
+    dataset: str | None = None,
+) -> History:
+    """The history of a measure in these evaluations, in any order.
+
+    Args:
+        name: of the evaluations.
+        measure: of their lines.
+        evaluations: those that repeat another are left out, and of several of one date all but the last.
+        model: the model; by default all.
+        dataset: the dataset; by default all.
+
+    Raises:
+        InputError: there is no such model or dataset among them.
+    """
+    nights, remarks = nights_of(evaluations)
+    tasks = list(dict.fromkeys(task for evaluated in reversed(nights) for task in evaluated.lines))
+    chosen = [task for task in tasks if dataset in (None, task[0]) and model in (None, task[1])]
+    if not chosen:
+        raise InputError(_nothing(measure, tasks, dataset, model))
+    direction = next(evaluated.direction for evaluated in reversed(nights) if evaluated.direction)
+    series = tuple(_series(task, nights) for task in each("Looking for steps", chosen, len(chosen), "series"))
+    return History(name, measure, direction, series, remarks)
+
+
+def known_history(
+    evaluation: Evaluation, manifest: Description, workspace: Workspace
+) -> tuple[tuple[History, ...], tuple[str, ...]]:
+    """The history of each lead measure that was known when an evaluation was recorded; and what could not be read.
+
+    It is made of the evaluation and of the 30 records before it, of nights that are no later: the same records give the
+    same history, whatever is evaluated afterwards. A series has at least two nights, the evaluation's being the last.
+
+    Args:
+        evaluation: its figures.
+        manifest: what its manifest says.
+        workspace: where earlier records are.
+    """
+    if manifest.repeats:
+        return (), ()
+    measures = tuple(dict.fromkeys(evaluation.leading.values()))
+
+    def look(entry: RecordEntry) -> tuple[HistoryEntry, ...]:
+        return tuple(_evaluated(entry, spelled(measure, entry) or measure) for measure in measures)
+
+    try:
+        scan = scan_earlier(workspace.records, evaluation.name, evaluation.evaluation_id, _MOST_KNOWN, look)
+    except OSError as error:
+        return (), (f"no history: {error}",)
+    histories = []
+    for place, measure in enumerate(measures):
+        tonight = _entry(evaluation.evaluation_id, manifest, measure, evaluation.estimates, evaluation.verdicts)
+        when = tonight.created, night_of(tonight.date, tonight.created)
+        entries = [
+            own
+            for own in (entries[place] for entries in scan.found)
+            if own.created < when[0] and night_of(own.date, own.created) <= when[1]
+        ]
+        tasks = tonight.lines.keys() | tonight.failures.keys()
+        whole = history_of(evaluation.name, measure, [*entries, tonight])
+        series = tuple(
+            own
+            for own in whole.series
+            if (own.dataset, own.model) in tasks
+            and evaluation.leading.get(own.dataset) == measure
+            and len(own.nights) > 1
+        )
+        if series:
+            histories.append(replace(whole, series=series, remarks=()))
+    return tuple(histories), tuple(f"history: {line}" for line in scan.remarks)
+
+
+def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
+    return _entry(entry.evaluation_id, entry.manifest, measure, entry.lines(measure), entry.record.verdicts)
+
+
+def _entry(
+    evaluation_id: str, manifest: Description, measure: str, lines: Iterable[Estimate], verdicts: tuple[Verdict, ...]
+) -> HistoryEntry:
+    definition = manifest.definitions.get(measure)
+    git = manifest.environment.git
+    return HistoryEntry(
+        evaluation_id=evaluation_id,
+        measure=measure,
+        date=manifest.night,
+        created=datetime.fromisoformat(manifest.created).astimezone(UTC),
+        repeats=bool(manifest.repeats),
+        lines={(line.dataset, line.model): line for line in lines if (line.measure, line.slice) == (measure, ALL)},
+        failures=manifest.not_evaluated,
+        verdicts=verdicts,
+        direction=definition.direction if definition else None,
+        rests_on={name: manifest.comparability(name, measure) for name in (*manifest.datasets, _POOLED)},
+        version=manifest.environment.packages.get("rankledger"),
+        commit=git.commit if git else None,
+    )
+
+
+def _promoted(entry: RecordEntry) -> dict[str, str]:
+    receipt = None
+    if any(model.promote for model in entry.manifest.models.values()):
+        with suppress(InputError):
+            receipt = read_promotions(entry.records, entry.evaluation_id)
+    return {
+        settled.model: f"models:/{settled.registered}/{settled.version} @{settled.alias}"
+        for settled in (receipt.promotions if receipt else ())
+        if settled.outcome == "promoted"
+    }
+
+
+def nights_of(evaluations: Sequence[Entry]) -> tuple[list[Entry], tuple[str, ...]]:
+    """The last evaluation of each date, by date, but for those that repeat another; and what was left out."""
+    ordered = sorted(evaluations, key=lambda evaluated: (evaluated.created, evaluated.evaluation_id))
+    own = [evaluated for evaluated in ordered if not evaluated.repeats]
+    last = {evaluated.date: evaluated for evaluated in own}
+    n_repeats, n_earlier = len(ordered) - len(own), len(own) - len(last)
+    remarks = []
+    if n_repeats:
+        some = "1 evaluation that repeats" if n_repeats == 1 else f"{n_repeats} evaluations that repeat"
+        remarks.append(f"left out: {some} an earlier one")
+    if n_earlier:
+        some = "1 evaluation" if n_earlier == 1 else f"{n_earlier} evaluations"
+        remarks.append(f"left out: {some} with a later one of the same date; `evaluate --date LABEL` keeps them apart")
+    return sorted(last.values(), key=lambda one: (night_of(one.date, one.created), one.created)), tuple(remarks)
+
+
+def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: str | None) -> str:
+    datasets, models = ([*dict.fromkeys(part)] for part in zip(*tasks, strict=True))
+    for kind, asked, known in (("dataset", dataset, datasets), ("model", model, models)):
+        if asked is not None and asked not in known:
+            return f"no {kind} {asked!r} has {measure}; those that have: {', '.join(known)}{likely(asked, known)}"
+    return f"{model!r} was never evaluated on {dataset!r} by {measure}"
+
+
+def _series(task: Task, evaluations: Sequence[HistoryEntry]) -> Series:
+    nights = tuple(_of_task(task, evaluations))
+    with_figures = [night for night in nights if night.estimate is not None]
+    breaks = [place for place, night in enumerate(with_figures) if night.breaks]
+    changes = find_changepoints(
+        [night.estimate for night in with_figures if night.estimate is not None],
+        [night.std_error for night in with_figures],
+        breaks,
+    )
+    ends = sorted({*(step.place for step in changes.steps), *breaks, len(with_figures)})
+    return Series(
+        *task,
+        nights=nights,
+        steps=tuple(_dated(step, ends[bisect_right(ends, step.place)], with_figures) for step in changes.steps),
+        noise=changes.noise,
+        correlation=changes.correlation,
+        false_steps=changes.false_steps,
+        n_different=changes.n_different,
+    )
+
+
+def _of_task(task: Task, evaluations: Iterable[HistoryEntry]) -> Iterator[Night]:
+    before: tuple[HistoryEntry, Night] | None = None  # the last night with a figure
+    for evaluated in evaluations:
+        if task not in evaluated.lines:
+            if task in evaluated.failures:
+                yield _night(evaluated, task, None, ())
+            continue
+        line = evaluated.lines[task]
+        breaks = () if before is None or line.estimate is None else tuple(_breaks(task[0], before[0], evaluated))
+        night = _night(evaluated, task, line, breaks)
+        if before is not None and not breaks and line.estimate is not None and before[1].estimate is not None:
+            night = replace(night, change=line.estimate - before[1].estimate)
+        yield night
+        if night.estimate is not None:
+            before = evaluated, night
+
+
+def _night(evaluated: HistoryEntry, task: Task, line: Estimate | None, breaks: tuple[InputChange, ...]) -> Night:
+    dataset, model = task
+    judged = [v for v in evaluated.verdicts if v.model == model and (dataset == _POOLED or v.dataset in (dataset, ""))]
+    return Night(
+        date=evaluated.date,
+        evaluation_id=evaluated.evaluation_id,
+        estimate=line.estimate if line else None,
+        ci_low=line.ci_low if line else None,
+        ci_high=line.ci_high if line else None,
+        std_error=line.std_error if line else None,
+        n_queries=line.n_queries if line else 0,
+        mark=line.mark if line else "",
+        change=None,
+        gates=overall_effect(judged),
+        commit=evaluated.commit,
+        breaks=breaks,
+        failure="" if line else evaluated.failures[task],
+        promoted=evaluated.promoted.get(model, ""),
+    )
+
+
+def _breaks(dataset: str, before: HistoryEntry, after: HistoryEntry) -> Iterator[InputChange]:
+    nothing = Comparability({})
+    yield from before.rests_on.get(dataset, nothing).differences(after.rests_on.get(dataset, nothing))
+    if before.version != after.version:
+        yield InputChange("rankledger", before.version, after.version)
+
+
+def _dated(step: Changepoint, end: int, nights: Sequence[Night]) -> LevelChange:
+    return LevelChange(
+        date=nights[step.place].date,
+        earliest=nights[step.earliest].date,
+        latest=nights[step.latest].date,
+        n_nights=end - step.place,
+        before=step.before,
+        after=step.after,
+        std_error=step.std_error,
+        tier=step.tier,
+    )

@@ -1,0 +1,463 @@
+"""Finding records: by id, path, reference or name.
+
+`last` is the last finished record of an evaluation and `previous` the one before it, whatever their gates found.
+`last_passed` is the last record in which no output of the model failed and every gate verdict on it is `pass`, so a bad
+night never becomes the baseline. Nor does one without gates, which passed nothing. Two more cases count as passed: the
+model had no baseline yet, or no night could ever be the first; and the record was accepted, which is the way out after
+a change of judgments.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from itertools import count, groupby, islice
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from rankledger.pipeline.config.planned_gates import Reference, night_of
+from rankledger.pipeline.gates.verdicts import LookKey, Verdict, VerdictKey
+from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.manifest import Manifest, begun, is_evaluation_id
+from rankledger.pipeline.record.store import DamagedError, Records, digest_of
+from rankledger.pipeline.record.tables import damaged_files, gates_in, read_file
+from rankledger.pipeline.support.atomic import write_whole
+from rankledger.pipeline.support.errors import InputError
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a reference comes to for one model.
+
+    Attributes:
+        record: the record; None if there is none.
+        model: what the model is called there.
+        reason: why there is none; empty where there is one.
+        first: whether there cannot be one yet: no earlier evaluation has passed.
+        lost: why later records were skipped that are damaged, one of which may be meant.
+    """
+
+    record: Record | None
+    model: str
+    reason: str = ""
+    first: bool = False
+    lost: tuple[str, ...] = ()
+
+
+class RecordHistory:
+    """The records of one evaluation that were begun before a moment; iterated over, the most recent come first.
+
+    A folder that cannot be read as a record is passed over, and so is an older evaluation that was repeated: that is no
+    new night. Each record is read when it is first asked for, and once: those of large evaluations take seconds.
+
+    Attributes:
+        records: where records are kept.
+        name: the evaluation's name in configs.
+        date: the date of the night that looks back, if it has one.
+    """
+
+    def __init__(self, records: Records, name: str, before: datetime | None = None, date: str | None = None) -> None:
+        """Open the history.
+
+        Args:
+            records: where records are kept.
+            name: the evaluation's name.
+            before: when the evaluation began that looks back; by default now.
+            date: the date of its night, if it has one.
+        """
+        self.records = records
+        self.name = name
+        self._before = before or datetime.now(UTC)
+        self.date = date
+        self._lost: dict[str, str] = {}
+        self._found: list[Record] = []
+        self._unread = self._most_recent_first()
+        self._error: OSError | None = None
+        self._opened: dict[Path, Record] = {}
+        self._damages: dict[Path, str | None] = {}
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records, most recent first.
+
+        Raises:
+            OSError: the place elsewhere cannot be reached; every time, for empty means that it is the first.
+        """
+        for place in count():
+            if place == len(self._found) and not self._read_another():
+                return
+            yield self._found[place]
+
+    def nights_before(self, date: str | None) -> Iterator[Record]:
+        """The records of other nights that are no later ones, most recent first: an older night may be evaluated late.
+
+        Args:
+            date: the date of the evaluation that looks back; None if it has none, and then all are earlier.
+        """
+        tonight = night_of(date, self._before)
+        for record in self:
+            then = record.manifest.date
+            if date is None or (then not in (None, date) and night_of(then, created_at(record)) <= tonight):
+                yield record
+
+    def is_of_earlier_night(self, record: Record) -> bool:
+        """Whether its date is before that of the evaluation that looks back; each record is if either has no date."""
+        return None in (self.date, record.manifest.date) or str(record.manifest.date) < str(self.date)
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Why records were passed over that are not what was written, of those read so far, most recent first."""
+        return tuple(self._lost.values())
+
+    def lost_since(self, record: Record) -> tuple[str, ...]:
+        """The same of those that may be newer than a record, by the times in their ids."""
+        return tuple(self._lost[lost_id] for lost_id in self.lost_ids_since(record))
+
+    def lost_ids_since(self, record: Record) -> tuple[str, ...]:
+        """The ids of those."""
+        return tuple(lost_id for lost_id in self._lost if begun(record.path.name) <= begun(lost_id) <= self._before)
+
+    def open(self, path: Path) -> Record:
+        """The record in a folder, whichever evaluation it is of; errors are those of `read_record`."""
+        if path not in self._opened:
+            self._opened[path] = read_record(path)
+        return self._opened[path]
+
+    def damage(self, record: Record) -> str | None:
+        """What is wrong with the files of a record; None where nothing is. They are looked at once."""
+        if record.path not in self._damages:
+            self._damages[record.path] = next(damaged_files(record), None)
+        return self._damages[record.path]
+
+    def _most_recent_first(self) -> Iterator[Record]:
+        for _, same in groupby(self.records.ids(self.name), key=begun):
+            found = [self._read(path) for evaluation_id in same if (path := self._fetch(evaluation_id))]
+            earlier = [record for record in found if record is not None and created_at(record) < self._before]
+            yield from sorted(earlier, key=created_at, reverse=True)
+
+    def _fetch(self, evaluation_id: str) -> Path | None:
+        try:
+            return self.records.fetch(evaluation_id)
+        except DamagedError as error:
+            self._lost[evaluation_id] = self.records.describe_error(error)
+            return None
+
+    def _read(self, path: Path) -> Record | None:
+        try:
+            record = read_record(path)
+            _ = record.verdicts
+        except InputError as error:
+            self._lost[path.name] = str(error)
+            return None
+        return record if (record.manifest.name, record.manifest.repeats) == (self.name, None) else None
+
+    def _read_another(self) -> bool:
+        if self._error is not None:
+            raise self._error
+        try:
+            found = next(self._unread, None)
+        except OSError as error:
+            self._error = error
+            raise
+        self._found += [] if found is None else [found]
+        return found is not None
+
+
+def resolve(
+    reference: Reference, history: RecordHistory, accepted: Path, *, model: str, was: str | None = None
+) -> Resolved:
+    """The record that is meant, for one model.
+
+    Args:
+        reference: to a record; one of this evaluation has none.
+        history: the earlier evaluations of the same name, and where a record is looked for by its id.
+        accepted: the file of what was accepted.
+        model: what the model is called in the current evaluation; the reference may name another.
+        was: what it was called before, looked up where the record does not know the new name.
+
+    Raises:
+        InputError: `accepted` is not what it should be.
+    """
+    names = [reference.model] if reference.model else [model, *([was] if was else [])]
+    if reference.record in _PLACES:
+        return _at(history, reference.record, names)
+    if reference.record == "last_passed":
+        return _last_passed(history, accepted, names)
+    if reference.record == "accepted":
+        return _accepted(history, accepted, names)
+    text = reference.record or ""
+    path = history.records.find(text)
+    if path is None:
+        return Resolved(
+            None, names[0], f"{text}: record not found, neither at that path nor in {history.records.place}"
+        )
+    return _opened(history, path, names)
+
+
+def created_at(record: Record) -> datetime:
+    """When the evaluation began."""
+    return datetime.fromisoformat(record.manifest.created)
+
+
+def failures_of(record: Record, model: str) -> tuple[str, ...]:
+    """Where the model was not evaluated, not by one replicate, and why: `dataset: reason` each."""
+    failures = record.manifest.not_evaluated
+    return tuple(f"{dataset}: {reason}" for (dataset, name), reason in failures.items() if name == model)
+
+
+def failures_in_a_row(history: RecordHistory) -> dict[VerdictKey, int]:
+    """Count the directly preceding nights that failed each line of the gates, for the lines that the last one did.
+
+    An evaluation of a date is repeated by a later one of that date, and both are one night.
+    """
+    counts: dict[VerdictKey, int] = {}
+    alive: set[VerdictKey] | None = None
+    date = history.date
+    for record in history.nights_before(date):
+        if record.manifest.date == date is not None:
+            continue
+        date = record.manifest.date
+        failed = {verdict.key for verdict in record.verdicts if verdict.outcome == "fail"}
+        alive = failed if alive is None else alive & failed
+        if not alive:
+            break
+        counts |= {line: counts.get(line, 0) + 1 for line in alive}
+    return counts
+
+
+def spent_looks(history: RecordHistory) -> dict[LookKey, dict[str, str]] | str:
+    """The day of each look of each gate, by the digest of its scores; or the reason why that is not known.
+
+    Every record carries all looks before it, so that the last one suffices. A damaged record after it counts as a look
+    of each gate.
+
+    Raises:
+        OSError: the place elsewhere cannot be reached.
+    """
+    without: list[str] = []
+    for record in history:
+        data = read_file(record.path, record.manifest, "gates.json")
+        if data is None:  # the config had no gates
+            continue
+        looks = gates_in(data, record.path / "gates.json").looks
+        if looks is None:
+            without.append(f"{record.path.name} does not know it either")
+            continue
+        lost = {lost_id: str(begun(lost_id).date()) for lost_id in history.lost_ids_since(record)}
+        return {(own.gate, own.dataset, own.model): own.outputs | lost for own in looks}
+    return next(iter([*without, *history.lost]), {})
+
+
+_PLACES = {"last": 0, "previous": 1}  # in the history, most recent first
+
+
+def record_at(history: RecordHistory, word: str) -> Record | None:
+    """The record that `last` or `previous` means; None if there are not so many, and for any other word."""
+    return next(islice(history, _PLACES[word], None), None) if word in _PLACES else None
+
+
+def _at(history: RecordHistory, word: str, names: list[str]) -> Resolved:
+    record = record_at(history, word)
+    if record is None:
+        found = "there is only one" if [*history] else "there is no earlier"
+        return Resolved(None, names[0], f"{found} evaluation of {history.name!r}")
+    return replace(_of_record(history, record, names), lost=history.lost_since(record))
+
+
+def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Resolved:
+    entries = read_accepted(accepted).get(history.name, {})
+    passed_over: list[str] = []
+    damaged: list[str] = []
+    for record in filter(history.is_of_earlier_night, history):
+        model = _known(record.manifest, names)
+        if model is None:
+            continue
+        passed_over.append(record.path.name)
+        if failures_of(record, model):
+            continue
+        entry = entries.get(model)
+        is_accepted = entry is not None and entry.manifest_sha256 == digest_of(record.path)
+        if is_accepted or _passed(record, model):
+            reason = history.damage(record)
+            if reason is None:
+                return Resolved(record, model, lost=(*damaged, *history.lost_since(record)))
+            damaged.append(reason)
+    if lost := [*damaged, *history.lost]:  # not the first: there was, or may have been, one that passed
+        return Resolved(None, names[0], f"no earlier evaluation that passed is whole: {lost[0]}")
+    return Resolved(None, names[0], _none_passed(history.name, names[0], passed_over), first=True)
+
+
+def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
+    """Why no evaluation passed: there is none, or none of `passed_over`, most recent first, passed."""
+    if not passed_over:
+        return f"there is no earlier evaluation of {name!r} with {model!r}"
+    n, last = len(passed_over), passed_over[0]
+    among = f"any of {n} evaluations" if n > 1 else "the one evaluation"
+    why = f"`rankledger show {last}` says why, and `rankledger accept {last}` takes it for a baseline anyway"
+    return f"{model!r} did not pass in {among} of {name!r}; {why}"
+
+
+def _passed(record: Record, model: str) -> bool:
+    """Whether there were gates, and whatever they said of the model was `pass`, or that there is no baseline yet."""
+    references = record.manifest.baselines
+
+    def is_first(verdict: Verdict) -> bool:
+        found = references.get(verdict.gate, {}).get(model)
+        return found is not None and (found.first or verdict.dataset in found.new_datasets)
+
+    return bool(record.verdicts) and all(
+        verdict.outcome in ("pass", "not judged") or (verdict.outcome == "not comparable" and is_first(verdict))
+        for verdict in record.verdicts
+        if verdict.model == model
+    )
+
+
+def _accepted(history: RecordHistory, file: Path, names: list[str]) -> Resolved:
+    entries = read_accepted(file).get(history.name, {})
+    model = next((name for name in names if name in entries), None)
+    if model is None:
+        one = f" --model {shlex.quote(names[0])}" if entries else ""  # with none yet, all models of the record
+        advice = f"run `rankledger accept last --name {shlex.quote(history.name)}{one} --reason TEXT`"
+        return Resolved(None, names[0], f"{file}: no record of {history.name!r} is accepted for {names[0]!r}; {advice}")
+    entry = entries[model]
+    path = history.records.fetch(entry.record)
+    if path is None:
+        place = history.records.place
+        return Resolved(None, model, f"the accepted record {entry.record} is not in {place}; restore it there")
+    if digest_of(path) != entry.manifest_sha256:
+        found = f"sha256 {digest_of(path)[:12]}…, and not {entry.manifest_sha256[:12]}…"
+        return Resolved(None, model, f"{path / 'manifest.json'}: is not the accepted one ({found}); restore it")
+    return _opened(history, path, [model])
+
+
+def _opened(history: RecordHistory, path: Path, names: list[str]) -> Resolved:
+    try:
+        return _of_record(history, history.open(path), names)
+    except InputError as error:
+        return Resolved(None, names[0], str(error))
+
+
+def _of_record(history: RecordHistory, record: Record, names: list[str]) -> Resolved:
+    model = _known(record.manifest, names)
+    if model is None:
+        known = ", ".join(record.manifest.models)
+        return Resolved(None, names[0], f"{record.path}: has no model {' or '.join(map(repr, names))}; it has {known}")
+    reason = history.damage(record)
+    return Resolved(None, model, reason) if reason else Resolved(record, model)
+
+
+def _known(manifest: Manifest, names: list[str]) -> str | None:
+    """The first of the names that the record knows."""
+    return next((name for name in names if name in manifest.models), None)
+
+
+ACCEPTED = "accepted.yaml"
+
+_HEADER = """\
+# The baselines of gates with `against: self@accepted`: by evaluation, then by model.
+# Written by `rankledger accept`; keep it under version control.
+"""
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """A record that was accepted for one model.
+
+    Attributes:
+        record: its id.
+        manifest_sha256: hex digest of its `manifest.json`.
+        reason: why it was accepted.
+        accepted: the day, such as `2026-11-20`.
+        by: who accepted it.
+    """
+
+    record: str
+    manifest_sha256: str
+    reason: str
+    accepted: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What was accepted.
+
+    Attributes:
+        file: where it was written.
+        entries: by model.
+        replaced: by model, what was accepted before; models without one are left out.
+        gates: what the gates of the record came to, in a word; empty if it has none.
+        overrides: the values of `--set` that the record was evaluated with.
+    """
+
+    file: Path
+    entries: Mapping[str, Acceptance]
+    replaced: Mapping[str, Acceptance]
+    gates: Literal["pass", "warn", "fail", "inconclusive", ""]
+    overrides: tuple[str, ...]
+
+
+_Entries = Mapping[str, Mapping[str, Acceptance]]
+
+
+def read_accepted(path: Path) -> _Entries:
+    """What was accepted, by evaluation and model; empty if the file does not exist.
+
+    Raises:
+        InputError: it is not what `write_accepted` writes.
+    """
+    try:
+        return _accepted_in(path, path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); restore it") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: is not YAML ({' '.join(str(error).split())[:300]}); restore it") from None
+
+
+@lru_cache(maxsize=1)  # each model of each gate asks for its own
+def _accepted_in(path: Path, text: str) -> _Entries:
+    found = yaml.load(text, yaml.BaseLoader) or {}
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: found {type(found).__name__}; it holds models by evaluation, restore it")
+    return {str(name): _entries(path, str(name), models) for name, models in found.items()}
+
+
+def write_accepted(path: Path, entries: _Entries) -> None:
+    """Write the file whole under a temporary name and rename it; evaluations and models stand in their order.
+
+    Raises:
+        OSError: it cannot be written; the file stays as it was.
+    """
+    ordered = {
+        name: {model: asdict(models[model]) for model in sorted(models)} for name, models in sorted(entries.items())
+    }
+    text = _HEADER + yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=1_000)
+    write_whole(path, text.encode())
+
+
+def _entries(path: Path, name: str, models: object) -> dict[str, Acceptance]:
+    if not isinstance(models, dict):
+        raise InputError(f"{path}: {name}: found {str(models)[:100]!r}; it holds entries by model, restore it")
+    return {str(model): _entry(path, f"{name}.{model}", entry) for model, entry in models.items()}
+
+
+def _entry(path: Path, key: str, entry: object) -> Acceptance:
+    given = entry if isinstance(entry, dict) else {}
+    names = [field.name for field in fields(Acceptance)]
+    lacking = [name for name in names if name not in given]
+    if lacking:
+        raise InputError(f"{path}: {key}: has no {lacking[0]!r}; restore it or run `rankledger accept` again")
+    if found := next((name for name in names if not isinstance(given[name], str)), None):
+        raise InputError(f"{path}: {key}: {found} is not text; restore it or run `rankledger accept` again")
+    if not is_evaluation_id(given["record"]) or not re.fullmatch("[0-9a-f]{64}", given["manifest_sha256"]):
+        named = f"{given['record'][:100]!r} with the hash {given['manifest_sha256'][:100]!r} is no record"
+        raise InputError(f"{path}: {key}: {named}; restore it or run `rankledger accept` again")
+    return Acceptance(**{name: given[name] for name in names})

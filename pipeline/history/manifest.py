@@ -1,0 +1,228 @@
+"""What the manifest of an evaluation says: what was asked for, what was read, and what every measure means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankledger.metrics.conventional_scores import sampled
+from rankledger.metrics.conventions import Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.inputs import Model as PlannedModel
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.schema import Config
+from rankledger.pipeline.data.dataset import DatasetInput
+from rankledger.pipeline.data.inputs import Inputs
+from rankledger.pipeline.data.joined import Joined
+from rankledger.pipeline.data.judgments import n_without_relevant
+from rankledger.pipeline.data.outputs import source_of
+from rankledger.pipeline.history.comparability import digest_inputs, name_needs
+from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Description
+from rankledger.pipeline.record.manifest_parts import (
+    Dataset,
+    DatasetFile,
+    Definition,
+    Environment,
+    Model,
+    Output,
+    RecordedBootstrap,
+    RecordedComparison,
+    RecordedConventions,
+    RecordedFile,
+    RecordedMetric,
+    RecordedPromotion,
+    TrackingWish,
+)
+from rankledger.pipeline.record.workspace import Opened, Workspace
+from rankledger.pipeline.support.environment import at_work, environment
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.history.analysis import Computed
+
+
+NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
+
+
+def build_manifest(
+    computed: Computed,
+    evaluation_id: str,
+    workspace: Workspace,
+    *,
+    tracking: TrackingWish = NOT_TRACKED,
+    alerts: bool = False,
+) -> Description:
+    """The manifest of an evaluation, before its record is written.
+
+    Args:
+        computed: what came of the config.
+        evaluation_id: the evaluation's id.
+        workspace: where the record is kept.
+        tracking: whether it is to be logged to MLflow.
+        alerts: whether a change of state is to be sent.
+    """
+    opened, judged, remote = computed.opened, computed.inferred.tables.judged, workspace.records.remote
+    return Description(
+        schema_version=SCHEMA_VERSION,
+        evaluation_id=evaluation_id,
+        **_settings(opened.loaded.config),
+        **_plan(opened.planned),
+        **_results(opened, computed.inputs) | at_work(),
+        expansions=dict(opened.loaded.document.expansions),
+        baselines={gate: dict(models) for gate, models in judged.references.items()} if judged else {},
+        external_metrics=dict(computed.inferred.external_metrics),
+        records=remote.url if remote else None,
+        tracking=tracking,
+        alerts=alerts,
+        config="" if opened.is_in_memory else str(opened.original_config),
+        command=computed.command,
+        repeats=opened.record.manifest.evaluation_id if opened.record else None,
+        environment=Environment.model_validate(environment(opened.repository)),
+        created=computed.started.isoformat(),
+    )
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    conventions, comparison = config.conventions, config.comparison
+    return {
+        "name": config.name,
+        "seed": config.seed,
+        "conventions": RecordedConventions(profile=conventions.profile, **asdict(conventions.resolved.conventions)),
+        "bootstrap": RecordedBootstrap(**config.bootstrap.model_dump()),
+        "comparison": comparison
+        and RecordedComparison(
+            **comparison.model_dump(mode="json")
+            | {"correction": comparison.chosen_correction, "primary": comparison.has_primary}
+        ),
+        "sensitivity": list(config.sensitivity),
+    }
+
+
+def _plan(planned: Plan) -> dict[str, Any]:
+    return {
+        "date": planned.date,
+        "lead": {dataset: str(measure) for dataset, measure in planned.lead.items()},
+        "practical_difference": dict(planned.practical_difference),
+        "models": {
+            name: Model(
+                params=dict(model.params),
+                tags=dict(model.tags),
+                owner=model.owner,
+                model_id=model.model_id,
+                model_uri=model.model_uri,
+                **_optional(model),
+            )
+            for name, model in planned.models.items()
+        },
+    }
+
+
+def _optional(model: PlannedModel) -> dict[str, Any]:
+    found: dict[str, Any] = {"shared_seeds": True} if model.shared_seeds else {}
+    if model.promote:
+        found["promote"] = RecordedPromotion(**model.promote.model_dump())
+    return found
+
+
+def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
+    planned, profile = opened.planned, opened.loaded.config.conventions.resolved
+    shared = _shared_definitions(planned, profile)
+    return {
+        "definitions": shared,
+        "own_metrics": _own_metrics(planned),
+        "n_queries": len(set().union(*(dataset.query_ids.tolist() for dataset in inputs.datasets.values()))),
+        "datasets": {dataset.name: _dataset(dataset, inputs, profile, shared) for dataset in planned.datasets},
+        "outputs": [_output(task, inputs) for task in planned.tasks if task.key in inputs.files],
+        "failures": list(inputs.failures),
+        "warnings": list(inputs.warnings),
+    }
+
+
+def _own_metrics(planned: Plan) -> dict[str, RecordedMetric]:
+    measures = (measure for dataset in planned.datasets for measure in dataset.measures)
+    if not (own := {measure.metric.name: measure.metric for measure in measures if measure.metric.code}):
+        return {}
+    from rankledger.pipeline.record.metrics import record_metric
+
+    return {name: record_metric(metric) for name, metric in own.items()}
+
+
+def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
+    read = inputs.datasets[dataset.name]
+    digests = digest_inputs(dataset, read.files, read.query_ids)
+    exclusions: dict[str, Any] = {"exclude_self": dataset.exclude_self} if "excluded documents" in digests else {}
+    if dataset.kind == "rankings" and dataset.interactions is not None:
+        exclusions["seen"] = dataset.seen
+    own = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
+    return Dataset(
+        kind=dataset.kind,
+        digests=digests,
+        relevant=dataset.relevant,
+        definitions=define_measures(own, profile),
+        n_queries=len(read.query_ids),
+        n_without_relevant=n_without_relevant(read.judgments, dataset.relevant)
+        if isinstance(read, DatasetInput) and read.kind == "rankings"
+        else None,
+        suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
+        inputs=[DatasetFile(role=role, **file.recorded) for role, files in read.files.items() for file in files],
+        **exclusions,
+    )
+
+
+def _output(task: Task, inputs: Inputs) -> Output:
+    key = task.key
+    found: dict[str, Any] = {"replicate": task.replicate} if task.replicate else {}
+    return Output(
+        dataset=task.dataset,
+        model=task.model,
+        path=source_of(task.output).path,
+        files=[RecordedFile(**file.recorded) for file in inputs.files[key]],
+        parsed=inputs.parsed[key],
+        quality=inputs.quality[key],
+        depth=_depth(inputs.joined.get(key)),
+        **found,
+    )
+
+
+def define_measures(measures: Iterable[Measure], profile: Profile) -> dict[str, Definition]:
+    """What each measure means here: its metric, every parameter, its formula and reference, and its fingerprint."""
+    return {
+        str(measure): Definition(
+            title=measure.metric.title,
+            formula=measure.metric.formula,
+            direction=measure.metric.direction,
+            range=[None if math.isinf(end) else end for end in measure.metric.range],
+            reference=measure.metric.reference,
+            version=measure.metric.version,
+            parameters={
+                name: list(value) if isinstance(value, tuple) else value for name, value in measure.parameters.items()
+            },
+            k=measure.k,
+            mlflow_key=measure.key,
+            fingerprint=measure.fingerprint(profile),
+            drawn_bounds=list(sampled(measure, profile.conventions_of(measure.metric.name))),
+            needs=name_needs(measure),
+        )
+        for measure in measures
+    }
+
+
+def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition]:
+    """What every measure means; if datasets define it differently by their `relevant`, as it is without that."""
+    found: dict[str, Measure] = {}
+    for measure in (measure for dataset in planned.datasets for measure in dataset.measures):
+        first = found.setdefault(str(measure), measure)
+        if measure != first:
+            found[str(measure)] = measure.with_default("rel", None)
+    return define_measures(found.values(), profile)
+
+
+def _depth(joined: Joined | None) -> list[float] | None:
+    """The least, the median and the greatest number of documents retrieved by a query with output; None for none."""
+    if joined is None or joined.hits is None:
+        return None
+    depths = joined.hits.n_retrieved[joined.hits.n_retrieved > 0]
+    return [float(depths.min()), float(np.median(depths)), float(depths.max())] if depths.size else None

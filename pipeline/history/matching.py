@@ -1,0 +1,270 @@
+"""What two records have in common: the datasets, their measures, and the scores of their models on the same queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.dataset import describe, group_queries
+from rankledger.pipeline.data.inputs import dataset_source
+from rankledger.pipeline.data.joined import Groups
+from rankledger.pipeline.data.outputs import refuse_changed, source_of
+from rankledger.pipeline.data.overlap import content_warning, rename_by_content
+from rankledger.pipeline.data.rows import short_digest
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.history.baselines import RecordedDataset
+from rankledger.pipeline.history.changes import definition_differences
+from rankledger.pipeline.history.comparison import RecordPair, Side
+from rankledger.pipeline.history.references import Pair, Sides, measure_among
+from rankledger.pipeline.inference.tables import lead_among
+from rankledger.pipeline.record.manifest_parts import OPTIONAL, InputChange
+from rankledger.pipeline.record.scores import SCORES, read_contents, read_scores
+from rankledger.pipeline.record.workspace import Opened, refuse_foreign_inputs
+from rankledger.pipeline.support.errors import InputError, shorten
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """A dataset on both sides: the scores of the base and the candidate, and the measures that both have of a query.
+
+    Attributes:
+        contents: Warning on query ids with other contents. Empty if there are none.
+    """
+
+    before: RecordedDataset
+    after: RecordedDataset
+    scores: Mapping[Pair, tuple[Scores, Scores]]
+    measures: tuple[Measure, ...]
+    contents: str = ""
+
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return self.after.planned.name
+
+    @cached_property
+    def query_ids(self) -> npt.NDArray[np.object_]:
+        """The queries of both, in their order."""
+        before, after = next(iter(self.scores.values()))
+        known = set(before.query_ids.tolist())
+        return np.array([query_id for query_id in after.query_ids.tolist() if query_id in known], dtype=object)
+
+    @property
+    def n_removed(self) -> int:
+        """Queries of the base alone."""
+        return len(next(iter(self.scores.values()))[0].query_ids) - len(self.query_ids)
+
+    @property
+    def n_added(self) -> int:
+        """Queries of the candidate alone."""
+        return len(next(iter(self.scores.values()))[1].query_ids) - len(self.query_ids)
+
+    @cached_property
+    def differences(self) -> Mapping[Measure, tuple[InputChange, ...]]:
+        """What scores rest on besides outputs and queries and differs, by measure."""
+        manifests = [side.record.manifest for side in (self.before, self.after)]
+        found = {}
+        for measure in self.measures:
+            then, now = (manifest.comparability(self.name, str(measure)) for manifest in manifests)
+            found[measure] = tuple(change for change in then.differences(now) if change.kind != "queries")
+        return found
+
+    def differs_by(self, measure: Measure, *kinds: str) -> bool:
+        """Return whether one of these kinds of inputs differs, and the measure needs it."""
+        return any(change.kind in kinds for change in self.differences[measure])
+
+    def unlike(self) -> Iterator[str]:
+        """How the two differ beside the outputs, a line each."""
+        kinds = {change.kind for changes in self.differences.values() for change in changes}
+        if "judgments" in kinds:
+            judged = [file for side in (self.before, self.after) for file in side.files_of("judgments", "ratings")[:1]]
+            digests = [short_digest(file.digest) for file in judged]
+            yield f"{self.name}: the judgments differ ({' and '.join(digests)})"
+        if "excluded documents" in kinds:
+            excluded = [_excluded(side) for side in (self.before, self.after)]
+            yield f"{self.name}: the excluded documents differ ({' and '.join(excluded)})"
+        if self.n_removed or self.n_added:
+            yield f"{self.name}: the queries differ ({self.n_removed:,} are gone, {self.n_added:,} are new)"
+        for kind in OPTIONAL:
+            if names := [str(measure) for measure in self.measures if self.differs_by(measure, kind)]:
+                yield f"{self.name}: the {kind} differ, which count in {', '.join(names)}"
+        redefined = [str(measure) for measure in self.measures if self.differs_by(measure, "definition")]
+        for line in definition_differences(
+            self.before.record.manifest, self.after.record.manifest, redefined, self.name
+        ):
+            yield f"{self.name}: the definitions differ: {line}"
+
+    def shared(self, pair: Pair) -> tuple[Scores, Scores]:
+        """The scores of the base and of the candidate on the queries of both, by the measures of both."""
+        before, after = (_only(scores, self.query_ids, self.measures) for scores in self.scores[pair])
+        return before, after
+
+    def comparable(self) -> Match | None:
+        """Return the match with the measures that rest on the same inputs; None if there are none."""
+        measures = tuple(measure for measure in self.measures if not self.differences[measure])
+        return replace(self, measures=measures) if measures else None
+
+    def only(self, measure: Measure) -> Match:
+        """The same of one of the measures."""
+        return replace(self, measures=(measure,))
+
+    @cached_property
+    def unchanged(self) -> tuple[Pair, ...]:
+        """The pairs of models that have the same score and weight by every measure on each query of both."""
+        return tuple(pair for pair in self.scores if _are_equal(*self.shared(pair)))
+
+    def changed(self) -> Match | None:
+        """The same of the other pairs; None if there are none."""
+        changed = {pair: scores for pair, scores in self.scores.items() if pair not in self.unchanged}
+        return replace(self, scores=changed) if changed else None
+
+    def paired(self) -> tuple[list[Scores], dict[tuple[str, str], Pair]]:
+        """The scores of every model on the queries of both, under a name of its own; and the pair that two names are.
+
+        The models of both sides may have the same name.
+        """
+        results: dict[str, Scores] = {}
+        pairs: dict[tuple[str, str], Pair] = {}
+        for pair in self.scores:
+            model, baseline = f"{self.after.record.path}#{pair[0]}", f"{self.before.record.path}#{pair[1]}"
+            theirs, ours = self.shared(pair)
+            results |= {model: replace(ours, model=model), baseline: replace(theirs, model=baseline)}
+            pairs[model, baseline] = pair
+        return [*results.values()], pairs
+
+    def groups(self) -> Groups:
+        """The clusters and slices of the queries of both, as the candidate's config has them, and all their columns.
+
+        Raises:
+            InputError: the queries table is gone, or is not the one that was evaluated.
+        """
+        planned = self.after.planned
+        if planned.queries is None:
+            return Groups()
+        refuse_foreign_inputs(self.after.opened)
+        queries = source_of(planned.queries)
+        refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
+        table = readers.read_queries(queries, further=dataset_source(planned).group_columns, others=True)
+        return group_queries(self.query_ids, table, planned.cluster, planned.slices)
+
+
+def _excluded(side: RecordedDataset) -> str:
+    """What a record's dataset leaves out of rankings, such as `sha256 481ce05876ac… with exclude_self`, or `none`."""
+    parts = [short_digest(file.digest) for file in side.files_of("exclude")[:1]]
+    parts += ["exclude_self"] if side.planned.exclude_self else []
+    if side.planned.seen == "remove":
+        parts += [f"seen: remove, {short_digest(file.digest)}" for file in side.files_of("interactions")[:1]]
+    return " with ".join(parts) or "none"
+
+
+def match_datasets(sides: Sides) -> tuple[Match, ...]:
+    """The datasets on which a pair of models was evaluated on both sides, with a query and a measure in common."""
+    before = {dataset.name: dataset for dataset in sides.base.planned.datasets}
+    matches = [
+        _match(RecordedDataset(sides.base, before[after.name]), RecordedDataset(sides.candidate, after), sides.pairs)
+        for after in sides.candidate.planned.datasets
+        if after.name in before
+    ]
+    return tuple(match for match in matches if match.scores and match.measures and len(match.query_ids))
+
+
+def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair]) -> Match:
+    asked = [measure for measure in after.planned.measures if measure.metric.per == "query"]
+    scores: dict[Pair, tuple[Scores, Scores]] = {}
+    then, now = (read_contents(side.record, after.planned.name) for side in (before, after))
+    ids, n_differing = rename_by_content(then, now)
+    for model, baseline in pairs:
+        ours = read_scores(after.record, after.planned.name, model, asked)
+        theirs = read_scores(before.record, before.planned.name, baseline, asked)
+        if ours is not None and theirs is not None:
+            scores[model, baseline] = (theirs.renamed(ids), ours)
+    for side, own in zip((before, after), zip(*scores.values(), strict=True), strict=False):
+        if any(not np.array_equal(one.query_ids, own[0].query_ids) for one in own):
+            different = f"models have scores of different queries of '{shorten(side.planned.name)}'"
+            raise InputError(f"{side.record.path / SCORES}: {different}; restore it")
+    measured = [set(side.measures) for both in scores.values() for side in both]
+    name, warning = after.planned.name, ""
+    if n_differing:
+        warning = f"{name}: {content_warning(now, n_differing, 'in the base', paired=bool(ids))}"
+    return Match(before, after, scores, tuple(m for m in asked if all(m in own for own in measured)), warning)
+
+
+def _are_equal(one: Scores, other: Scores) -> bool:
+    pairs = [(one.values, other.values), (one.weights, other.weights)]
+    pairs += [(own, other.moments.get(measure, own)) for measure, own in one.moments.items()]
+    return all(np.array_equal(*pair, equal_nan=True) for pair in pairs)
+
+
+def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence[Measure]) -> Scores:
+    """The scores of these queries by these measures; every query must have scores."""
+    column_of = {query_id: column for column, query_id in enumerate(scores.query_ids.tolist())}
+    columns = [column_of[query_id] for query_id in query_ids.tolist()]
+    rows = [scores.measures.index(measure) for measure in measures]
+    moments = {measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures}
+    if len(columns) < len(scores.query_ids):
+        moments |= {measure: np.full_like(own, np.nan) for measure, own in moments.items() if not measure.has_slices}
+    return replace(
+        scores,
+        query_ids=query_ids,
+        measures=tuple(measures),
+        values=scores.values[np.ix_(rows, columns)],
+        weights=scores.weights[np.ix_(rows, columns)],
+        missing=scores.missing[columns],
+        moments=moments,
+        replicates=tuple(_only(replicate, query_ids, measures) for replicate in scores.replicates),
+    )
+
+
+def leading_measures(
+    matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure], lacking: str = "the two do not both have"
+) -> dict[str, Measure]:
+    """By dataset, the measure to look at; datasets that do not have it are left out.
+
+    Args:
+        matches: what two records have in common.
+        asked: the measure as the user wrote it; None for the lead measure, or the first if that is not among them.
+        lead: the lead measure of each dataset.
+        lacking: how the message begins if it is not among them.
+
+    Raises:
+        InputError: none of them has it.
+    """
+    shared: dict[str, list[Measure]] = {}
+    for match in matches:
+        own = shared.setdefault(match.name, [*match.measures])
+        shared[match.name] = [measure for measure in own if measure in match.measures]
+    if asked is None:
+        chosen = {name: lead_among(lead.get(name), own) for name, own in shared.items()}
+        return {name: measure for name, measure in chosen.items() if measure is not None}
+    known = dict.fromkeys(str(measure) for own in shared.values() for measure in own)
+    written = measure_among(asked, known, lacking)
+    return {dataset: measure for dataset, own in shared.items() for measure in own if str(measure) == written}
+
+
+def record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[Match]]]) -> Iterator[RecordPair]:
+    """The pairs of records whose models were compared."""
+    for sides, matches in matched:
+        if models := tuple(dict.fromkeys(pair for match in matches for pair in match.scores)):
+            yield RecordPair(_side(base, sides.base), _side(candidate, sides.candidate), models)
+
+
+def _side(reference: str, opened: Opened) -> Side:
+    assert opened.record is not None, "a reference means a record"
+    record = opened.record
+    git = record.manifest.environment.git
+    return Side(
+        reference=reference,
+        evaluation_id=record.manifest.evaluation_id,
+        record=record.path,
+        created=record.manifest.created,
+        commit=git.commit if git else None,
+        dirty=git is not None and git.dirty,
+        name=record.manifest.name,
+        night=record.manifest.date,
+    )

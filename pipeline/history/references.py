@@ -1,0 +1,389 @@
+"""Which record, and which measure of a record, a text means."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.paths import MLFLOW, WORDS, parse_reference, split_reference
+from rankledger.pipeline.config.planned_gates import Reference
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.history.lookup import ACCEPTED, RecordHistory, Resolved, created_at, record_at, resolve
+from rankledger.pipeline.record.entries import RecordEntry, no_records
+from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.folder import config_of, read_record
+from rankledger.pipeline.record.manifest import evaluation_name
+from rankledger.pipeline.record.mlflow_stores import fetch_record, tracking_of
+from rankledger.pipeline.record.workspace import Opened, Workspace, open_record
+from rankledger.pipeline.support.errors import InputError, likely
+
+
+def name_of_evaluation(name: str | None, workspace: Workspace) -> str:
+    """The evaluation that is meant: the one named, or else the only one that has records.
+
+    Raises:
+        InputError: none is named, and there are none or several.
+        OSError: the place of records cannot be reached.
+    """
+    if name is not None:
+        return name
+    place = workspace.records.place
+    known = sorted({named for text in workspace.records.ids() if (named := evaluation_name(text))})
+    if not known:
+        raise InputError(f"{place}: no records; run `rankledger evaluate`, or check --runs-dir and --records")
+    if len(known) > 1:
+        raise InputError(
+            f"{place}: records of several evaluations found: {', '.join(known)}; name one with --name, in Python with "
+            "name=…"
+        )
+    return known[0]
+
+
+def measure_among(text: str, known: Collection[str], lacking: str) -> str:
+    """The known measure that `text` writes, in our way or another tool's: `nDCG@10` is `ndcg@10`.
+
+    Args:
+        text: the measure as the user wrote it; an external one by its name.
+        known: the measures to choose from, as records have them.
+        lacking: how the message begins if it is not among them, such as `no record has`.
+
+    Raises:
+        InputError: it is not among them, or is no measure, or several.
+    """
+    return measures_among([text], known, lacking, one=True)[0]
+
+
+def measures_among(texts: Iterable[str], known: Collection[str], lacking: str, *, one: bool = False) -> tuple[str, ...]:
+    """The known measures that these texts write, each of which may write several, as `P@5,10` does.
+
+    Arguments and errors are those of `measure_among`.
+    """
+    found: dict[str, None] = {}  # in their order
+    for text in texts:
+        names = (text,) if text in known else _parsed(text)
+        missing = [name for name in names if name not in known]
+        if missing or not names:
+            meant = likely(missing[0] if missing else text, known)
+            raise InputError(f"{lacking} {text!r}; available: {', '.join(known)}{meant}")
+        if one and len(names) > 1:
+            raise InputError(f"{text!r} is {len(names)} measures, {', '.join(names)}; name one")
+        found |= dict.fromkeys(names)
+    return tuple(found)
+
+
+def _parsed(text: str) -> tuple[str, ...]:
+    """The measures that a text writes; none if it is no measure. A profile may give what a metric requires."""
+    for profile in (None, *PROFILES.values()):
+        with suppress(ValueError):
+            return tuple(map(str, Measure.expand(text, profile)))
+    return ()
+
+
+def spelled(measure: str | None, entry: RecordEntry) -> str | None:
+    """A measure as the record writes it, if the record has it; else as the user wrote it. None stays None."""
+    if measure is None:
+        return None
+    return next((name for name in (measure, *_parsed(measure)) if name in entry.manifest.definitions), measure)
+
+
+def last_record(name: str, workspace: Workspace) -> Record:
+    """The last evaluation of that name.
+
+    Raises:
+        InputError: there is none.
+        OSError: the place of records cannot be reached.
+    """
+    history = RecordHistory(workspace.records, name)
+    for last in history:
+        return last
+    lost = [f"no record of {name!r} can be read: {reason}" for reason in history.lost]
+    raise InputError((lost or [no_records(workspace.records, name)])[0])
+
+
+def _lost_among(resolved: Iterable[Resolved]) -> tuple[str, ...]:
+    """Why damaged records were skipped that may be what a reference means, of all models; none if it is certain."""
+    return tuple(dict.fromkeys(reason for each in resolved if each.record is not None for reason in each.lost))
+
+
+def skipped(reference: str, lost: Sequence[str], used: Record) -> tuple[str, ...]:
+    """The line that warns of skipped records; none if none were skipped.
+
+    Args:
+        reference: as it was written.
+        lost: why they were skipped, a line each.
+        used: the record that is used.
+    """
+    if not lost:
+        return ()
+    damaged = "a later record is damaged" if len(lost) == 1 else f"{len(lost)} later records are damaged"
+    return (f"{reference}: {damaged} ({lost[0]}); used {used.path.name} instead",)
+
+
+def _record_at(text: str, workspace: Workspace) -> Record:
+    """The record that `PATH|ID|mlflow:RUN_ID` means; a run is looked up in the workspace's MLflow store.
+
+    Raises:
+        InputError: there is no such record, or it cannot be read.
+        OSError: the place of records cannot be reached.
+    """
+    if text.startswith(MLFLOW):
+        tracking = Tracking(uri=workspace.tracking_uri or None)
+        return read_record(fetch_record(text.removeprefix(MLFLOW), tracking, workspace))
+    path = workspace.records.find(text)
+    if path is None:
+        raise InputError(f"{text}: record not found, neither at that path nor in {workspace.records.place}")
+    return read_record(path)
+
+
+def record_to_show(reference: str, name: str | None, workspace: Workspace) -> tuple[Record, tuple[str, ...]]:
+    """The record that a reference means; and why later records were skipped that are damaged, one of which may be
+    meant.
+
+    Args:
+        reference: as `show` takes it.
+        name: the evaluation that the words refer to; by default the only one that has records.
+        workspace: where records are, and the MLflow store.
+
+    Raises:
+        InputError: there is no such record, or a word means another one for each model.
+        OSError: the place of records cannot be reached.
+    """
+    parsed = parse_reference(reference, ())
+    if parsed.record in WORDS:
+        return _of_a_word(parsed, name_of_evaluation(name, workspace), workspace)
+    record = _record_at(str(parsed.record), workspace)
+    models = list(record.manifest.models)
+    if parsed.model not in (None, *models):
+        meant = likely(str(parsed.model), models)
+        raise InputError(f"{record.path}: has no model {parsed.model!r}; it has {', '.join(models)}{meant}")
+    return record, ()
+
+
+def record_of(reference: str, name: str | None, workspace: Workspace) -> Record:
+    """The one record that a reference, or any path of a record, means for certain.
+
+    Arguments are those of `record_to_show`.
+
+    Raises:
+        InputError: there is no such record, a word means another one for each model, or a later record that may be
+            meant is damaged.
+        OSError: the place of records cannot be reached.
+    """
+    path = workspace.records.find(reference)
+    if path:
+        return read_record(path)
+    record, lost = record_to_show(reference, name, workspace)
+    if lost:
+        advice = f"restore it, or name the record by its id, such as {record.path.name}"
+        raise InputError(f"{reference}: a later record is damaged ({lost[0]}); {advice}")
+    return record
+
+
+def source_of_reference(source: str | Path, name: str | None, workspace: Workspace) -> str | Path:
+    """The folder of the record that a word such as `last` or `last#bm25` means; any other source as it is.
+
+    Raises:
+        InputError: as `record_of` does; or an evaluation is named and the source is no such word.
+        OSError: the place of records cannot be reached.
+    """
+    if isinstance(source, str) and split_reference(source)[1] in WORDS:
+        return record_of(source, name, workspace).path
+    if name is not None:
+        raise InputError(f"--name is for {', '.join(WORDS)}; remove it, {source} needs none")
+    return source
+
+
+def _of_a_word(reference: Reference, name: str, workspace: Workspace) -> tuple[Record, tuple[str, ...]]:
+    last = last_record(name, workspace)
+    accepted = config_of(last).parent / ACCEPTED
+    models = [reference.model] if reference.model else last.manifest.models
+    history = RecordHistory(workspace.records, name)
+    resolved = [resolve(reference, history, accepted, model=model) for model in models]
+    records = {each.record.path: (each.model, each.record) for each in resolved if each.record is not None}
+    if not records:
+        raise InputError(f"{reference.text}: {resolved[0].reason}")
+    if len(records) > 1:
+        listed = ", ".join(f"{model!r} in {path.name}" for path, (model, _) in records.items())
+        raise InputError(f"{reference.text}: each model has a different record ({listed}); add #model to choose one")
+    ((_, record),) = records.values()
+    return record, _lost_among(resolved)
+
+
+Pair = tuple[str, str]  # the candidate's model, the base's
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Two records and their models.
+
+    Attributes:
+        base: the record that is compared with.
+        candidate: the record that is compared.
+        pairs: the models, (candidate's, base's).
+    """
+
+    base: Opened
+    candidate: Opened
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """What two references mean.
+
+    Attributes:
+        sides: one for each pair of records, for a reference may mean another record for each model.
+        remarks: the models that are on one side alone.
+        warnings: later records that were skipped because they are damaged.
+    """
+
+    sides: tuple[Sides, ...]
+    remarks: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def open_sides(base: str, candidate: str, *, name: str | None, workspace: Workspace) -> References:
+    """The records and models that two references mean; without `#model` each model is compared with itself.
+
+    Args:
+        base: the reference to compare with. `last_passed` is looked for before the candidate, as a gate does, unless
+            both sides are models of `last_passed`.
+        candidate: the reference to compare.
+        name: the evaluation that the words refer to; by default that of the other side, or else the only one that has
+            records.
+        workspace: where records are.
+
+    Raises:
+        InputError: there is no such record, or no model is on both sides.
+    """
+    _refuse_same(base, candidate)
+    finder = _Finder(base, candidate, name, workspace)
+    candidates = {model: finder.candidate(model) for model in finder.models()}
+    after = _records_of(candidate, candidates)
+    bases = {model: finder.base(candidates[model].model, record) for model, record in after.items()}
+    before = _records_of(base, bases)
+    pairs: dict[tuple[Path, Path], list[Pair]] = {}
+    for model, record in before.items():
+        pairs.setdefault((record.path, after[model].path), []).append((candidates[model].model, bases[model].model))
+    return References(
+        tuple(Sides(finder.open(old), finder.open(new), tuple(models)) for (old, new), models in pairs.items()),
+        tuple(finder.left_out(candidates, bases)),
+        (
+            *skipped(base, _lost_among(bases.values()), next(iter(before.values()))),
+            *skipped(candidate, _lost_among(candidates.values()), next(iter(after.values()))),
+        ),
+    )
+
+
+def _refuse_same(base: str, candidate: str) -> None:
+    """`compare last#bm25` would compare the last record of a model with itself, for the candidate is the last, too."""
+    before, after = (parse_reference(text, ()) for text in (base, candidate))
+    models = {reference.model for reference in (before, after)} - {None}
+    if before.record == after.record and before.record in WORDS and len(models) < 2:
+        other = "".join(f"#{model}" for model in models)
+        both = "are the same" if before.model == after.model else f"both mean {other[1:]!r} of one record"
+        raise InputError(f"{base} and {candidate} {both}; name another one to compare with, such as previous{other}")
+
+
+def _records_of(reference: str, resolved: Mapping[str, Resolved]) -> dict[str, Record]:
+    """By model, the record that a reference means; if it means none for any model, the first reason is raised."""
+    records = {model: each.record for model, each in resolved.items() if each.record is not None}
+    if not records:
+        raise InputError(f"{reference}: {next(iter(resolved.values())).reason}")
+    return records
+
+
+class _Finder:
+    """Finds the records of models on either side."""
+
+    def __init__(self, base: str, candidate: str, name: str | None, workspace: Workspace) -> None:
+        self._workspace = workspace
+        references = [parse_reference(text, ()) for text in (base, candidate)]
+        paths = [self._path(reference) for reference in references]
+        self._base, self._candidate = (
+            reference if path is None else replace(reference, record=str(path))
+            for reference, path in zip(references, self._with_runs(references, paths), strict=True)
+        )
+        named = [read_record(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
+        self._name = name or (named[0].manifest.name if named else name_of_evaluation(None, workspace))
+        self._known = named[0] if named else last_record(self._name, workspace)
+        self._accepted = config_of(self._known).parent / ACCEPTED
+        self._history = RecordHistory(workspace.records, self._name)
+        self._opened: dict[Path, Opened] = {}
+
+    def models(self) -> list[str]:
+        """The models that are asked for, as the candidate calls them."""
+        asked = self._candidate.model or self._base.model
+        return [asked] if asked else list(self._subject().manifest.models)
+
+    def candidate(self, model: str) -> Resolved:
+        """The candidate's record of a model."""
+        return resolve(self._candidate, self._history, self._accepted, model=model)
+
+    def base(self, model: str, candidate: Record) -> Resolved:
+        """The base's record of a model of the candidate, by its old name if it has one."""
+        planned = self.open(candidate.path).planned.models.get(model)  # None in a config that someone else wrote
+        was = planned.was if planned else None
+        return resolve(self._base, self._before(candidate), self._accepted, model=model, was=was)
+
+    def open(self, path: Path) -> Opened:
+        """The record in a folder with its config, which is planned once."""
+        if path not in self._opened:
+            self._opened[path] = open_record(path)
+        return self._opened[path]
+
+    def left_out(self, candidates: Mapping[str, Resolved], bases: Mapping[str, Resolved]) -> Iterator[str]:
+        """The models that are on one side alone, a line each."""
+        resolved = (*candidates.values(), *bases.values())
+        yield from (f"left out: {each.reason}" for each in resolved if each.reason)
+        if self._candidate.model or self._base.model:
+            return
+        known = {*candidates, *(each.model for each in bases.values())}
+        records = {each.record.path.name: each.record for each in bases.values() if each.record is not None}
+        removed = {model: name for name, record in records.items() for model in record.manifest.models}
+        for model, evaluation_id in removed.items():
+            if model not in known:
+                yield f"left out: {model!r} is in {evaluation_id} alone"
+
+    def _subject(self) -> Record:
+        """The record whose models are compared: the candidate, or the last one if that depends on the model."""
+        path = self._path(self._candidate)
+        if path is not None:
+            return read_record(path)
+        if str(self._candidate.record) in ("accepted", "last_passed"):
+            return last_record(self._name, self._workspace)
+        return record_at(self._history, str(self._candidate.record)) or self._known
+
+    def _before(self, candidate: Record) -> RecordHistory:
+        """Where the base is looked for: `last_passed` before the candidate, unless both are models of one record."""
+        asked = (self._base.model, self._candidate.model)
+        of_one = self._base.record == self._candidate.record and None not in asked and asked[0] != asked[1]
+        if self._base.record != "last_passed" or of_one:
+            return self._history
+        return RecordHistory(self._workspace.records, self._name, created_at(candidate), candidate.manifest.date)
+
+    def _path(self, reference: Reference) -> Path | None:
+        """Where the record of an id or a path is; None for a word and for a run of MLflow."""
+        text, records = str(reference.record), self._workspace.records
+        if text in WORDS or text.startswith(MLFLOW):
+            return None
+        path = records.find(text)
+        if path is None:
+            raise InputError(f"{text}: record not found, neither at that path nor in {records.place}")
+        return path
+
+    def _with_runs(self, references: Iterable[Reference], paths: Sequence[Path | None]) -> Iterator[Path | None]:
+        """The paths, and those of runs of MLflow; the store is that of the other side's config, if it has one."""
+        for reference, path in zip(references, paths, strict=True):
+            text = str(reference.record)
+            if not text.startswith(MLFLOW):
+                yield path
+                continue
+            other = next((known for known in paths if known is not None), None)
+            advice = "set MLFLOW_TRACKING_URI to the store of the run"
+            tracking = Tracking() if other is None else tracking_of(other, self._workspace, advice=advice)
+            yield fetch_record(text.removeprefix(MLFLOW), tracking, self._workspace)

@@ -1,0 +1,361 @@
+"""The manifest of a record, `manifest.json`, as a typed model: written from it, and checked once when it is read.
+
+A record may have been written by somebody else. A manifest that was read has the types, names and connections that
+readers rely on: a model that an output names is a model of the record, a file name is not a path, an id is an id.
+Unknown keys are ignored.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Final, Generic, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationError, field_serializer, model_validator
+
+from rankledger.pipeline.config.sources import model_of
+from rankledger.pipeline.data.joined import DataWarning, Failure
+from rankledger.pipeline.record.manifest_parts import (
+    Comparability,
+    Count,
+    Dataset,
+    Definition,
+    Environment,
+    File,
+    Model,
+    Number,
+    Output,
+    Part,
+    PathText,
+    RecordedBootstrap,
+    RecordedComparison,
+    RecordedConventions,
+    RecordedExternalMetrics,
+    RecordedMetric,
+    Sha256,
+    TrackingWish,
+)
+from rankledger.pipeline.support.errors import InputError, shorten
+
+MANIFEST = "manifest.json"
+
+RECEIPTS = ("receipt.json", "promotion.json")
+"""Files of a record that are written after its manifest: receipts of the delivery to MLflow and of promotions."""
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+"""As messages write them, in any locale."""
+
+SCHEMA_VERSION: Final = 3
+"""Of a record's layout; a record of any other is refused."""
+
+_ID = re.compile(r"\d{8}T\d{6}Z-(?P<name>[A-Za-z0-9._-]+)-[0-9a-f]{8}", re.ASCII)
+
+_FILES = ("config.yaml", "scores.parquet", "summary.csv")  # of every record
+
+_ALL_DATASETS = "*"
+
+T = TypeVar("T")
+
+
+class OtherSchemaError(InputError):
+    """The record is whole, but another version of rankledger wrote it."""
+
+
+def is_evaluation_id(text: str) -> bool:
+    """Whether a text is the id of an evaluation, `<UTC>-<name>-<8 hex>`: never empty, `..`, or a path."""
+    return evaluation_name(text) is not None
+
+
+def evaluation_name(text: str) -> str | None:
+    """The name in the id of an evaluation; None if the text is no such id."""
+    match = _ID.fullmatch(text)
+    if match is None:
+        return None
+    try:
+        datetime.fromisoformat(text[:16])
+    except ValueError:  # the 40th of a month
+        return None
+    return match["name"]
+
+
+def begun(evaluation_id: str) -> datetime:
+    """When an evaluation began, by its id, which has whole seconds."""
+    return datetime.fromisoformat(evaluation_id.partition("-")[0])
+
+
+def _evaluation_id(text: str) -> str:
+    if not is_evaluation_id(text):
+        raise ValueError("expected an evaluation id, <UTC>-<name>-<8 hex>")
+    return text
+
+
+def _moment(text: str) -> str:
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError("expected a time with its offset from UTC")
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("expected a time in the years 1 to 9999 of UTC") from None
+    return text
+
+
+def _file_name(text: str) -> str:
+    if text in ("", ".", "..", MANIFEST) or re.search(r"[/\\\0]", text):
+        raise ValueError("expected the name of a file of the record, not a path")
+    return text
+
+
+def _command(text: str) -> str:
+    shlex.split(text)
+    return text
+
+
+EvaluationId = Annotated[str, AfterValidator(_evaluation_id)]
+Moment = Annotated[str, AfterValidator(_moment)]
+
+
+class _Typed(RootModel[T], Generic[T]):
+    """A dataclass as a file has it."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, defer_build=True)
+
+
+class RecordedBaseline(Part):
+    """What a gate held a model against; or why there is nothing."""
+
+    reference: str
+    record: EvaluationId | None
+    reason: str = ""
+    first: bool = False
+    model: str = ""
+    manifest_sha256: Sha256 | None = None
+    new_datasets: list[str] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _has_its_hash(self) -> RecordedBaseline:
+        if self.record is not None and self.manifest_sha256 is None:
+            raise ValueError("expected the manifest_sha256 of the record")
+        return self
+
+
+class Description(Part):
+    """What a manifest says of an evaluation, before its record is written."""
+
+    schema_version: Literal[3]
+    evaluation_id: EvaluationId
+    name: str
+    date: str | None
+    seed: int
+    conventions: RecordedConventions
+    bootstrap: RecordedBootstrap
+    comparison: RecordedComparison | None
+    lead: dict[str, str]
+    practical_difference: dict[str, Number]
+    sensitivity: list[str]
+    expansions: dict[str, str]
+    definitions: dict[str, Definition]
+    own_metrics: dict[str, RecordedMetric] = Field(default_factory=dict)
+    """Metrics of the user's own, by name; those that a suite names."""
+
+    n_queries: Count
+    """Number of different queries, or users, of all datasets together."""
+
+    datasets: dict[str, Dataset]
+    models: dict[str, Model]
+    outputs: list[Output]
+    failures: list[Failure]
+    warnings: list[DataWarning]
+    baselines: dict[str, dict[str, RecordedBaseline]]
+    external_metrics: dict[str, RecordedExternalMetrics]
+    records: str | None
+    tracking: TrackingWish
+    alerts: bool = False
+    """Whether a change of state was to be sent to the targets of `notify`."""
+
+    config: PathText
+    command: Annotated[str, AfterValidator(_command)]
+    repeats: EvaluationId | None
+    user: str | None
+    host: str | None
+    environment: Environment
+    created: Moment
+
+    @property
+    def night(self) -> str:
+        """The date that was given, or else the day on which it began, in UTC."""
+        return self.date or str(datetime.fromisoformat(self.created).astimezone(UTC).date())
+
+    @property
+    def label(self) -> str:
+        """What messages call it: `the night 2026-11-23`, or `the record of 23 Nov 14:09` (UTC) without a date."""
+        if self.date:
+            return f"the night {self.date}"
+        began = datetime.fromisoformat(self.created).astimezone(UTC)
+        return f"the record of {began.day} {MONTHS[began.month - 1]} {began:%H:%M}"
+
+    @property
+    def where(self) -> str:
+        """The same with its preposition: `on the night 2026-11-23`, or `in the record of 23 Nov 14:09`."""
+        return f"{'on' if self.date else 'in'} {self.label}"
+
+    @property
+    def owners(self) -> dict[str, str]:
+        """Who answers for each model that has an owner."""
+        return {name: model.owner for name, model in self.models.items() if model.owner}
+
+    @property
+    def tasks(self) -> dict[tuple[str, str], tuple[Output, ...]]:
+        """The outputs that were evaluated, by dataset and model: one, or one for each replicate."""
+        found: dict[tuple[str, str], tuple[Output, ...]] = {}
+        for output in self.outputs:
+            found[output.task] = (*found.get(output.task, ()), output)
+        return found
+
+    @property
+    def not_evaluated(self) -> dict[tuple[str, str], str]:
+        """Why no output of a model was evaluated on a dataset, by dataset and model."""
+        found: dict[tuple[str, str], str] = {}
+        for failure in self.failures:
+            found.setdefault((failure.dataset, failure.model), failure.reason)
+        evaluated = self.tasks
+        return {task: reason for task, reason in found.items() if task not in evaluated}
+
+    @field_serializer("failures")
+    def _without_empty_replicates(self, failures: list[Failure]) -> list[dict[str, str]]:
+        return [{key: text for key, text in vars(each).items() if text or key != "replicate"} for each in failures]
+
+    @field_serializer("warnings")
+    def _without_empty_measures(self, warnings: list[DataWarning]) -> list[dict[str, str]]:
+        return [{key: text for key, text in vars(each).items() if text or key != "measure"} for each in warnings]
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """The values of `--set` in the command; none of a call of Python."""
+        words = shlex.split(self.command) if self.command.startswith("rankledger ") else []
+        return tuple(
+            after if word == "--set" else word.removeprefix("--set=")
+            for word, after in pairwise([*words, ""])
+            if word == "--set" or word.startswith("--set=")
+        )
+
+    def definitions_for(self, dataset: str) -> dict[str, Definition]:
+        """What the measures mean on a dataset, by name."""
+        own = self.datasets[dataset].definitions if dataset in self.datasets else {}
+        return self.definitions | own
+
+    def comparability(self, dataset: str, measure: str) -> Comparability:
+        """Return everything besides outputs that the scores of a measure rest on; of all datasets for `*`."""
+        if dataset == _ALL_DATASETS:
+            return Comparability.combine({name: self.comparability(name, measure) for name in self.datasets})
+        definition = self.definitions_for(dataset).get(measure)
+        if definition is None or dataset not in self.datasets:
+            return Comparability({})
+        return Comparability.select(self.datasets[dataset].digests, definition.needs, definition.fingerprint)
+
+    def fingerprint(self, dataset: str, measure: str) -> str | None:
+        """The fingerprint of a measure on a dataset; None if it is not defined."""
+        definition = self.definitions_for(dataset).get(measure)
+        return definition.fingerprint if definition else None
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if problem := next(self._problems(), None):
+            raise ValueError(problem)
+        return self
+
+    def _problems(self) -> Iterator[str]:
+        if evaluation_name(self.evaluation_id) != self.name:
+            yield f"the evaluation id has another name than {self.name!r}"
+        yield from self._unknown_tasks()
+        for name, dataset in self.datasets.items():
+            yield from (
+                f"{measure!r} on {name!r} has no definition"
+                for measure in dataset.measures
+                if measure not in self.definitions
+            )
+            if dataset.measures and self.lead.get(name) not in dataset.measures:
+                yield f"lead: {name!r} has no such measure as {self.lead.get(name)!r}"
+        yield from (
+            f"external_metrics: {model!r} is no model of the record"
+            for model in self.external_metrics.keys() - self.models.keys()
+        )
+
+    def _unknown_tasks(self) -> Iterator[str]:
+        outputs = [*(output.key for output in self.outputs), *(failure.output for failure in self.failures)]
+        for dataset, model in map(model_of, outputs):
+            if dataset not in self.datasets or model not in self.models:
+                yield f"{model!r} on {dataset!r} is an output of no model or dataset of the record"
+        if len(set(outputs)) < len(outputs):
+            yield "an output is named twice"
+
+
+class Manifest(Description):
+    """What `manifest.json` holds."""
+
+    finished: Moment
+    timings: dict[str, Number]
+    files: dict[Annotated[str, AfterValidator(_file_name)], File]
+
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
+        yield from (f"files: {name} is missing" for name in _FILES if name not in self.files)
+
+    def to_json(self) -> str:
+        """The text of `manifest.json`."""
+        return json.dumps(self.model_dump(exclude_unset=True), indent=2, ensure_ascii=False) + "\n"
+
+
+def parse_manifest(data: bytes, path: Path) -> Manifest:
+    """A manifest, checked.
+
+    Args:
+        data: the file's.
+        path: the record's folder; if its name is an evaluation id, it is that of the record.
+
+    Raises:
+        OtherSchemaError: another version wrote it.
+        InputError: it is not what a manifest is: one line that names the first place.
+    """
+    try:
+        manifest = Manifest.model_validate_json(data)
+    except ValidationError as error:
+        if any(found["loc"] == ("schema_version",) and found["type"] == "literal_error" for found in error.errors()):
+            schema = _in_one_line(str(json.loads(data)["schema_version"]))
+            found = f"the record has schema {schema}, and this rankledger reads {SCHEMA_VERSION}"
+            raise OtherSchemaError(f"{path}: {found}; install the version that wrote it") from None
+        raise InputError(f"{path / MANIFEST}: {finding(error)}; restore the record") from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise InputError(f"{path / MANIFEST}: {error}; restore the record") from None
+    if is_evaluation_id(path.name) and path.name != manifest.evaluation_id:
+        found = f"is of {manifest.evaluation_id}, not of this record"
+        raise InputError(f"{path / MANIFEST}: {found}; restore the record")
+    return manifest
+
+
+def read_typed(kind: type[T], data: bytes) -> T:
+    """A dataclass from JSON, whose values have the types of its fields.
+
+    Raises:
+        ValidationError: something else is there.
+    """
+    return _Typed[kind].model_validate_json(data).root  # type: ignore[valid-type]
+
+
+def finding(error: ValidationError) -> str:
+    """The first thing that is wrong, in one line: where it is, what is expected, and what was found."""
+    first = error.errors(include_url=False)[0]
+    place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"]).lstrip(".")
+    reason = first["msg"].removeprefix("Value error, ")
+    more = f" (and {error.error_count() - 1:,} more)" if error.error_count() > 1 else ""
+    return _in_one_line(f"{place}: {reason}{more}" if place else f"{reason}{more}")
+
+
+def _in_one_line(text: str) -> str:
+    plain = "".join(letter if letter.isprintable() else "�" for letter in text)
+    return shorten(plain, 300)

@@ -1,0 +1,401 @@
+"""The parts of a manifest: what a record says of its datasets, models, outputs, metrics and files.
+
+They are typed, and checked once when they are read: somebody else may have written them. Unknown keys are ignored.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from rankledger.metrics.conventions import Ties
+from rankledger.metrics.metric import Need
+from rankledger.pipeline.config.sources import OutputKey, Replicate
+from rankledger.pipeline.data.joined import Quality
+from rankledger.pipeline.data.rows import InputFile
+
+
+def _counts(quality: Quality) -> Quality:
+    for name, count in vars(quality).items():
+        if isinstance(count, int) and not 0 <= count < 2**63:
+            raise ValueError(f"{name}: expected a count, found {count}")
+    return quality
+
+
+def _parameter_name(text: str) -> str:
+    if not text.isidentifier() or keyword.iskeyword(text) or text in ("block", "k"):
+        raise ValueError("expected the name of a parameter")
+    return text
+
+
+def _path(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("expected a path, found a NUL character")
+    return text
+
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Number = int | float
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+JoinQuality = Annotated[Quality, AfterValidator(_counts)]
+PathText = Annotated[str, AfterValidator(_path)]
+
+
+class Part(BaseModel):
+    """Part of a manifest."""
+
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="ignore", allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )
+
+
+class File(Part):
+    """A file of the record."""
+
+    size: Count
+    sha256: Sha256
+
+
+OPTIONAL = ("documents", "interactions", "clusters")
+"""Inputs of a dataset that only some measures need."""
+
+
+@dataclass(frozen=True)
+class InputChange:
+    """A difference between what two results rest on.
+
+    Attributes:
+        kind: `judgments` and how they are read; `excluded documents`; `documents`, `interactions`, `clusters` or
+            `queries`, if the measure needs them; the `definition` of the measure, with the code of a custom metric; or
+            the version of `rankledger`.
+        before: Digest, fingerprint or version of the earlier result. None if there was none.
+        after: The same of the later result.
+    """
+
+    kind: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class Comparability:
+    """Everything besides model outputs that the scores of a measure on a dataset rest on.
+
+    Attributes:
+        parts: Digest or fingerprint by kind, as in `InputChange`. A part that the measure does not need is missing.
+    """
+
+    parts: Mapping[str, str]
+
+    @classmethod
+    def select(cls, digests: Mapping[str, str], needs: Collection[str], fingerprint: str) -> Comparability:
+        """Return what a measure rests on.
+
+        Args:
+            digests: Digests of the dataset, by kind.
+            needs: Kinds that only some measures need, and this one does.
+            fingerprint: Definition of the measure.
+        """
+        parts = {kind: digest for kind, digest in digests.items() if kind not in OPTIONAL or kind in needs}
+        return cls({**parts, "definition": fingerprint})
+
+    @classmethod
+    def combine(cls, by_dataset: Mapping[str, Comparability]) -> Comparability:
+        """Return the comparability of a mean over several datasets."""
+        kinds = dict.fromkeys(kind for one in by_dataset.values() for kind in one.parts)
+        return cls(
+            {
+                kind: ", ".join(
+                    f"{name} {one.parts[kind]}" for name, one in sorted(by_dataset.items()) if kind in one.parts
+                )
+                for kind in kinds
+            }
+        )
+
+    def differences(self, later: Comparability) -> tuple[InputChange, ...]:
+        """Return what differs in a later result. Two results can be compared if nothing does."""
+        kinds = dict.fromkeys((*self.parts, *later.parts))
+        changes = (InputChange(kind, self.parts.get(kind), later.parts.get(kind)) for kind in kinds)
+        return tuple(change for change in changes if change.before != change.after)
+
+
+class RecordedFile(Part):
+    """A file that was read."""
+
+    path: PathText
+    size: Count
+    sha256: Sha256 | None = None
+    ranges_sha256: Sha256 | None = None
+    """Of a file above 4 GiB, as `InputFile` has it."""
+
+    @property
+    def file(self) -> InputFile:
+        """The file that was read."""
+        return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
+
+    @model_validator(mode="after")
+    def _has_its_digest(self) -> RecordedFile:
+        if (self.sha256 is None) == (self.ranges_sha256 is None):
+            raise ValueError("expected sha256, or else ranges_sha256")
+        return self
+
+
+class DatasetFile(RecordedFile):
+    """A file of a dataset."""
+
+    role: str
+
+
+class Definition(Part):
+    """What a measure means."""
+
+    title: str
+    formula: str
+    direction: Literal["higher", "lower", "neither"]
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
+    reference: str
+    version: int
+    parameters: dict[str, Any]
+    k: int | None
+    mlflow_key: str
+    fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    drawn_bounds: list[str]
+    needs: list[str] = Field(default_factory=list)
+    """Keys of `Dataset.digests` that only some measures need: `documents`, `interactions`, `clusters`."""
+
+
+class RecordedParameter(Part):
+    """A parameter of a metric of the user's own."""
+
+    kind: Literal["number", "text", "words", "list"]
+    words: list[str]
+    required: bool
+    default: Number | str | list[int] | None
+
+    @model_validator(mode="after")
+    def _has_words(self) -> RecordedParameter:
+        if (self.kind == "words") != bool(self.words):
+            raise ValueError("expected words for a choice of words, and for no other")
+        return self
+
+
+class RecordedMetric(Part):
+    """All that readers need to know of a metric of the user's own: a record's code is never run to read it."""
+
+    code: Annotated[str, Field(min_length=1)]
+    title: str
+    documentation: str
+    input: Literal["judged", "catalogue", "ratings"]
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
+    direction: Literal["higher", "lower", "neither"]
+    needs: list[Need]
+    aggregation: Literal["mean", "geometric_mean", "root_mean_square"]
+    undefined: Literal["convention", "skip"]
+    additive: bool
+    monotone: bool
+    conditions: dict[str, Annotated[list[str], Field(min_length=2, max_length=2)]]
+    version: int
+    cutoff: Literal["refused", "optional", "required"]
+    parameters: dict[Annotated[str, AfterValidator(_parameter_name)], RecordedParameter]
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> RecordedMetric:
+        named = {*self.conditions, *(other for other, _ in self.conditions.values())}
+        if lacking := named - self.parameters.keys():
+            raise ValueError(f"a condition names {lacking.pop()!r}, which is no parameter")
+        return self
+
+
+class Dataset(Part):
+    """A dataset that was evaluated."""
+
+    kind: Literal["rankings", "ratings", "scores"]
+    digests: dict[str, str]
+    """Digests by kind of what scores rest on besides outputs: `judgments` and how they are read, `excluded documents`,
+    `queries`, and what `Definition.needs` names."""
+
+    relevant: Number | None
+    definitions: dict[str, Definition]
+    n_queries: Count
+    n_without_relevant: Count | None
+    suites: dict[str, Annotated[list[str], Field(min_length=1)]]
+    inputs: list[DatasetFile]
+    exclude_self: bool = False
+    """Whether the document whose id is the query's was left out of rankings."""
+
+    seen: Literal["refuse", "remove", "count"] | None = None
+    """What became of recommendations that stand in the interactions; None without these."""
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What was measured, each measure once."""
+        return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))
+
+    def files(self, *roles: str) -> tuple[InputFile, ...]:
+        """The files that were read in any of these roles."""
+        return tuple(file.file for file in self.inputs if file.role in roles)
+
+    @property
+    def files_by_role(self) -> dict[str, tuple[InputFile, ...]]:
+        """The files that were read, by role."""
+        return {role: self.files(role) for role in dict.fromkeys(file.role for file in self.inputs)}
+
+
+class RecordedPromotion(Part):
+    """Which alias of MLflow's registry was to move to the version that made a model's outputs."""
+
+    model: Annotated[str, Field(pattern=r"^models:/[^/:@\x00-\x1f]+$")]
+    alias: Annotated[str, Field(pattern=r"^[\w-]+$")]
+    when: Literal["gates_pass"]
+
+    @property
+    def registered(self) -> str:
+        """The name of the registered model."""
+        return self.model.removeprefix("models:/")
+
+
+class Model(Part):
+    """A model that was to be evaluated."""
+
+    params: dict[str, Any]
+    tags: dict[str, str]
+    owner: str | None
+    model_id: str | None
+    model_uri: str | None
+    shared_seeds: bool = False
+    """Whether its replicates have the seeds of those of other models of the same names."""
+
+    promote: RecordedPromotion | None = None
+    """Where it was to be promoted if its gates pass."""
+
+    @property
+    def version(self) -> int | None:
+        """The version of a registered model that `model_uri` names by number; None if it names none."""
+        number = (self.model_uri or "").rpartition("/")[2]
+        return int(number) if re.fullmatch("[0-9]{1,9}", number) else None
+
+    @model_validator(mode="after")
+    def _names_its_version(self) -> Self:
+        if self.promote is not None and self.model_uri != f"{self.promote.model}/{self.version}":
+            raise ValueError("expected a model_uri that is a version of the model to promote")
+        return self
+
+
+class Output(Part):
+    """A model output that was evaluated."""
+
+    dataset: str
+    model: str
+    path: PathText
+    files: list[RecordedFile]
+    parsed: bool
+    quality: JoinQuality
+    depth: Annotated[list[Number], Field(min_length=3, max_length=3)] | None
+    replicate: str = ""
+    """The replicate of the model; none for a model of one output."""
+
+    @property
+    def task(self) -> tuple[str, str]:
+        """The dataset and the model."""
+        return self.dataset, self.model
+
+    @property
+    def key(self) -> OutputKey:
+        """The output: its dataset, and the model or its replicate."""
+        return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
+
+    @property
+    def input_files(self) -> tuple[InputFile, ...]:
+        """The files that were read."""
+        return tuple(file.file for file in self.files)
+
+
+class RecordedConventions(Part):
+    """The conventions as they held."""
+
+    profile: str
+    ties: Ties
+    score_precision: Literal["float32", "float64"]
+    missing_queries: Literal["empty", "skip", "error"]
+    undefined_queries: Literal["zero", "skip"]
+    negative_grades: Literal["unjudged", "non_relevant", "error"]
+    unjudged_documents: Literal["non_relevant", "condensed"]
+    depth: int | None
+
+
+class RecordedBootstrap(Part):
+    """How intervals were drawn."""
+
+    resamples: Count
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    method: str
+
+
+class RecordedComparison(Part):
+    """Which models were compared, and how."""
+
+    baseline: str | list[str]
+    measures: str | list[str] | None
+    test: str
+    permutations: Count
+    correction: str
+    family: str = "dataset"
+    primary: bool = True
+    search_slices: bool = False
+
+
+class RecordedExternalMetrics(Part):
+    """External metrics; or why there are none."""
+
+    reason: str | None = None
+    path: PathText | None = None
+    size: Count | None = None
+    sha256: Sha256 | None = None
+    ranges_sha256: Sha256 | None = None
+    numbers: dict[str, Number] = {}
+
+    @property
+    def file(self) -> InputFile | None:
+        """The file that was read; None if there was none."""
+        if self.path is None or self.size is None or (self.sha256 is None) == (self.ranges_sha256 is None):
+            return None
+        return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
+
+    @model_validator(mode="after")
+    def _one_or_the_other(self) -> RecordedExternalMetrics:
+        if self.reason is None and self.file is None:
+            raise ValueError("expected a file with its size and sha256, or the reason why there is none")
+        return self
+
+
+class Git(Part):
+    """The repository of the config."""
+
+    commit: str
+    branch: str | None = None
+    url: str | None = None
+    dirty: bool
+
+
+class Environment(Part):
+    """Where it was evaluated."""
+
+    python: str
+    platform: str
+    cpu: str
+    blas: list[str]
+    packages: dict[str, str]
+    git: Git | None
+
+
+class TrackingWish(Part):
+    """Whether it was to be logged to MLflow."""
+
+    wanted: bool
+    from_environment: bool = False
+    """Whether the store was that of MLFLOW_TRACKING_URI, for the config named none."""

@@ -1,0 +1,135 @@
+"""MLflow as the rest of the pipeline sees it: asked through a process of its own, with a deadline for every answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rankledger.pipeline.support.credentials import public_uri, without_credentials
+from rankledger.pipeline.support.errors import TrackingError
+from rankledger.pipeline.support.progress import stage
+
+_DEFAULTS = {  # where the user has not set them
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "GIT_PYTHON_REFRESH": "quiet",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # MLflow's own settings hang for minutes on a server that is away
+    "PGCONNECT_TIMEOUT": "8",
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",  # to look for them takes as long as many an answer
+}
+
+
+class TrackingStore:
+    """A tracking store, while it is open."""
+
+    def __init__(self, uri: str, artifacts: Path, *, timeout: timedelta) -> None:
+        """Know a store; nothing is asked of it yet.
+
+        Args:
+            uri: a server's address, or a database such as `sqlite:////abs/mlflow.db`.
+            artifacts: the folder for runs' files where the store is a database; a server has its own place for them.
+            timeout: how long each thing that is asked may take.
+        """
+        self._uri = uri
+        self._artifacts = artifacts
+        self._timeout = timeout.total_seconds()
+        self._answers: queue.Queue[str | None] = queue.Queue()
+
+    @property
+    def public_uri(self) -> str:
+        """Where it is, without credentials."""
+        return public_uri(self._uri)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds that each thing that is asked may take."""
+        return self._timeout
+
+    def __enter__(self) -> TrackingStore:
+        """Start the process."""
+        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "rankledger.pipeline.delivery.mlflow.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            env={**_DEFAULTS, **os.environ},
+            text=True,
+            encoding="utf-8",
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+        self._write({"uri": self._uri, "artifacts": str(self._artifacts)})
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the process, whatever it is at."""
+        self._process.kill()
+        self._process.wait()
+        self._said.close()
+
+    def ask(self, call: str, **arguments: Any) -> Any:
+        """What the store answers.
+
+        Args:
+            call: what is asked: a name of `process`.
+            arguments: those of the call, as JSON has them.
+
+        Raises:
+            TrackingError: it cannot be reached, refuses something or does not answer in time.
+        """
+        deadline = time.monotonic() + self._timeout
+        self._write({"call": call, "arguments": arguments})
+        try:
+            with stage("Waiting for MLflow"):
+                line = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            self._process.kill()
+            late = f"no answer within {self._timeout:g} s (tracking.timeout)"
+            raise TrackingError(f"MLflow at {self.public_uri}: {late}", unreachable=True) from None
+        if line is None:
+            raise RuntimeError(f"the process that speaks to MLflow ended: {self._last_words()}")
+        answer = json.loads(line)
+        if "bug" in answer:
+            raise RuntimeError(answer["bug"])
+        if "error" in answer:
+            raise TrackingError(answer["error"], unreachable=answer["unreachable"])
+        return answer["result"]
+
+    def _write(self, message: Any) -> None:
+        """Send a line; not from this thread, for a process that hangs reads none."""
+
+        def write() -> None:
+            assert self._process.stdin is not None, "it has pipes"
+            try:
+                self._process.stdin.write(f"{json.dumps(message)}\n")
+                self._process.stdin.flush()
+            except OSError:
+                pass  # it ended, which its answers tell
+
+        thread = threading.Thread(target=write, daemon=True)
+        thread.start()
+        thread.join(self._timeout)
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None, "it has pipes"
+        for line in self._process.stdout:
+            self._answers.put(line)
+        self._answers.put(None)
+
+    def _last_words(self) -> str:
+        self._said.seek(0)
+        return without_credentials(self._said.read()[-2_000:].strip(), self._uri)

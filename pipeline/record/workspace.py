@@ -1,0 +1,466 @@
+"""Where evaluations are, and what is to be evaluated: a config, a record whose inputs must be unchanged, or data."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from datetime import date as calendar_date
+from functools import partial
+from numbers import Real
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
+from urllib.parse import urlsplit
+
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.metric import Metric
+from rankledger.pipeline.config.inputs import HeldFile
+from rankledger.pipeline.config.loader import given
+from rankledger.pipeline.config.paths import is_url, paths_of
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.planned import Plan, kind_of
+from rankledger.pipeline.config.schema import Config, Loaded, checked, load
+from rankledger.pipeline.config.sources import FORMATS, IN_MEMORY, Given, GivenPairs, InMemory
+from rankledger.pipeline.config.values import checked_jobs, is_printable
+from rankledger.pipeline.config.yaml import KeyPath, Value, dotted
+from rankledger.pipeline.data.cache import OutputCache
+from rankledger.pipeline.data.files import suffixes
+from rankledger.pipeline.data.formats import format_of
+from rankledger.pipeline.data.joined import Failure
+from rankledger.pipeline.data.outputs import EvaluatedInputs
+from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.folder import config_of, read_record
+from rankledger.pipeline.record.scores import read_query_ids
+from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.record.tables import read_file
+from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.support.parallel import DaskScheduler, Workers
+
+Backend = Literal["threads", "processes", "dask"]
+MeasureLike: TypeAlias = str | Measure | Metric | Callable[..., Any]
+"""A measure of outputs in memory: its name, itself, or a metric, of which a function will do."""
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The runs folder and the records, opened once by the function that a user calls.
+
+    Attributes:
+        runs_dir: the runs folder, with the default MLflow store, copies from MLflow and the output cache.
+        records: the records.
+        tracking_uri: the MLflow store to use instead of the one that a config names; None for that one.
+        cache_place: the folder or URL of the output cache; None for `cache` in the runs folder.
+    """
+
+    runs_dir: Path
+    records: Records
+    tracking_uri: str | None = None
+    cache_place: str | None = None
+
+    @classmethod
+    def open(cls, runs_dir: str | Path, records: str | None = None, tracking_uri: str | None = None) -> Workspace:
+        """The workspace of a runs folder.
+
+        Args:
+            runs_dir: the runs folder.
+            records: where records are kept, a folder or a URL; by default in the runs folder.
+            tracking_uri: the MLflow store to use.
+
+        Raises:
+            InputError: the place of records is not usable.
+        """
+        return cls(Path(runs_dir), open_records(Path(runs_dir), records), tracking_uri)
+
+    @property
+    def cache(self) -> OutputCache:
+        """The output cache."""
+        return OutputCache(self.cache_place or self.runs_dir / "cache")
+
+
+_PUBLIC = ("file", "gs", "gcs", "memory", "s3")  # schemes whose server the URL does not name, but in its options
+_LONGEST = 100  # characters of a date
+_TARGETS = ("records", "execution.cache", "execution.scheduler")  # keys that no untrusted record sets
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A config, what it comes to, and the record that it is of.
+
+    Attributes:
+        config: the config's file.
+        loaded: the config.
+        planned: what it comes to.
+        record: the record; None where a config was named.
+    """
+
+    config: Path
+    loaded: Loaded
+    planned: Plan
+    record: Record | None
+
+    @property
+    def is_trusted(self) -> bool:
+        """True if the user passed the config, or made the record on this machine."""
+        return self.record is None or self.record.is_trusted
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether judgments and outputs were given to a function, so that there is no config."""
+        return not self.config.name
+
+    @property
+    def original_config(self) -> Path:
+        """The config as people keep it, from the working directory if it is below that; not a record's copy of it."""
+        record = self.record if self.record and self.record.manifest.config else None
+        path = (config_of(record) if record else self.config).absolute()
+        return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
+
+    @property
+    def repository(self) -> Path:
+        """The folder of the repository whose commit counts: the working directory for an untrusted record.
+
+        What git runs there, such as a monitor or a filter, the repository itself chooses.
+        """
+        return self.config.parent if self.is_trusted else Path()
+
+    def is_overridden(self, key: KeyPath) -> bool:
+        """Whether the user set the value of a key for this command, with `--set`."""
+        return self.loaded.document.origin(key).line is None
+
+
+def open_source(
+    source: str | Path,
+    workspace: Workspace,
+    *,
+    overrides: Sequence[str] = (),
+    date: str | None = None,
+    tracking: bool = True,
+) -> Opened:
+    """The config that is named, or the record with the config that it holds.
+
+    Args:
+        source: a config; or a record, by its path or its id.
+        workspace: where a record is looked for by its id.
+        overrides: `key.path=value` texts that win over the config.
+        date: what `{date}` in paths stands for; a record has its own.
+        tracking: whether `tracking` is wanted, whose variables a record does not hold.
+
+    Raises:
+        InputError: there is neither, or the config or the date is wrong, or a date is given to a record; or the record
+            is somebody else's and its inputs name a server.
+    """
+    path = workspace.records.find(str(source))
+    if path is None:
+        if isinstance(source, str | Path) and not Path(source).exists():
+            place = workspace.records.place
+            raise InputError(f"{source}: there is no such config, and no record of that id in {place}")
+        return open_config(source, overrides=overrides, date=date)
+    if date is not None:
+        raise InputError(f"{path}: a record has its own date; remove --date")
+    opened = open_record(path, overrides=overrides, tracking=tracking, runs_code=True)
+    refuse_foreign_inputs(opened)
+    if opened.is_trusted:
+        return opened
+    ignored = f"{opened.config}: {' and '.join(_TARGETS)} are ignored"
+    warning = f"{ignored}, because you did not make the record on this machine. Set them with --set."
+    return replace(opened, planned=replace(opened.planned, warnings=(*opened.planned.warnings, warning)))
+
+
+def open_config(config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None) -> Opened:
+    """A config, and what it comes to; arguments and errors are those of `open_source`."""
+    loaded = load(config, overrides, will_plan=True)
+    return Opened(Path(config), loaded, plan(loaded, _checked(date)), None)
+
+
+def _checked(date: str | None) -> str | None:
+    """The same date, which fills `{date}`: a day as 2026-11-20 or 20261120, or a label such as `release-7`.
+
+    Raises:
+        InputError: it is no text, empty, a day that there is not, or what could lead a path elsewhere.
+    """
+    if date is None:
+        return None
+    if not (isinstance(date, str) and date.strip()):
+        raise InputError(f"--date: found {date!r}; write text such as '2026-11-20', or remove it")
+    found = f"--date: found {shorten(repr(date))}"
+    leads_elsewhere = ".." in date or set(date) & {"/", "\\"}
+    if len(date) > _LONGEST or date != date.strip() or leads_elsewhere or not is_printable(date):
+        raise InputError(f"{found}; it fills {{date}} in paths; write a plain word such as '2026-11-20'")
+    if re.fullmatch(r"[0-9]+-[0-9]+-[0-9]+|[0-9]{8}", date):
+        try:
+            calendar_date.fromisoformat(date)
+        except ValueError:
+            raise InputError(f"{found}, which is not a day; write it as YYYY-MM-DD") from None
+    return date
+
+
+def open_record(
+    path: Path, *, overrides: Sequence[str] = (), tracking: bool = False, runs_code: bool = False
+) -> Opened:
+    """The record in that folder with the config that it holds.
+
+    Args:
+        path: the record's folder.
+        overrides: `key.path=value` texts that win over its config.
+        tracking: whether `tracking` is wanted, whose variables a record does not hold.
+        runs_code: whether measures are to be computed, for which the code of metrics of the user's own is run if the
+            record is trusted. Else nothing is: the record says what they are.
+
+    Raises:
+        InputError: the overrides are wrong, or the config is not the one that was evaluated or not what this version
+            can read.
+    """
+    record, config = read_record(path), path / "config.yaml"
+    trusted = record.is_trusted
+    text = read_file(path, record.manifest, config.name) or b""
+    overrides = [*overrides, "notify="] if b"notify" in text else overrides  # only `sync_alerts` sends, and reads it
+    overrides = overrides if tracking else [*overrides, "tracking="]
+    overrides = overrides if trusted else [*(f"{key}=" for key in _TARGETS), *overrides]
+    manifest = record.manifest
+    secrets = {**os.environ, **manifest.expansions} if trusted else manifest.expansions
+    loaded = load(config, overrides, manifest.expansions, secrets, will_plan=True, own_metrics=manifest.own_metrics)
+    tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
+    metrics = None if runs_code and trusted else _own_metrics(record)
+    roles = {name: dataset.files_by_role for name, dataset in manifest.datasets.items()}
+    return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics, roles), record)
+
+
+def _own_metrics(record: Record) -> Mapping[str, Metric]:
+    if not record.manifest.own_metrics:
+        return {}
+    from rankledger.pipeline.record.metrics import recorded_metric
+
+    return {name: recorded_metric(name, metric) for name, metric in record.manifest.own_metrics.items()}
+
+
+def refuse_foreign_inputs(opened: Opened) -> None:
+    """Refuse to read inputs that the record of somebody else names on servers, or in formats of installed packages.
+
+    A server would be sent credentials, and a package's code would run.
+
+    Raises:
+        InputError: an input is such a URL, or has such a format.
+    """
+    if opened.is_trusted:
+        return
+    for key, path in paths_of(opened.loaded.document.data):
+        named = opened.loaded.document.value((*key[:-1], "format")) if key[-1:] == ("path",) else None
+        name = str(named) if named else format_of(suffixes(path)[0])  # no package is imported for it
+        if name not in FORMATS and not opened.is_overridden(key):
+            raise InputError(
+                f"{opened.config}: {dotted(key)}: {without_credentials(path)} has the format {name!r} of an installed "
+                "package, and the record was not made by you on this machine; if you trust it, evaluate its "
+                "config.yaml instead"
+            )
+        if is_url(path) and not opened.is_overridden(key) and (urlsplit(path).scheme not in _PUBLIC or "?" in path):
+            raise InputError(
+                f"{opened.config}: {dotted(key)}: {without_credentials(path)} names a server, and the record was "
+                "not made by you on this machine; if you trust it, evaluate its config.yaml instead"
+            )
+
+
+def evaluated_inputs(record: Record) -> EvaluatedInputs:
+    """Return the input files that a record was made from."""
+    manifest = record.manifest
+    return EvaluatedInputs(
+        {name: dataset.files_by_role for name, dataset in manifest.datasets.items()},
+        {output.key: output.input_files for output in manifest.outputs},
+        partial(read_query_ids, record),
+    )
+
+
+_VALUES = {"judgments": "relevance", "ratings": "rating", "rankings": "score", "predictions": "prediction"}
+_TABLES = {
+    "queries": ("query_id",),
+    "documents": ("doc_id",),
+    "interactions": ("query_id", "doc_id"),
+    "exclude": ("query_id", "doc_id"),
+}
+
+
+def open_given(
+    judgments: Given,
+    outputs: Mapping[str, Given],
+    measures: MeasureLike | Sequence[MeasureLike],
+    *,
+    baseline: str | None,
+    tables: Mapping[str, Given | GivenPairs | None],
+    settings: Mapping[str, bool | str | None],
+    name: str,
+    dataset: str,
+    overrides: Sequence[str],
+    recorded: bool,
+) -> Opened:
+    """What the arguments of `evaluate` come to.
+
+    Args:
+        judgments: judgments, or ratings if the first measure is for ratings.
+        outputs: the models' outputs, by model.
+        measures: the measures.
+        baseline: the model that the others are compared with.
+        tables: the queries, documents, interactions and excluded documents of the dataset, by those names.
+        settings: its other keys; those that are None are left out.
+        name: the evaluation's name.
+        dataset: the dataset's name.
+        overrides: `key.path=value` texts that win over everything.
+        recorded: whether a record will be written.
+
+    Raises:
+        InputError: an argument is of the wrong type, or what it says is wrong.
+    """
+    from rankledger.pipeline.data.formats.memory import hold
+
+    lines, own = _lines(measures)
+    _check(outputs)
+    of_ratings = _is_of_ratings(lines[0], own)
+    role, kind = ("ratings", "predictions") if of_ratings else ("judgments", "rankings")
+    roles = {role: ("judgments", judgments)} | {key: (key, data) for key, data in tables.items() if data is not None}
+    arguments: dict[KeyPath, str] = {
+        ("suites", "measures"): "measures",
+        ("metrics",): "measures",
+        ("comparison", "baseline"): "baseline",
+        ("name",): "name",
+        **{("datasets", dataset, key): key for key in settings},
+    }
+    held: dict[str, InMemory] = {}
+
+    def file(key: KeyPath, argument: str, url: str, data: object, columns: Sequence[str]) -> dict[str, Value]:
+        arguments.update({key: argument, (*key, "path"): argument})
+        if isinstance(data, str | os.PathLike):
+            return {"path": os.fspath(data).replace("{", "{{").replace("}", "}}")}
+        held[url] = hold(argument, data, columns, recorded=recorded)
+        return {"path": url.replace("{", "{{").replace("}", "}}")}
+
+    config: dict[str, Any] = {
+        "name": name,
+        "datasets": {
+            dataset: {
+                key: file(("datasets", dataset, key), argument, f"{IN_MEMORY}{argument}", data, _columns_of(key))
+                for key, (argument, data) in roles.items()
+            }
+            | {key: value for key, value in settings.items() if value is not None}
+        },
+        "models": {
+            model: {
+                "outputs": file(
+                    ("models", model, "outputs"),
+                    f"outputs[{model!r}]",
+                    f"{IN_MEMORY}outputs/{model}",
+                    data,
+                    _columns_of(kind),
+                )
+            }
+            for model, data in outputs.items()
+        },
+        "suites": {"measures": lines},
+        "metrics": {key: f"{metric.function.__module__}:{metric.code.split()[0]}" for key, metric in own.items()},
+        "execution": {"cache": False},
+    }
+    if baseline is not None:
+        config["comparison"] = {"baseline": baseline}
+    loaded = checked(given(config, arguments, overrides), will_plan=True)
+    return Opened(Path(), loaded, _with(plan(loaded, given=own), held), None)
+
+
+def with_python_advice(failure: Failure) -> Failure:
+    """The failure with the advice that a call can follow, in the place of that for a config."""
+    from rankledger.pipeline.data.overlap import ALLOW_NO_OVERLAP
+
+    key = dotted(("models", failure.model, "outputs", "allow_no_overlap"))
+    advice = f"or accept it with overrides=[{f'{key}=true'!r}]"
+    return replace(failure, reason=failure.reason.replace(ALLOW_NO_OVERLAP, advice))
+
+
+def _lines(measures: MeasureLike | Sequence[MeasureLike]) -> tuple[list[str], dict[str, Metric]]:
+    listed = measures if isinstance(measures, Sequence) and not isinstance(measures, str) else [measures]
+    if not listed or not all(isinstance(item, str | Measure | Metric) or callable(item) for item in listed):
+        raise InputError(f"measures: found {shorten(repr(measures))}; give names, such as ['ndcg@10', 'ap']")
+    lines: list[str] = []
+    own: dict[str, Metric] = {}
+    for item in listed:
+        if isinstance(item, str):
+            lines.append(item)
+            continue
+        from rankledger.pipeline.config.own_metrics import hold_metric  # here, because most measures are names
+
+        try:
+            metric = hold_metric(item.metric if isinstance(item, Measure) else item)
+        except ValueError as error:
+            raise InputError(f"measures: {error}") from None
+        lines.append(str(item) if isinstance(item, Measure) else metric.name)
+        if metric.code and own.setdefault(metric.name, metric) != metric:
+            raise InputError(f"measures: found two metrics {metric.name!r}. Set another name for one of them.")
+    return lines, own
+
+
+def _check(outputs: object) -> None:
+    """Refuse what is not outputs by model: a run by itself is a mapping, too."""
+    if not isinstance(outputs, Mapping) or not outputs:
+        found = "none" if isinstance(outputs, Mapping) else f"a {type(outputs).__name__}"
+        raise InputError(f"outputs: found {found}; give the models' outputs by name, such as {{'bm25': run}}")
+    for model in outputs:
+        if not isinstance(model, str):
+            raise InputError(f"outputs: found the key {shorten(repr(model))}; give the models' names as keys")
+    for output in outputs.values():
+        is_mapping = isinstance(output, Mapping)
+        items = output.values() if is_mapping else output if isinstance(output, list | Set) else ()
+        if isinstance(next(iter(items), None), Real if is_mapping else str | Real):
+            raise InputError("outputs: found the queries of one output. Use outputs by name, such as {'bm25': run}")
+
+
+def _is_of_ratings(line: str, own: Mapping[str, Metric]) -> bool:
+    """Whether the first measure is for ratings; one that is unknown is refused later, with its line."""
+    try:
+        return kind_of(Measure.expand(line, own=own)[0]) == "ratings"
+    except ValueError:
+        return False
+
+
+def _columns_of(role: str) -> tuple[str, ...]:
+    return _TABLES.get(role) or ("query_id", "doc_id", _VALUES[role])
+
+
+def _with(planned: Plan, held: Mapping[str, InMemory]) -> Plan:
+    def filled(file: Any) -> Any:
+        found = None if file is None else held.get(file.path)
+        if found is None:
+            return file
+        return HeldFile(**{name: getattr(file, name) for name in type(file).model_fields}, held=found)
+
+    datasets = [
+        replace(dataset, **{role: filled(getattr(dataset, role)) for role in ("judgments", "ratings", *_TABLES)})
+        for dataset in planned.datasets
+    ]
+    tasks = [replace(task, output=filled(task.output)) for task in planned.tasks]
+    return replace(planned, datasets=tuple(datasets), tasks=tuple(tasks))
+
+
+def workers_of(
+    config: Config, jobs: int | None = None, backend: Backend | None = None, scheduler: str | None = None
+) -> Workers:
+    """The workers that a config asks for, or a command instead.
+
+    Raises:
+        InputError: the command asks for none, for too many, or for a backend that there is not; or a Dask cluster lacks
+            its scheduler, or the output cache.
+    """
+    try:
+        n_jobs = config.execution.jobs if jobs is None else checked_jobs(jobs)
+    except ValueError as error:
+        raise InputError(f"--jobs: {error}") from None
+    if backend not in (None, *get_args(Backend)):
+        raise InputError(f"--backend: found {backend!r}; write threads, processes or dask")
+    if scheduler is not None and backend not in (None, "dask"):
+        raise InputError(f"--backend: found {backend!r} with --scheduler, which is for dask; remove one of them")
+    chosen = "dask" if scheduler is not None else backend or config.execution.backend
+    if chosen != "dask":
+        return Workers(n_jobs, chosen, memory=config.execution.memory)
+    address = scheduler or config.execution.scheduler
+    if not address:
+        raise InputError("the backend dask needs the address of a scheduler; add --scheduler, or execution.scheduler")
+    if not config.execution.cache:
+        raise InputError("the backend dask hands outputs over in the output cache; remove `execution: {cache: false}`")
+    dask = DaskScheduler(address, config.execution.worker_timeout.total_seconds())
+    return Workers(n_jobs, "threads", dask, config.execution.memory)

@@ -1,0 +1,353 @@
+"""From an evaluation to its page, at once or from its record: both are the same.
+
+A page reads the evaluation, the records that its manifest pins, and the figures of those before it: nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.data.dataset import DatasetInput
+from rankledger.pipeline.data.inputs import Inputs
+from rankledger.pipeline.data.outputs import source_of
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.history.changes import changed_queries, counted_scores, oriented
+from rankledger.pipeline.history.details import ShownDataset, ShownOutput, query_details, recorded_output_of
+from rankledger.pipeline.history.history import known_history
+from rankledger.pipeline.history.views import History
+from rankledger.pipeline.inference.tables import ALL, CurvePoint, PairedScores, QueryChange
+from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail, Record, evaluation_of
+from rankledger.pipeline.record.folder import read_query_changes, read_query_details, read_record
+from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.scores import read_column
+from rankledger.pipeline.record.store import digest_of
+from rankledger.pipeline.record.tables import damaged_files, fitting_details
+from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.support.errors import InputError
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.history.analysis import Computed
+    from rankledger.pipeline.history.baselines import RecordedDataset
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.record.manifest import Description
+
+
+Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
+"""(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
+
+ShownPair: TypeAlias = tuple[PairedScores, Record | None]
+"""A pair with its scores, and the record of the baseline if that is another one."""
+
+_MOST_PAIRS = 8  # each with two charts and its queries: 65 kB of a page
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A pair that a page may show; the record is that of the baseline, empty where it is this one."""
+
+    dataset: str
+    model: str
+    baseline: str
+    record: str = ""
+    sha256: str = ""
+
+
+def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) -> Page:
+    """The page of a finished record.
+
+    Args:
+        record: the record.
+        workspace: where those are that its models were compared with, and those before it.
+        with_history: whether it has the history that was known when the record was written.
+
+    Raises:
+        OSError: the place of records cannot be reached.
+    """
+    pager = _Pager(evaluation_of(record), record.manifest, partial(read_column, record), workspace, with_history)
+    return pager.page(pager.chosen(), record.curves, read_query_changes(record), read_query_details(record))
+
+
+def new_page(
+    evaluation: Evaluation, manifest: Description, computed: Computed, workspace: Workspace
+) -> tuple[Page, tuple[QueryChange, ...]]:
+    """The page of an evaluation that has no record yet; and the queries on it that changed most.
+
+    Args:
+        evaluation: its figures, and the scores of its queries.
+        manifest: what the manifest says of it; what differs each time is not shown.
+        computed: what it was made of.
+        workspace: where other records are.
+    """
+    scored = {(scores.dataset, scores.model): scores for scores in evaluation.results}
+    pager = _Pager(evaluation, manifest, partial(_column, scored), workspace)
+    shown = pager.chosen()
+    query_changes = tuple(_largest_changes(shown, computed.inputs))
+    details = fitting_details(_details(shown, query_changes, computed))
+    return pager.page(shown, computed.inferred.tables.curves, query_changes, details), query_changes
+
+
+def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
+    """What `read_column` will read of the record."""
+    scores = scored.get((dataset, model))
+    for row, own in enumerate(scores.measures if scores else ()):
+        if scores and str(own) == measure:
+            return scores.query_ids, scores.values[row], scores.missing
+    return None
+
+
+class _Pager:
+    """Finds the pairs of one evaluation and their scores; `remarks` say what is left out, and why."""
+
+    def __init__(
+        self,
+        evaluation: Evaluation,
+        manifest: Description,
+        column: Callable[[str, str, str], Column | None],
+        workspace: Workspace,
+        with_history: bool = True,
+    ) -> None:
+        self._leading = evaluation.leading_difference  # by dataset, the measure to look at queries by
+        self.remarks: list[str] = []
+        self._evaluation = evaluation
+        self._manifest = manifest
+        self._column = column
+        self._known_history = partial(known_history, evaluation, manifest, workspace) if with_history else None
+        self._pinned = cache(partial(_pinned, workspace))  # each is opened once: it may have as many lines as this one
+
+    def chosen(self) -> list[ShownPair]:
+        """The pairs to show, by each dataset's leading difference.
+
+        Against records come first, for what has dropped since yesterday is asked first; then the best models against
+        those that they were compared with.
+        """
+        pairs = [
+            list(dict.fromkeys((*self._against_records(dataset), *self._compared(dataset))))
+            for dataset in self._leading
+        ]
+        n_each = max(1, _MOST_PAIRS // max(1, len([own for own in pairs if own])))
+        chosen = [pair for own in pairs for pair in own[:n_each]][:_MOST_PAIRS]
+        n_pairs = sum(map(len, pairs))
+        if len(chosen) < n_pairs:
+            cut = f"{len(chosen)} of {n_pairs} pairs are shown query by query"
+            self.remarks.append(f"{cut}; `rankledger compare` shows any other")
+        return [shown for pair in chosen if (shown := self._shown(pair)) is not None]
+
+    def page(
+        self,
+        shown: Sequence[ShownPair],
+        curves: Sequence[CurvePoint],
+        query_changes: Sequence[QueryChange],
+        details: Sequence[QueryDetail],
+    ) -> Page:
+        """The page with these pairs, curves, largest changes and what is known of their queries."""
+        by_pair: dict[tuple[str, str, str], list[QueryChange]] = {}
+        for query in query_changes:
+            by_pair.setdefault((query.dataset, query.model, query.baseline), []).append(query)
+        pairs = [scores for scores, _ in shown]
+        own = [tuple(by_pair.get((pair.dataset, pair.model, pair.baseline), ())) for pair in pairs]
+        history, lost = self._known_history() if self._known_history else ((), ())
+        return Page(
+            title=" ".join(filter(None, (self._evaluation.name, self._manifest.date))),
+            evaluation=replace(self._evaluation, results=(), warnings=()),
+            manifest=self._manifest,
+            curves=tuple(curves),
+            pairs=tuple(replace(pair, largest_changes=queries) for pair, queries in zip(pairs, own, strict=True)),
+            remarks=(*self.remarks, *lost),
+            history=history,
+            details=tuple(details),
+        )
+
+    def _shown(self, pair: _Pair) -> ShownPair | None:
+        """A pair with its scores; None if no query has one, or they cannot be compared, which is remarked on."""
+        measure = self._leading[pair.dataset]
+        after = self._column(pair.dataset, pair.model, measure)
+        if not pair.record:
+            record, before = None, self._column(pair.dataset, pair.baseline, measure)
+        else:
+            baseline = self._baseline(pair, measure)
+            if isinstance(baseline, str):
+                self._leave_out(pair, baseline)
+                return None
+            record, before = baseline, read_column(baseline, pair.dataset, pair.baseline, measure)
+        if before is None or after is None:
+            return None
+        if before[0].tolist() != after[0].tolist():
+            self._leave_out(pair, "the queries were others")
+            return None
+        rule = self._manifest.conventions.missing_queries
+        old, new = (counted_scores(scores, missing, rule) for _, scores, missing in (before, after))
+        change = oriented(old, new, self._evaluation.directions[measure])
+        scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], old, new, change)
+        return replace(scores, record=pair.record, baseline_model=pair.baseline), record
+
+    def _leave_out(self, pair: _Pair, reason: str) -> None:
+        self.remarks.append(f"{pair.model} against {_label(pair)} is not shown on {pair.dataset}: {reason}")
+
+    def _against_records(self, dataset: str) -> Iterator[_Pair]:
+        """The models that a gate compared with a record, those first that did not pass."""
+        for verdict in sorted(self._evaluation.verdicts, key=lambda verdict: verdict.outcome in ("pass", "not judged")):
+            found = self._manifest.baselines.get(verdict.gate, {}).get(verdict.model)
+            if verdict.dataset == dataset and found and found.record and dataset not in found.new_datasets:
+                yield _Pair(dataset, verdict.model, found.model, found.record, str(found.manifest_sha256))
+
+    def _compared(self, dataset: str) -> list[_Pair]:
+        """The models that were compared, the best first."""
+        lines = [
+            line
+            for line in self._evaluation.comparison_lines
+            if (line.dataset, line.slice, line.measure) == (dataset, ALL, self._leading[dataset])
+        ]
+        sign = 1 if self._evaluation.directions[self._leading[dataset]] == "lower" else -1
+        lines.sort(key=lambda line: (line.estimate is None, sign * (line.estimate or 0.0)))
+        return [_Pair(dataset, line.model, line.baseline) for line in lines]
+
+    def _baseline(self, pair: _Pair, measure: str) -> Record | str:
+        """The record that a model was compared with; or why its scores cannot stand beside the current ones."""
+        record = self._pinned(pair.record, pair.sha256)
+        if isinstance(record, str):
+            return record
+        then, now = (own.comparability(pair.dataset, measure) for own in (record.manifest, self._manifest))
+        if kinds := [change.kind for change in then.differences(now) if change.kind != "queries"]:
+            return f"the {' and the '.join(kinds)} of {measure} changed"
+        return record
+
+
+def _pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Record | str:
+    """The record whose manifest has that hash; or why it is not to be had."""
+    try:
+        path = workspace.records.fetch(evaluation_id)
+        if path is None or digest_of(path) != sha256:
+            return "the record is not at hand"
+        record = read_record(path)
+    except (InputError, OSError):
+        return "the record cannot be read"
+    return "its files are not what was written" if any(damaged_files(record)) else record
+
+
+def _label(pair: _Pair) -> str:
+    return f"{pair.baseline} in {pair.record}" if pair.record else pair.baseline
+
+
+_MOST_QUERIES = 10
+_MOST_DOCUMENTS = 20  # of one query: a pooled collection has hundreds of relevant ones
+
+
+def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[QueryChange]:
+    """The queries of each pair, the greatest change first; without documents where their ranks are not known."""
+    recorded = cache(_recorded_dataset)  # pairs share the judgments that their baselines had
+    for scores, record in shown:
+        if not np.nan_to_num(scores.change).any():
+            continue
+        before, after = None, inputs.ranks(scores.dataset, scores.model)
+        if record is None:
+            before = inputs.ranks(scores.dataset, scores.baseline_model)
+        else:
+            from rankledger.pipeline.history.baselines import retrieved_ranks
+
+            with suppress(InputError, OSError):  # neither the output cache nor the output itself has it any more
+                before = retrieved_ranks(recorded(record.path, scores.dataset), scores.baseline_model)
+        ranked = None if before is None or after is None else (before, after)
+        yield from changed_queries(scores, _MOST_QUERIES, ranked, _MOST_DOCUMENTS)
+
+
+def _details(
+    shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], computed: Computed
+) -> Iterator[QueryDetail]:
+    opened, inputs = computed.opened, computed.inputs
+    conventions = opened.loaded.config.conventions.resolved.conventions
+    recorded = cache(_recorded_dataset)
+    for planned in opened.planned.datasets:
+        read, changes = inputs.datasets[planned.name], [own for own in query_changes if own.dataset == planned.name]
+        dataset = ShownDataset(
+            planned,
+            read.query_ids,
+            read.groups,
+            read.files,
+            read if isinstance(read, DatasetInput) and planned.kind == "rankings" else None,
+            conventions,
+        )
+        wanted = []
+        for scores, record in (own for own in shown if own[0].dataset == planned.name):
+            names = scores.model, scores.baseline
+            moved = [own.query_id for own in changes if (own.model, own.baseline) == names]
+            if moved and dataset.read is not None:
+                outputs = (
+                    _current_output(planned.name, names[0], computed),
+                    _baseline_output(scores, record, computed, recorded),
+                )
+                wanted += [(output, moved) for output in outputs if output is not None]
+        query_ids = dict.fromkeys(own.query_id for own in changes)
+        yield from query_details(dataset, [*query_ids], wanted)
+
+
+def _current_output(dataset: str, model: str, computed: Computed) -> ShownOutput | None:
+    """A model's output; None if it has several, or none that was read."""
+    inputs = computed.inputs
+    task = next((own for own in computed.opened.planned.tasks if own.key == (dataset, model)), None)
+    if task is None or task.key not in inputs.joined:
+        return None
+    return ShownOutput(model, source_of(task.output), inputs.files[task.key], partial(inputs.ranks, dataset, model))
+
+
+def _baseline_output(
+    scores: PairedScores, record: Record | None, computed: Computed, recorded: Callable[[Path, str], RecordedDataset]
+) -> ShownOutput | None:
+    if record is None:
+        return _current_output(scores.dataset, scores.baseline_model, computed)
+    with suppress(InputError, OSError):
+        return recorded_output_of(recorded(record.path, scores.dataset), scores.baseline_model, scores.baseline)
+    return None
+
+
+def _recorded_dataset(path: Path, name: str) -> RecordedDataset:
+    from rankledger.pipeline.history.baselines import RecordedDataset
+
+    return RecordedDataset.of(path, name)
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """All that a report shows of one evaluation.
+
+    Attributes:
+        title: what it is called: the evaluation's name, with the date where one was given; its id where a report shows
+            several.
+        evaluation: its figures, as `evaluation_of` gives them.
+        manifest: what the record's `manifest.json` says of the evaluation. The page in the record shows nothing of it
+            that differs each time: no id, time, user, host, platform or seconds.
+        curves: the points of its curves.
+        pairs: the pairs that are shown query by query.
+        remarks: what is left out, and why, a line each.
+        history: series of the evaluations of its name; on the page in the record those known when it was written.
+        details: of the queries with the largest changes, what is known of them.
+    """
+
+    title: str
+    evaluation: Evaluation
+    manifest: Description
+    curves: tuple[CurvePoint, ...] = ()
+    pairs: tuple[PairedScores, ...] = ()
+    remarks: tuple[str, ...] = ()
+    history: tuple[History, ...] = ()
+    details: tuple[QueryDetail, ...] = ()
+
+    @cached_property
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets that a model was evaluated on, `*` for the mean of all, in the order of the summary."""
+        return tuple(dict.fromkeys(line.dataset for line in self.evaluation.estimates))
+
+    @property
+    def practical_difference(self) -> Mapping[str, float]:
+        """By measure, the least difference that matters, where the config says."""
+        return self.manifest.practical_difference

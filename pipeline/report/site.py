@@ -1,0 +1,344 @@
+"""From all records to a static site, incrementally: what is there and unchanged is neither read nor written again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from rankledger.pipeline.history.history import HistoryEntry, history_of, nights_of
+from rankledger.pipeline.history.views import History
+from rankledger.pipeline.inference.tables import ALL, Estimate
+from rankledger.pipeline.record.entries import RecordEntry, scan_records
+from rankledger.pipeline.record.evaluation import Evaluation, Record, evaluation_of, find_state
+from rankledger.pipeline.record.manifest import Manifest, is_evaluation_id, read_typed
+from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.report import feed
+from rankledger.pipeline.report.headline import headline_of
+from rankledger.pipeline.report.html.render import GENERATOR
+from rankledger.pipeline.report.html.site import pages
+from rankledger.pipeline.report.site_pages import (
+    FEED,
+    Site,
+    SiteDataset,
+    SiteEvaluation,
+    SiteFigure,
+    SiteRecord,
+    evaluation_path,
+    record_path,
+)
+from rankledger.pipeline.support.atomic import write_whole
+from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.progress import each, work
+from rankledger.pipeline.support.text import counted
+
+_STATE = "site-state.json"
+_LAYOUT = 2  # of the state file
+_POOLED = "*"  # what the summary calls all datasets together
+_OF_FIGURES = ("dataset", "model", "estimate", "ci_low", "ci_high", "std_error", "n_queries", "mark")
+_SLUG = re.compile(r"[a-z0-9-]*[0-9a-f]{16}")
+_FOLDERS: Mapping[str, Callable[[str], object]] = {
+    "records": is_evaluation_id,
+    "evaluations": _SLUG.fullmatch,
+    "models": _SLUG.fullmatch,
+}
+"""The folders of the site, and which pages in them are its own."""
+
+
+@dataclass(frozen=True)
+class SiteResult:
+    """What was written.
+
+    Attributes:
+        index: the page to open.
+        n_evaluations: evaluations.
+        n_records: their records.
+        n_read: those that were read; the others were known.
+        remarks: what was left out, a line each.
+    """
+
+    index: Path
+    n_evaluations: int
+    n_records: int
+    n_read: int
+    remarks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The page to open, and what it is of."""
+        evaluations = counted(self.n_evaluations, "evaluation")
+        return f"site: {self.index} ({evaluations}, {counted(self.n_records, 'record')}, {self.n_read:,} read)"
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A record as it was read, and the stamp that it had."""
+
+    stamp: str
+    record: SiteRecord
+
+
+@dataclass(frozen=True)
+class _State:
+    """What `site-state.json` holds; `writer` says whose reading of a record it is."""
+
+    writer: str
+    records: dict[str, _Known] = field(default_factory=dict)
+
+
+@work()
+def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", records: str | None = None) -> SiteResult:
+    """Write a static site over all records.
+
+    Args:
+        output: the folder of the site; made if it does not exist.
+        url: where the site will be published, for the links of the feed; by default they are relative.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+
+    Raises:
+        InputError: there are no records, the folder holds something else, or the URL is none.
+        LockedError: another process is writing the site.
+        OSError: the place of records cannot be reached, or the folder cannot be written.
+    """
+    folder, base = Path(output), _checked_url(url)
+    workspace = Workspace.open(runs_dir, records)
+    place = workspace.records.place
+    if not workspace.records.ids():
+        raise InputError(f"{place}: no records; run `rankledger evaluate`, or check --runs-dir and --records")
+    _refuse_other_folder(folder)
+    with _alone(folder):
+        before = _read_state(folder)
+        scan = scan_records(workspace.records, None, lambda entry: _looked_at(entry, before.records, folder))
+        if not scan.found:
+            raise InputError(f"{place}: no record can be read, such as {scan.unreadable[0]}; restore it")
+        known = {found.record.evaluation_id: found for found in scan.found}
+        remote = workspace.records.remote
+        evaluations = tuple(_evaluations(found.record for found in scan.found))
+        made = Site(evaluations, base or (remote.url if remote else ""), base)
+        _write(folder, made)
+        state = _State(_writer(), {name: known[name] for name in sorted(known)})
+        text = json.dumps(asdict(state), default=datetime.isoformat, separators=(",", ":"))
+        _write_changed(folder / _STATE, text.encode())
+    return SiteResult(
+        index=folder / "index.html",
+        n_evaluations=len(made.evaluations),
+        n_records=len(known),
+        n_read=sum(found is not before.records.get(name) for name, found in known.items()),
+        remarks=scan.remarks,
+    )
+
+
+def _checked_url(url: str) -> str:
+    """The URL with a `/` at its end; empty stays empty."""
+    if not url:
+        return ""
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"[\s<>\"]", url)
+    except ValueError:
+        is_good = False
+    if not is_good or parts.query or parts.fragment or parts.username or parts.password:
+        raise InputError(f"--url: found {url!r}; write where the site will be, such as https://eval.example.com/site/")
+    return f"{url.rstrip('/')}/"
+
+
+def _refuse_other_folder(folder: Path) -> None:
+    index = folder / "index.html"
+    try:
+        if GENERATOR in index.read_text(encoding="utf-8", errors="replace"):
+            return
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise InputError(f"{folder}: is a file; name a folder with --output") from None
+    raise InputError(f"{index}: is not a page of `rankledger site`; name another folder with --output")
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Write the site alone: two at once would delete each other's pages."""
+    from filelock import FileLock, Timeout
+
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / ".site.lock"
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LockedError(f"{folder}: another process is writing this site; wait until it is done") from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is held, so that nobody else's is deleted
+        lock.release()
+
+
+def _writer() -> str:
+    return f"rankledger {version('rankledger')}, layout {_LAYOUT}"
+
+
+def _read_state(folder: Path) -> _State:
+    """What is known of the records; nothing if the file is missing, damaged or another version's."""
+    try:
+        state = read_typed(_State, (folder / _STATE).read_bytes())
+    except (OSError, ValidationError, ValueError):
+        return _State(_writer())
+    return state if state.writer == _writer() else _State(_writer())
+
+
+def _write(folder: Path, made: Site) -> None:
+    """Write the pages, those first that others link to, and delete those of what is gone."""
+    texts = dict(pages(made)) | {FEED: feed.atom(made)}
+    texts["index.html"] = texts.pop("index.html")  # last
+    for path, text in each("Writing pages", texts.items(), len(texts), "pages"):
+        _write_changed(folder / path, text.encode(errors="replace"))
+    linked = {record_path(own.evaluation_id) for kept in made.evaluations for own in kept.records if own.page_size}
+    for name, is_own in _FOLDERS.items():
+        for page in (folder / name).glob("*.html"):
+            if is_own(page.stem) and f"{name}/{page.name}" not in (texts.keys() | linked):
+                page.unlink(missing_ok=True)
+
+
+def _write_changed(path: Path, data: bytes) -> None:
+    """Write a file whole, unless it holds that already: what did not change keeps its time, and is not uploaded."""
+    try:
+        if path.stat().st_size == len(data) and path.read_bytes() == data:
+            return
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, data)
+
+
+def _looked_at(entry: RecordEntry, known: Mapping[str, _Known], folder: Path) -> _Known:
+    """What the site needs of a record, whose page is copied: read if it is not known, or not what it was."""
+    found, stamp = known.get(entry.evaluation_id), entry.stamp
+    if found is None or found.stamp != stamp:
+        found = _Known(stamp, _read(entry))
+    copy, size = folder / record_path(entry.evaluation_id), found.record.page_size
+    linked = len(_with_link_back(_CONTENTS, found.record.name)) - len(_CONTENTS)
+    if size is not None and _size(copy) not in (size, size + linked):
+        page = entry.page()
+        if page is not None:
+            _write_changed(copy, _with_link_back(page, found.record.name))
+    return found
+
+
+_CONTENTS = b'<nav aria-label="Contents">\n<ul>'
+
+
+def _with_link_back(page: bytes, name: str) -> bytes:
+    """The page with a link to all nights first in its contents; one without contents, of another writer, as it is."""
+    link = f'\n<li><a href="../{evaluation_path(name)}">All nights</a></li>'
+    return page.replace(_CONTENTS, _CONTENTS + link.encode(), 1)
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
+
+
+def _read(entry: RecordEntry) -> SiteRecord:
+    manifest, evaluation = entry.manifest, _evaluation_in(entry.record)
+    page = manifest.files.get("report.html")
+    git = manifest.environment.git
+    return SiteRecord(
+        evaluation_id=entry.evaluation_id,
+        name=manifest.name,
+        date=entry.manifest.night,
+        created=datetime.fromisoformat(manifest.created).astimezone(UTC),
+        repeats=bool(manifest.repeats),
+        state=find_state(evaluation.verdicts, evaluation.failures, evaluation.data_warnings),
+        has_gates=bool(evaluation.verdicts),
+        headline=headline_of(evaluation),
+        failing=tuple(
+            f"{model} ({manifest.owners[model]})" if model in manifest.owners else model
+            for model in dict.fromkeys(verdict.model for verdict in evaluation.verdicts if verdict.blocks)
+        ),
+        version=manifest.environment.packages.get("rankledger"),
+        commit=git.commit if git else None,
+        page_size=page.size if page else None,
+        owners=manifest.owners,
+        datasets={name: _measured(manifest, name, measure) for name, measure in evaluation.leading.items()},
+        figures=tuple(_figures(evaluation)),
+    )
+
+
+def _evaluation_in(record: Record) -> Evaluation:
+    """The evaluation of a record as far as its headline needs it: the other tables are not read."""
+    read = ("summary", "verdicts", "changes")
+    return evaluation_of(
+        Record(record.path, record.manifest, lambda name: getattr(record, name) if name in read else ())
+    )
+
+
+def _figures(evaluation: Evaluation) -> Iterator[SiteFigure]:
+    evaluated = set()
+    for line in evaluation.estimates:
+        if line.slice == ALL and evaluation.leading[line.dataset] == line.measure:
+            evaluated.add((line.dataset, line.model))
+            yield SiteFigure(**{name: getattr(line, name) for name in _OF_FIGURES})
+    failed = {(failure.dataset, failure.model): failure.reason for failure in evaluation.failures}
+    for (dataset, model), reason in failed.items():
+        if dataset in evaluation.leading and (dataset, model) not in evaluated:
+            yield SiteFigure(dataset, model, failure=reason)
+
+
+def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:
+    direction = manifest.definitions_for(name)[measure].direction
+    return SiteDataset(measure, direction, manifest.comparability(name, measure))
+
+
+def _evaluations(records: Iterable[SiteRecord]) -> Iterator[SiteEvaluation]:
+    """The evaluations by name, the most recent record of each first."""
+    for _, own in groupby(sorted(records, key=lambda record: record.name), key=lambda record: record.name):
+        known = tuple(own)
+        nights, _ = nights_of(known)
+        found = SiteEvaluation(known, tuple(nights))
+        yield replace(found, histories=tuple(_histories(found)))
+
+
+def _histories(evaluation: SiteEvaluation) -> Iterator[History]:
+    """The lead measures of the last night; of each, the datasets that it leads on, and the nights on which it led."""
+    last = {name: dataset.measure for name, dataset in evaluation.last.datasets.items()}
+    for measure in dict.fromkeys(last.values()):
+        entries = [_history_entry(night, measure) for night in evaluation.nights]
+        if any(entry.lines for entry in entries):
+            whole = history_of(evaluation.name, measure, entries)
+            series = tuple(series for series in whole.series if last.get(series.dataset) == measure)
+            yield replace(whole, series=series)
+
+
+def _history_entry(night: SiteRecord, measure: str) -> HistoryEntry:
+    datasets = {name: dataset for name, dataset in night.datasets.items() if dataset.measure == measure}
+    figures = [figure for figure in night.figures if figure.dataset in datasets]
+    return HistoryEntry(
+        evaluation_id=night.evaluation_id,
+        measure=measure,
+        date=night.date,
+        created=night.created,
+        repeats=night.repeats,
+        lines={(line.dataset, line.model): _line(line, measure) for line in figures if not line.failure},
+        failures={(line.dataset, line.model): line.failure for line in figures if line.failure},
+        verdicts=(),
+        direction=next((dataset.direction for dataset in datasets.values()), None),
+        rests_on={name: dataset.rests_on for name, dataset in datasets.items()},
+        version=night.version,
+        commit=night.commit,
+    )
+
+
+def _line(figure: SiteFigure, measure: str) -> Estimate:
+    own: dict[str, Any] = {name: getattr(figure, name) for name in _OF_FIGURES}
+    return Estimate(slice=ALL, measure=measure, n_missing=0, n_undefined=0, **own)

@@ -1,1 +1,0 @@
-"""What stages hand to one another: frozen dataclasses and typed models, without behaviour of their own."""

@@ -1,0 +1,159 @@
+"""What changed since the night before, in the record of a night: whether there is such a page, and what it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rankledger
+from rankledger.pipeline.history import compare as compare_module
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.folder import CHANGES_PAGE, read_record
+from tests.support.nights import write_config
+from tests.support.page_reader import read_page
+
+MODELS = ("bm25", "dense", "rrf")
+FAMILIES = ("internet", "wifi", "tv")
+N_QUERIES = 90
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of three nights: on the last one bm25 finds nothing for queries of one family."""
+    monkeypatch.chdir(tmp_path)
+    queries = [(f"q{number:02}", FAMILIES[number % 3]) for number in range(N_QUERIES)]
+    table = "".join(f"{query}\t{family}\n" for query, family in queries)
+    Path("queries.tsv").write_text(f"query_id\tfamily\n{table}", encoding="utf-8")
+    judged = "".join(f"{query}\tr\t1\n" for query, _ in queries)
+    Path("judged.tsv").write_text(f"query_id\tdoc_id\trelevance\n{judged}", encoding="utf-8")
+    for night in ("2026-11-18", "2026-11-19", "2026-11-20"):
+        for model in MODELS:
+            broken = model == "bm25" and night == "2026-11-20"
+            lines = "".join(
+                f"{query}\t{'x' if broken and family == 'internet' else 'r'}\t1\n" for query, family in queries
+            )
+            Path(f"{model}-{night}.tsv").write_text(f"query_id\tdoc_id\tscore\n{lines}", encoding="utf-8")
+
+
+def evaluated(date: str | None, runs_dir: str = "runs", **sections: Any) -> Evaluation:
+    """The evaluation of a night; without a date that of the last one's files."""
+    night = "{date}" if date else "2026-11-20"
+    config = {
+        "name": "nights",
+        "datasets": {"web": {"judgments": "judged.tsv", "queries": "queries.tsv"}},
+        "models": {model: {"outputs": f"{model}-{night}.tsv"} for model in MODELS},
+        "suites": {"search": ["rr", "success@1"]},
+        "slices": ["family"],
+        "report": True,
+    }
+    return rankledger.evaluate(write_config(**config | sections), date=date, runs_dir=runs_dir)
+
+
+def page_of(evaluation: Evaluation) -> str | None:
+    """The page, if the record has one; the manifest knows it."""
+    path = evaluation.record / CHANGES_PAGE
+    assert path.is_file() == (CHANGES_PAGE in read_record(evaluation.record).manifest.files)
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def test_the_second_night_says_what_broke():
+    """30 of 90 queries of bm25 fell from 1 to 0, all of one family: all of the change. Unchanged models are folded."""
+    first, second = evaluated("2026-11-19"), evaluated("2026-11-20")
+    assert page_of(first) is None
+    text = page_of(second)
+    assert text is not None
+    page = read_page(text)
+    tables = {table.name: table for table in page.tables}
+
+    assert "<title>nights: Fri 20 Nov against Thu 19 Nov</title>" in text
+    assert "2 unchanged" in text
+    figures = {group.measure: tables["differences-web"].cells(group) for group in tables["differences-web"].groups}
+    assert [*figures] == ["rr", "success@1"]
+    assert [(row["model"], row["before"], row["after"], row["difference"]) for row in figures["rr"]] == [
+        ("bm25", "1.0000", "0.6667", "-0.3333")
+    ]
+    (group,) = tables["slices-web"].groups
+    assert [(row["slice"], row["queries"], row["of the change"]) for row in tables["slices-web"].cells(group)] == [
+        ("family=internet", "30", "+100%")
+    ]
+    lists = tables["lists-1-1"]
+    assert [row for group in lists.groups for row in group.rows] == [["1", "r", "1", "x", "–"]]
+
+
+def test_the_same_night_before_gives_the_same_bytes():
+    """A night that is evaluated twice, at any number of jobs; its page has no id or time of its own."""
+    evaluated("2026-11-19")
+    nights = [evaluated("2026-11-20", execution={"jobs": jobs}) for jobs in (1, 3)]
+    texts = [page_of(night) for night in nights]
+
+    assert texts[0] is not None
+    assert texts[0] == texts[1]
+    for night in nights:
+        assert night.evaluation_id not in texts[0]
+        assert read_record(night.record).manifest.created[:16] not in texts[0]
+
+
+def test_a_late_night_is_compared_with_the_night_before_it():
+    """The 18th, the 20th, then the 19th: that one against the 18th."""
+    for date in ("2026-11-18", "2026-11-20"):
+        evaluated(date)
+
+    assert "<title>nights: Thu 19 Nov against Wed 18 Nov</title>" in (page_of(evaluated("2026-11-19")) or "")
+
+
+@pytest.mark.parametrize(("date", "sections"), [(None, {}), ("2026-11-20", {"report": False}), ("2026-11-19", {})])
+def test_no_page_without_a_night_before(date, sections):
+    """An evaluation without a date is no night, pages may be unwanted, and the same night is no night before."""
+    evaluated("2026-11-19")
+
+    assert page_of(evaluated(date, **sections)) is None
+
+
+def test_other_judgments_are_named_and_the_change_is_split():
+    """The page says that the judgments differ, and what the change is due to."""
+    evaluated("2026-11-19")
+    judged = Path("judged.tsv")
+    judged.write_text(judged.read_text(encoding="utf-8").replace("q01\tr\t1", "q01\tr\t0"), encoding="utf-8")
+    text = page_of(evaluated("2026-11-20")) or ""
+
+    assert "web: the judgments differ" in text
+    assert "What the change is due to" in text
+
+
+def test_a_damaged_night_before_costs_no_record():
+    """The record is whole, and a warning says why it has no such page."""
+    first = evaluated("2026-11-19")
+    (first.record / "scores.parquet").write_bytes(b"PAR1")
+    second = evaluated("2026-11-20")
+
+    assert page_of(second) is None
+    (warning,) = [line for line in second.warnings if line.startswith("not compared with the night before: ")]
+    assert "scores.parquet" in warning
+
+
+def test_a_bug_costs_no_record(monkeypatch):
+    """It is raised once the record is written, and names what is missing."""
+    evaluated("2026-11-19")
+    monkeypatch.setattr(compare_module, "compare_sides", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError) as raised:
+        evaluated("2026-11-20")
+
+    assert "the record is complete but for changes.html" in raised.value.__notes__[0]
+    last = max(path for path in Path("runs/records").iterdir() if path.is_dir())
+    assert read_record(last).manifest.date == "2026-11-20"
+
+
+def test_compare_writes_the_page(run_cli):
+    """`compare --output` writes it beside what it prints, with the ids of both; any other file is refused."""
+    first, second = evaluated("2026-11-19"), evaluated("2026-11-20")
+    printed = run_cli("compare", first.evaluation_id, second.evaluation_id, "--output", "page.html").out
+    text = Path("page.html").read_text(encoding="utf-8")
+
+    assert "where rr of bm25 changed: family=internet" in printed
+    assert "<title>nights: Fri 20 Nov against Thu 19 Nov</title>" in text
+    assert f"rankledger explain {second.evaluation_id} --model bm25 --dataset web --measure rr --query q00" in text
+    refused = run_cli("compare", "--output", "page.md")
+    assert refused.code == 2
+    assert "let the name end in .html" in refused.err

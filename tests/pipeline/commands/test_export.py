@@ -1,0 +1,169 @@
+"""Records in the schema of Every Eval Ever: its keys, the figures of the record, and scores that are read again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankledger
+from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.commands.report import export
+from rankledger.pipeline.config.sources import Source
+from rankledger.pipeline.data.external_scores import read_external_scores
+from rankledger.pipeline.record.evaluation import Evaluation
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+INSPECT = Path(__file__).parents[2] / "golden" / "scores" / "inspect"
+SUMS = f"""name: sums
+datasets:
+  sums: {{scores: {{includes: {{range: [0, 1]}}, style.brief: lower}}}}
+models:
+  small: {{outputs: {INSPECT}/small.json}}
+  org/large: {{outputs: {{path: {INSPECT}/large.eval, format: inspect}}}}
+  twice: {{outputs: {{path: {INSPECT}/twice.eval, select: {{epoch: "{{replicate}}"}}}}, replicates: [1, 2]}}
+bootstrap: {{resamples: 200}}
+report: false
+"""
+RANKED = """name: web
+datasets: {web: {judgments: qrels.tsv, documents: documents.tsv}}
+models: {bm25: {outputs: bm25.tsv}, "../../<b>": {outputs: b.tsv}}
+suites: {main: [rr, item_coverage@1]}
+bootstrap: {resamples: 200}
+report: false
+"""
+UUID = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+
+
+def evaluated(config: str) -> Evaluation:
+    Path("config.yaml").write_text(config, encoding="utf-8")
+    return rankledger.evaluate("config.yaml", tracking=False)
+
+
+@pytest.fixture
+def ranked() -> Evaluation:
+    """Three judged queries: one answered at rank 1, one at rank 2, one without output; one of three documents shown."""
+    Path("qrels.tsv").write_text("query_id\tdoc_id\trelevance\nq1\td1\t1\nq2\td2\t1\nq3\td3\t1\n")
+    Path("documents.tsv").write_text("doc_id\nd1\nd2\nd3\n")
+    for name in ("bm25.tsv", "b.tsv"):
+        Path(name).write_text("query_id\tdoc_id\tscore\nq1\td1\t2\nq2\td1\t2\nq2\td2\t1\n")
+    return evaluated(RANKED)
+
+
+def logs(files: tuple[Path, ...]) -> dict[str, tuple[dict[str, Any], list[dict[str, Any]], Path]]:
+    """By model: its figures, the lines of its scores, and where these are."""
+    found = {}
+    for path in files:
+        if path.suffix == ".json":
+            log = json.loads(path.read_text())
+            samples = path.with_name(f"{path.stem}_samples.jsonl")
+            lines = [json.loads(line) for line in samples.read_text().splitlines()]
+            found[log["model_info"]["name"]] = log, lines, samples
+    return found
+
+
+def scores(path: Path, **options: Any) -> dict[str, float]:
+    read = read_external_scores(Source(str(path), **options), [external_measure(name) for name in ["score"]])
+    return dict(zip(read.query_ids, read.values[0].tolist(), strict=True))
+
+
+def test_what_is_written_is_read_again_with_equal_scores():
+    """Both scores of each model; a sample that failed has no line, and replicates are epochs."""
+    evaluated(SUMS)
+    written = logs(export("last", "out"))
+
+    originals = {"small": "small.json", "org/large": "large.eval", "twice": "twice.eval"}
+    for model, name in originals.items():
+        for measure in ("includes", "style.brief"):
+            for select in [{"epoch": "1"}, {"epoch": "2"}] if model == "twice" else [{}]:
+                given = read_external_scores(Source(str(INSPECT / name), select=select), [external_measure(measure)])
+                expected = dict(zip(given.query_ids, given.values[0].tolist(), strict=True))
+                assert scores(written[model][2], select={"result": f"sums/{measure}", **select}) == expected
+    assert len(written["org/large"][1]) == 2 * 3
+
+
+def test_the_figures_are_those_of_the_summary():
+    """Right of four: 2; with its interval, counts and direction. A score is correct if it is the best of its range."""
+    evaluation = evaluated(SUMS)
+    log, lines, _ = logs(export("last", "out"))["small"]
+
+    first, second = log["evaluation_results"]
+    line = next(line for line in evaluation.estimates if (line.model, line.measure) == ("small", "includes"))
+    assert first["score_details"]["score"] == line.estimate == 0.5
+    assert first["score_details"]["details"] == {"n_queries": "4", "n_missing": "0", "n_undefined": "0"}
+    assert first["score_details"]["uncertainty"] == {
+        "num_samples": 4,
+        "num_bootstrap_samples": 200,
+        "standard_error": {"value": line.std_error},
+        "confidence_interval": {"lower": line.ci_low, "upper": line.ci_high, "confidence_level": 0.95},
+    }
+    configs = [result["metric_config"] for result in (first, second)]
+    assert [config["lower_is_better"] for config in configs] == [False, True]
+    assert [(config["min_score"], config["max_score"]) for config in configs] == [(0, 1), ("-Infinity", "Infinity")]
+    correct = [line["evaluation"]["is_correct"] for line in lines]
+    assert correct == [True, True, False, False] + 4 * [False]  # `style.brief` has no best score
+
+
+REQUIRED = ("schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "model_info", "eval_library")
+INSTANCE = {
+    *("schema_version", "evaluation_id", "model_id", "evaluation_name", "evaluation_result_id", "sample_id"),
+    *("interaction_type", "input", "output", "answer_attribution", "evaluation", "metadata"),
+}
+
+
+def test_the_files_are_linked_as_the_schema_wants():
+    """Its required keys, and no others; the folder by evaluation, developer and model; one UUID; digest and rows."""
+    evaluated(SUMS)
+    written = logs(export("last", "out"))
+
+    assert {model: log["model_info"]["id"] for model, (log, _, _) in written.items()} == {
+        "small": "unknown/small",
+        "org/large": "org/large",
+        "twice": "unknown/twice",
+    }
+    for log, lines, samples in written.values():
+        known = {*REQUIRED, "evaluation_results", "evaluation_timestamp", "detailed_evaluation_results"}
+        assert set(log) == known
+        assert log["evaluation_id"] == f"sums/{log['model_info']['id']}/{log['retrieved_timestamp']}"
+        details = log["detailed_evaluation_results"]
+        assert Path("out", details["file_path"]) == samples
+        assert re.fullmatch(rf"data/sums/(unknown|org)/\w+/{UUID}_samples\.jsonl", details["file_path"])
+        assert details["checksum"] == hashlib.sha256(samples.read_bytes()).hexdigest()
+        assert details["total_rows"] == len(lines)
+        results = {result["evaluation_result_id"] for result in log["evaluation_results"]}
+        for line in lines:
+            assert set(line) == INSTANCE
+            assert (line["schema_version"], line["evaluation_id"]) == ("0.3.0", log["evaluation_id"])
+            assert line["model_id"] == log["model_info"]["id"]
+            assert line["evaluation_result_id"] in results
+
+
+def test_a_query_without_output_and_a_figure_without_scores(ranked):
+    """By trec_eval's rule q3 scores 0, which its line says; coverage is one figure of all queries: 1 of 3 documents."""
+    log, lines, samples = logs(export("last", "out"))["bm25"]
+
+    figures = {result["evaluation_result_id"]: result["score_details"]["score"] for result in log["evaluation_results"]}
+    assert figures == {"web/rr": 0.5, "web/item_coverage@1": pytest.approx(1 / 3)}
+    assert scores(samples) == {"q1": 1.0, "q2": 0.5, "q3": 0.0}
+    assert [line["metadata"] for line in lines] == [{}, {}, {"missing": "true"}]
+    assert np.mean([line["evaluation"]["score"] for line in lines]) == figures["web/rr"]
+
+
+def test_the_same_record_gives_the_same_bytes_wherever_it_is(ranked):
+    """Twice, once by its path; a model's name chooses no folder outside."""
+    files = export("last", "out")
+    contents = [path.read_bytes() for path in files]
+
+    again = export(str(ranked.record), "other")
+    assert [path.relative_to("other") for path in again] == [path.relative_to("out") for path in files]
+    assert [path.read_bytes() for path in again] == contents
+    assert {path.relative_to("out").parts[:-1] for path in files} == {
+        ("data", "web", "unknown", "bm25"),
+        ("data", "web", "_", "_..__b_"),
+    }

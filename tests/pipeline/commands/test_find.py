@@ -1,0 +1,234 @@
+"""Records listed, found again from what was published of them, and shown as they were when they were evaluated."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+import rankledger
+from rankledger.pipeline.commands.browse import find, list_evaluations, show
+from rankledger.pipeline.commands.upkeep import accept
+from rankledger.pipeline.record.evaluation import Evaluation, evaluation_of
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.receipts import Receipt, write_receipt
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.report.markdown import note
+from rankledger.pipeline.report.terminal import as_data, closing, differences, leaderboard
+from rankledger.pipeline.report.verdicts import table
+from rankledger.pipeline.support.errors import InputError
+from tests.support.each import each
+from tests.support.generated_data import rating_collection, search_collection, write_config
+from tests.support.manifests import forge
+
+WEB = search_collection(50, n_queries=20, models=("bm25", "dense"))
+GATES = [{"name": "complete", "max_missing": 0.01}]  # one query in ten is without output
+
+
+@pytest.fixture
+def evaluation(tmp_path) -> Evaluation:
+    """One evaluation, whose gates fail, in the runs folder of the test."""
+    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap", "rr"]}, name="nightly", gates=GATES)
+    return rankledger.evaluate(config, tracking=False, date="2026-11-20", runs_dir=tmp_path / "runs")
+
+
+def with_figure(record: Path, estimate: str) -> None:
+    """Have the summary say that bm25's average precision is so much."""
+    header, first, *others = (record / "summary.csv").read_text(encoding="utf-8").splitlines()
+    cells = first.split(",")
+    assert cells[:4] == ["web", "bm25", "all", "ap"]
+    cells[4] = estimate
+    forge(record, "summary.csv", ("\n".join([header, ",".join(cells), *others]) + "\n").encode())
+
+
+@each(
+    "case",
+    [
+        ("0.4312", "0.43116", True),
+        ("0.4312", "0.43115000000000003", True),
+        ("0.29", "0.285", True),  # the double is a little less
+        ("28.5%", "0.2855", True),
+        ("43 %", "0.4349", True),
+        ("1", "1.0", True),
+        (".5", "0.45", True),
+        ("1.7e-2", "0.0168", True),
+        ("-0.25", "-0.2549", True),
+        ("0.4312", "0.43126", False),
+        ("0.43120", "0.43116", False),
+        ("43.12%", "43.12", False),
+    ],
+)
+def test_a_figure_that_rounds_to_the_published_one_is_found(case, evaluation, tmp_path):
+    """To as many digits as were given, in percent, too, and whichever way a half is rounded."""
+    published, figure, is_found = case
+    with_figure(evaluation.record, figure)
+    found = [line for line in find(published, measure="ap", runs_dir=tmp_path / "runs").figures if line.model == "bm25"]
+
+    place = (evaluation.evaluation_id, "web", "all", float(figure))
+    assert [(line.evaluation_id, line.dataset, line.slice, line.estimate) for line in found] == [place] * is_found
+    fingerprint = read_record(evaluation.record).manifest.definitions["ap"].fingerprint
+    assert {line.fingerprint for line in found} <= {fingerprint}
+
+
+@pytest.mark.parametrize("published", ["", "much", "nan", "4,3", "1e999999999"])
+def test_what_is_no_number_is_refused(tmp_path, published):
+    """The message says what to write."""
+    with pytest.raises(InputError, match=r"is not a number; write a figure such as 0\.4312 or 43\.12%"):
+        find(published, measure="ap", runs_dir=tmp_path)
+
+
+def test_any_measure_is_searched_unless_one_is_named(evaluation, tmp_path, run_cli):
+    """Each figure says by what it is; named as another tool writes it, the measure is ours."""
+    with_figure(evaluation.record, "0.4312")
+    runs = tmp_path / "runs"
+    for line in (found for found in find("0.4312", runs_dir=runs).figures if found.model == "bm25"):
+        assert (line.measure, line.estimate) == ("ap", 0.4312)
+    assert find("0.4312", measure="MAP", runs_dir=runs) == find("0.4312", measure="ap", runs_dir=runs)
+    printed = run_cli("find", "0.4312").out
+
+    assert "measure" in printed.splitlines()[2]
+    assert "figure that rounds to 0.4312" in printed
+
+
+def test_a_measure_that_no_record_has_is_refused(evaluation, tmp_path):
+    """With those that there are and the one that was likely meant; without any record there is none to name."""
+    with pytest.raises(InputError, match="no record has 'app'; available: ap, rr; did you mean 'ap'"):
+        find("0.4", measure="app", runs_dir=tmp_path / "runs")
+    with pytest.raises(InputError, match="no records; check --runs-dir"):
+        find("0.4", measure="ap", runs_dir=tmp_path / "elsewhere")
+
+
+def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
+    """Repeats among them, with the gates, failures, delivery and the size of the files."""
+    (tmp_path / "web/dense.txt").unlink()
+    again = rankledger.evaluate(
+        evaluation.record, tracking=False, overrides=["execution.cache=false"], runs_dir=tmp_path / "runs"
+    )
+    records = open_records(tmp_path / "runs")
+    write_receipt(
+        records, Receipt(evaluation.evaluation_id, "0" * 64, "sqlite:///x", "1", "r", (), "2026-11-21T02:00Z")
+    )
+    listed = list_evaluations(runs_dir=tmp_path / "runs").evaluations
+    first, last = sorted(listed, key=lambda entry: entry.repeats is not None)  # both may be of one second
+
+    assert (first.evaluation_id, first.date, first.repeats) == (evaluation.evaluation_id, "2026-11-20", None)
+    assert (first.n_models, first.n_datasets, first.n_failures, first.gates) == (2, 1, 0, "fail")
+    assert first.delivered == "2026-11-21T02:00Z"
+    files = [file for file in evaluation.record.iterdir() if file.name != "receipt.json"]
+    assert first.size == sum(file.stat().st_size for file in files)
+    assert (last.evaluation_id, last.repeats) == (again.evaluation_id, evaluation.evaluation_id)
+    assert (last.n_failures, last.delivered) == (1, None)
+
+
+def test_a_name_that_is_not_there_is_refused(evaluation, tmp_path):
+    """With the one that was likely meant; where nothing is named and nothing there, the list is empty."""
+    with pytest.raises(InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
+        list_evaluations("nigthly", runs_dir=tmp_path / "runs")
+    with pytest.raises(InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
+        find("0.4", measure="ap", name="nigthly", runs_dir=tmp_path / "runs")
+    assert list_evaluations(runs_dir=tmp_path / "elsewhere").evaluations == ()
+
+
+@pytest.mark.parametrize("form", ["id", "path", "accepted", "accepted#bm25"])
+def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
+    """By its id, its path, or what was accepted."""
+    shutil.copytree(evaluation.record, tmp_path / "copy")
+    if form.startswith("accepted"):
+        accept(evaluation.evaluation_id, reason="first", runs_dir=tmp_path / "runs", config=tmp_path / "config.yaml")
+    reference = {"id": evaluation.evaluation_id, "path": str(tmp_path / "copy")}.get(form, form)
+
+    shown = show(reference, name="nightly", runs_dir=tmp_path / "runs")
+    assert shown.evaluation_id == evaluation.evaluation_id
+    assert shown.record == (tmp_path / "copy" if form == "path" else evaluation.record)
+
+
+@pytest.mark.parametrize(
+    ("reference", "name", "said"),
+    [
+        ("previous", None, "there is only one evaluation of 'nightly'"),
+        ("last_passed", "nightyl", "no evaluation is called 'nightyl'"),
+        ("last_passed", "nightly", "did not pass in the one evaluation of 'nightly'; `rankledger show "),
+        ("20261120T020000Z-nightly-00000000", None, "record not found"),
+        ("ID#bm52", None, "has no model 'bm52'; it has bm25, dense; did you mean 'bm25'?"),
+    ],
+)
+def test_show_says_why_there_is_nothing_to_show(evaluation, tmp_path, reference, name, said):
+    """No name, no such record, none that passed, no such model."""
+    with pytest.raises(InputError) as error:
+        show(reference.replace("ID", evaluation.evaluation_id), name=name, runs_dir=tmp_path / "runs")
+
+    assert said in str(error.value)
+
+
+def test_what_is_loaded_is_what_was_evaluated(evaluation, tmp_path):
+    """Every table, the scores of queries among them; by default of the last evaluation."""
+    loaded = rankledger.load(runs_dir=tmp_path / "runs")
+
+    assert loaded.evaluation_id == evaluation.evaluation_id
+    for name in ("summary", "comparisons", "gates", "scores"):
+        pd.testing.assert_frame_equal(getattr(loaded, name), getattr(evaluation, name))
+
+
+def test_the_commands_print_what_was_found(evaluation, run_cli):
+    """The id of the evaluation stands whole in each table, and JSON has all of it; a negative figure is no option."""
+    figure = next(line.estimate for line in evaluation.estimates if line.model == "bm25" and line.measure == "ap")
+    for words in (["list"], ["list", "--name", "nightly"], ["find", f"{figure:.3f}", "--measure", "ap"]):
+        assert evaluation.evaluation_id in run_cli(*words).out
+        assert evaluation.evaluation_id in json.dumps(json.loads(run_cli(*words, "--json").out))
+    assert run_cli("find", "-0.25", "--measure", "ap").out == "no figure by ap in 1 record rounds to -0.25\n"
+
+
+def test_show_prints_what_evaluate_printed(evaluation, run_cli):
+    """Table by table, down to the last line."""
+    options = ["--runs-dir", "again"]
+    printed = run_cli("evaluate", "config.yaml", "--date", "2026-11-20", "--no-tracking", *options)
+
+    assert run_cli("show", printed.record.name, *options).out == printed.out
+
+
+NEWS_AND_MORE = search_collection(30, n_queries=30, models=("bm25", "dense", "rrf"))
+STARS = rating_collection(31, n_users=12, models=("bm25", "dense"))
+TWO_GATES = [
+    {"name": "floor", "measure": "ap", "at_least": 0.9},
+    {"name": "no-drop", "measure": "rr", "against": "self@last_passed", "margin": 0.1},
+]
+SECTIONS: list[dict[str, Any]] = [
+    {"sensitivity": ["ties"], "comparison": {"baseline": "bm25"}, "pooled": True},
+    {"gates": TWO_GATES, "comparison": {"baseline": "all_pairs", "test": "bootstrap"}},
+]
+
+
+def broken(config: Path) -> None:
+    """One model's output is not there any more, and another model has a hostile name."""
+    (config.parent / "web/dense.txt").unlink()
+    document = yaml.safe_load(config.read_text(encoding="utf-8"))
+    document["models"]["a|b [red]*x*"] = document["models"].pop("rrf")
+    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+@pytest.mark.parametrize("damage", [lambda config: None, broken], ids=["whole", "broken"])
+@pytest.mark.parametrize("sections", SECTIONS, ids=["ties", "gates"])
+def test_what_is_printed_of_a_record_is_what_evaluate_printed(tmp_path, sections, damage):
+    """The tables, the note and the JSON are the same to the letter, with missing outputs, ties, gates and NaN too."""
+    suites = {"search": ["ndcg@5,10", "ap", "rr", "fn", "kendall_tau"], "stars": ["rmse", "mae"]}
+    config = write_config(tmp_path, {"web": NEWS_AND_MORE, "stars": STARS}, suites, lead="ap", **sections)
+    damage(config)
+    evaluated = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    shown = evaluation_of(read_record(evaluated.record))
+
+    assert leaderboard(shown, width=120, colour=True) == leaderboard(evaluated, width=120, colour=True)
+    assert note(shown) == note(evaluated)
+    assert as_data(shown) == as_data(evaluated)
+    assert closing(shown) == closing(evaluated)
+    for of in (shown, evaluated):
+        assert of.leading == {"web": "ap", "stars": "rmse"}
+    printed = [
+        differences(of.comparison_lines, of.leading_difference, width=120, colour=False) for of in (shown, evaluated)
+    ]
+    assert printed[0] == printed[1]
+    assert table(shown.verdicts, width=120, colour=False) == table(evaluated.verdicts, width=120, colour=False)

@@ -1,0 +1,736 @@
+"""Evaluations of what is in memory: the figures of the same rows in files, and nothing that is written."""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+from collections import namedtuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import rankledger
+from rankledger import JudgedBlock, Measure, Metric, Terms, from_terms
+from rankledger.metrics.block import Floats
+from rankledger.metrics.ranking import ap
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.record.evaluation import Evaluation
+from tests.support.data_files import refusal
+from tests.support.generated_data import (
+    Collection,
+    Table,
+    rating_collection,
+    rows,
+    search_collection,
+    write_config,
+    write_table,
+)
+from tests.support.records import manifest_of
+
+MODELS = ("bm25", "dense", "rrf")
+WEB = search_collection(20, n_queries=30, models=MODELS)
+STARS = rating_collection(21, n_users=12, models=MODELS)
+MEASURES = ["ndcg@5,10", "ap", "rr", "bpref", "judged@10"]
+FEW = ["bootstrap.resamples=200"]
+COMPARED = [*FEW, "comparison.permutations=200"]
+JUDGED = {"q1": {"d1": 1, "d2": 0}, "q2": {"d3": 2}}
+RUN = {"q1": {"d1": 0.5, "d2": 0.7}, "q2": {"d3": 1.0}}
+
+ScoredDoc = namedtuple("ScoredDoc", ["query_id", "doc_id", "score"])  # as of ir_measures
+Qrel = namedtuple("Qrel", ["query_id", "doc_id", "relevance", "iteration"])
+
+
+class Streamed:
+    """A table that only Arrow can take, as those of Polars and DuckDB are."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
+class Run:
+    """The one method that `Qrels` and `Run` of ranx have in common with other dictionaries."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def to_dict(self) -> Table:
+        return self._table
+
+
+def frame(table: Table, value: str) -> pd.DataFrame:
+    """The table as a data frame whose index counts nothing."""
+    found = pd.DataFrame(rows(table), columns=["query_id", "doc_id", value])
+    return found.set_index(pd.Index(np.arange(len(found)) * 7 % 5))
+
+
+def arrow(table: Table, value: str) -> pa.Table:
+    """The table in Arrow, in several chunks, and with a column that nobody asks for."""
+    found = pa.Table.from_pandas(frame(table, value), preserve_index=False).append_column(
+        "rank", pa.array([0] * len(rows(table)))
+    )
+    return pa.concat_tables([found.slice(0, 7), found.slice(7, 0), found.slice(7)])
+
+
+def categorical(table: Table, value: str) -> pd.DataFrame:
+    """The data frame with queries as categories, one of which has no row."""
+    found = frame(table, value)
+    names = ["unused", *reversed(found["query_id"].unique())]
+    return found.assign(query_id=pd.Categorical(found["query_id"], categories=names))
+
+
+CONTAINERS: Mapping[str, Callable[[Table, str], Any]] = {
+    "mapping": lambda table, value: table,
+    "ranx": lambda table, value: Run(table),
+    "tuples": lambda table, value: rows(table),
+    "generator": lambda table, value: (row for row in rows(table)),
+    "named tuples": lambda table, value: [ScoredDoc(*row) for row in rows(table)],
+    "further fields": lambda table, value: [Qrel(*row, "0") for row in rows(table)],
+    "pandas": frame,
+    "categorical": categorical,
+    "objects": lambda table, value: frame(table, value).astype({"query_id": object, "doc_id": object}),
+    "arrow": arrow,
+    "stream": lambda table, value: Streamed(arrow(table, value)),
+    "batches": lambda table, value: arrow(table, value).to_reader(),
+}
+
+
+def in_memory(collection: Collection, make: Callable[[Table, str], Any], **options: Any) -> Evaluation:
+    """The evaluation of a collection whose tables a function makes."""
+    columns = ("rating", "prediction") if collection.kind == "ratings" else ("relevance", "score")
+    outputs = {model: make(table, columns[1]) for model, table in collection.outputs.items()}
+    options = {"overrides": COMPARED, "dataset": "web", "baseline": "bm25", "measures": MEASURES} | options
+    return rankledger.evaluate(make(collection.judged, columns[0]), outputs, **options)
+
+
+def from_files(
+    folder: Path, collection: Collection, measures: list[str], *, overrides: Sequence[str] = (), **sections: Any
+) -> Evaluation:
+    """The evaluation of a config over files of the same rows."""
+    config = write_config(
+        folder,
+        {"web": collection},
+        {"measures": measures},
+        ending=".tsv",
+        comparison={"baseline": "bm25", "permutations": 200},
+        report=False,
+        **sections,
+    )
+    return rankledger.evaluate(config, overrides=overrides, tracking=False, runs_dir=folder / "runs")
+
+
+def assert_same(found: Evaluation, expected: Evaluation) -> None:
+    """Every figure and every word of the tables is equal, to the last bit."""
+    for name in ("summary", "scores", "comparisons"):
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(expected, name), check_exact=True, obj=name)
+    assert found.failures == expected.failures == ()
+    assert found.leading == expected.leading
+    rising = {name: replace(quality, n_rising=0) for name, quality in found.quality.items()}  # of the order of rows
+    assert rising == {name: replace(quality, n_rising=0) for name, quality in expected.quality.items()}
+
+
+def test_every_container_has_the_figures_of_files(tmp_path: Path) -> None:
+    """However the rows are held, scores, intervals and p-values have the bits that a TSV file of them gives."""
+    expected = from_files(tmp_path, WEB, MEASURES)
+    for name in CONTAINERS:
+        assert_same(in_memory(WEB, CONTAINERS[name]), expected)
+
+
+def test_ratings_have_the_figures_of_files(tmp_path: Path) -> None:
+    """A first measure for ratings makes the values ratings and predictions."""
+    measures = ["rmse", "mae"]
+    expected = from_files(tmp_path, STARS, measures)
+    for name in ("mapping", "tuples", "pandas", "arrow"):
+        assert_same(in_memory(STARS, CONTAINERS[name], measures=measures), expected)
+
+
+def test_paths_and_tables_stand_side_by_side(tmp_path: Path) -> None:
+    """Each input is a path or is in memory by itself; the braces of a path are no placeholder."""
+    expected = from_files(tmp_path, WEB, MEASURES)
+    path = write_table(tmp_path / "of {model}" / "dense.parquet", rows(WEB.outputs["dense"]), "score")
+    outputs = {"bm25": str(tmp_path / "web" / "bm25.tsv"), "dense": path, "rrf": WEB.outputs["rrf"]}
+    judgments = tmp_path / "web" / "judged.tsv"
+    assert_same(
+        rankledger.evaluate(judgments, outputs, MEASURES, baseline="bm25", dataset="web", overrides=COMPARED), expected
+    )
+
+
+def test_scattered_rows_have_the_figures_of_files(tmp_path: Path) -> None:
+    """The rows of a query need not stand together, nor by score."""
+    rng = np.random.default_rng(3)
+    expected = from_files(tmp_path, WEB, MEASURES)
+    assert_same(in_memory(WEB, lambda table, value: rows(table, rng)), expected)
+
+
+def test_slices_and_clusters_come_of_the_queries_table(tmp_path: Path) -> None:
+    """`queries` is the table that the config's key `queries` names; what else a config sets, overrides set."""
+    names = sorted(WEB.judged)
+    table = pd.DataFrame({"query_id": names, "lang": ["de" if place % 3 else "en" for place in range(len(names))]})
+    table.to_csv(tmp_path / "queries.tsv", sep="\t", index=False)
+    config = write_config(
+        tmp_path, {"web": WEB}, {"measures": ["ap"]}, ending=".tsv", report=False, slices=["lang"], comparison=None
+    )
+    queries = f"datasets.web.queries={tmp_path / 'queries.tsv'}"
+    expected = rankledger.evaluate(config, overrides=[queries], tracking=False, runs_dir=tmp_path / "runs")
+    found = in_memory(
+        WEB,
+        CONTAINERS["mapping"],
+        measures="ap",
+        queries=table,
+        baseline=None,
+        overrides=["bootstrap.resamples=200", "slices=[lang]"],
+    )
+    assert_same(found, expected)
+    assert set(found.summary["slice"]) == {"all", "lang=de", "lang=en"}
+
+
+def test_whole_numbers_are_the_ids_that_they_are_written_as() -> None:
+    """An id 7 is the id "7", on either side, as it is in Parquet; so 7 and 07 differ."""
+    judged = {7: {1: 1, 2: 0}, 8: {3: 1}}
+    texts = pd.DataFrame({"query_id": ["7", "7", "8"], "doc_id": ["2", "1", "3"], "score": [1, 2, 3]})
+    numbers = texts.astype({"query_id": "int32", "doc_id": "uint64"})
+    tuples = [(7, 2, 1), (7, 1, 2), (8, 3, 3)]
+    other = texts.assign(query_id=["07", "07", "8"])
+    outputs = {"texts": texts, "numbers": numbers, "tuples": tuples, "other": other}
+    scores = rankledger.evaluate(judged, outputs, ["ap"], overrides=FEW).scores.pivot(
+        index="query_id", columns="model", values="ap"
+    )
+    assert scores.loc["7"].to_dict() == {"texts": 1, "numbers": 1, "tuples": 1, "other": 0}
+    assert scores.loc["8"].to_dict() == {"texts": 1, "numbers": 1, "tuples": 1, "other": 1}
+
+
+def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a runs folder nor anything else appears, and the evaluation names no record."""
+    monkeypatch.chdir(tmp_path)
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], overrides=FEW)
+    assert evaluation.record is None
+    assert list(tmp_path.iterdir()) == []
+    assert evaluation._repr_html_().count("record:") == 0  # type: ignore[attr-defined]  # of what the workflow returns
+    assert "in memory" in repr(evaluation)
+
+
+def test_a_config_can_be_evaluated_without_a_record(tmp_path: Path) -> None:
+    """`record=False` gives a config's figures and leaves neither a record nor an output cache."""
+    expected = from_files(tmp_path / "one", WEB, ["ap"])
+    config = tmp_path / "one" / "config.yaml"
+    assert_same(rankledger.evaluate(config, record=False, runs_dir=tmp_path / "runs"), expected)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_arguments_of_the_wrong_type_say_what_they_take() -> None:
+    """Each is refused in one line that names the argument, says what was found, and what it takes."""
+    takes = (
+        "give a path, a data frame or Arrow table with the columns query_id, doc_id, score, "
+        "{query: {document: score}}, or tuples (query, document, score)"
+    )
+    cases: dict[str, tuple[Any, ...]] = {
+        "config: found a dict; give the path of a YAML file, or `outputs` with judgments in memory": (JUDGED,),
+        "outputs: found a list; give the models' outputs by name, such as {'bm25': run}": (JUDGED, [RUN], "ap"),
+        "outputs: found none; give the models' outputs by name, such as {'bm25': run}": (JUDGED, {}, "ap"),
+        "outputs: found the key 1; give the models' names as keys": (JUDGED, {1: RUN}, "ap"),
+        f"outputs['bm25']: found an int; {takes}": (JUDGED, {"bm25": 3}, "ap"),
+        f"judgments: found a NoneType; {takes.replace('score', 'relevance')}": (None, {"bm25": RUN}, "ap"),
+        "measures: found (); give names, such as ['ndcg@10', 'ap']": (JUDGED, {"bm25": RUN}),
+        "measures: found [3]; give names, such as ['ndcg@10', 'ap']": (JUDGED, {"bm25": RUN}, [3]),
+        "measures[1]: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?": (JUDGED, {"bm25": RUN}, ["ap", "ndgc@10"]),
+        "judgments: file not found: nowhere.tsv; check the path": ("nowhere.tsv", {"bm25": RUN}, "ap"),
+    }
+    for message in cases:
+        assert refusal(rankledger.evaluate, *cases[message]) == message
+
+
+def test_options_that_do_not_fit_are_refused() -> None:
+    """Nothing that was asked for is passed over."""
+    cases: dict[str, dict[str, Any]] = {
+        "baseline: unknown model 'bm52'; did you mean 'bm25'?": {"baseline": "bm52"},
+        "queries: found a dict; give a path, or a data frame or Arrow table with the column query_id": {"queries": {}},
+        "date: fills {date} in the paths of a config; remove it": {"date": "2026-11-20"},
+        "override sed: unknown key 'sed'; did you mean 'seed'?": {"overrides": ["sed=1"]},
+        "tracking: logs a record, and record=False writes none; remove one of them": {
+            "tracking": True,
+            "record": False,
+        },
+    }
+    for message in cases:
+        assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", **cases[message]) == message
+    message = refusal(rankledger.evaluate, "config.yaml", baseline="bm25")
+    assert message == "baseline: is for outputs in memory; remove it, or give `outputs`"
+
+
+def test_an_output_that_is_wrong_is_a_failure_like_a_file() -> None:
+    """It is named by its argument, with the row or the pair, and the other models are evaluated."""
+    table = frame(RUN, "score")
+    cases: dict[str, Any] = {
+        "score is null (row 2); fill it or remove the row": table.assign(score=[1.0, None, 2.0]),
+        "score nan (row 2) is not a finite number; fix it": [("q1", "d1", 1.0), ("q1", "d2", float("nan"))],
+        "score inf (query 'q2', document 'd3') is not a finite number; fix it": {"q1": {"d": 1}, "q2": {"d3": np.inf}},
+        "score 'high' (query 'q1', document 'd1') is not a number; fix it": {"q1": {"d1": "high"}},
+        "score True (row 1) is not a number; fix it": [("q1", "d1", True)],
+        "score is large_string; write numbers": table.assign(score="1.0"),
+        "doc_id is double; write ids as strings or whole numbers": table.assign(doc_id=[1.0, 2.0, 3.0]),
+        "query 'q1' ranks document 'd1' twice (row 1 and row 3); keep one": [
+            ("q1", "d1", 1.0),
+            ("q1", "d2", 2.0),
+            ("q1", "d1", 0.5),
+        ],
+        "no rows; give some": {"q1": {}},
+        "no column 'doc_id' among query_id, score; needed are query_id, doc_id, score": table[["query_id", "score"]],
+        "no column 'query_id' among q, d, hits; needed are query_id, doc_id, score: rename 'q' to 'query_id', 'd' to "
+        "'doc_id'": table.set_axis(["q", "d", "hits"], axis=1),
+        "no column 'query_id' among 0, 1, 2; its columns have no names; name them, such as query_id, doc_id, score": (
+            table.set_axis([0, 1, 2], axis=1)
+        ),
+        "none of its queries is judged, such as 'Q1'; the judgments have 'q1': write the letters of both in the same "
+        "case, or accept it with overrides=['models.new.outputs.allow_no_overlap=true']": {"Q1": {"d1": 1.0}},
+        "found ('q1', 'd1') (row 1); give tuples (query, document, score)": [("q1", "d1")],
+        "the value of 'q1' is a tuple. Use a list of document ids or {document: score} for every query.": {
+            "q0": {"d1": 1.0},
+            "q1": ("d1",),
+        },
+        "doc_id 3 (row 2) is an int; write ids as strings or whole numbers, all of one kind": [
+            ("q1", "d1", 1.0),
+            ("q1", 3, 1.0),
+        ],
+        "empty doc_id (row 1); fill it": [("q1", "", 1.0)],
+    }
+    for message in cases:
+        evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": cases[message]}, ["ap"], overrides=FEW)
+        assert [failure.reason for failure in evaluation.failures] == [f"outputs['new']: {message}"]
+        assert set(evaluation.summary["model"]) == {"bm25"}
+
+
+def test_judgments_that_are_wrong_are_refused() -> None:
+    """As those of a file are, for without them there is nothing to evaluate."""
+    double = [("q1", "d1", 1), ("q1", "d1", 0)]
+    message = refusal(rankledger.evaluate, double, {"bm25": RUN}, ["ap"])
+    assert message.startswith("judgments: query 'q1' judges document 'd1' twice (row 1 and row 2); keep one")
+
+
+def test_unjudged_and_unanswered_queries_are_counted_as_in_files() -> None:
+    """A query without judgments is passed over and counted; a judged query without output scores 0 and is counted."""
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": {"q1": {"d1": 1.0}, "other": {"d9": 1.0}}}, ["ap"], overrides=FEW)
+    quality = evaluation.quality["data", "bm25"]
+    assert (quality.n_unjudged_queries, quality.n_missing_queries) == (1, 1)
+    assert evaluation.scores["ap"].tolist() == [1.0, 0.0]
+
+
+def test_ranks_and_subtopics_need_a_table() -> None:
+    """A value without a name is a score or a relevance; what else is asked for must have a column."""
+    by_rank = ["conventions.ties=rank_column"]
+    message = refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, ["ap"], overrides=[*FEW, *by_rank])
+    assert message == "outputs['bm25']: a dict cannot hold query_id, doc_id, rank; give a data frame or Arrow table"
+    ranked = frame(RUN, "score").assign(rank=[2, 1, 1])
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": ranked}, ["rr"], overrides=[*FEW, *by_rank])
+    assert evaluation.scores["rr"].tolist() == [0.5, 1.0]
+
+
+def test_a_record_names_inputs_by_the_digest_of_their_rows(tmp_path: Path) -> None:
+    """The digest is that of the rows, whatever holds them, and another for other rows."""
+    digests = set()
+    for name in ("mapping", "generator", "pandas", "categorical", "stream"):
+        evaluation = in_memory(WEB, CONTAINERS[name], record=True, name=name.replace(" ", "-"), runs_dir=tmp_path)
+        manifest = manifest_of(evaluation.record)
+        (judged,) = manifest["datasets"]["web"]["inputs"]
+        assert judged["path"] == "judgments (in memory)"
+        assert [output["path"] for output in manifest["outputs"]] == [f"outputs['{model}']" for model in MODELS]
+        digests.add((judged["sha256"], *(output["files"][0]["sha256"] for output in manifest["outputs"])))
+    assert len(digests) == 1
+    assert len({*next(iter(digests))}) == 1 + len(MODELS)
+
+
+def test_a_record_is_read_compared_and_reported_but_not_evaluated_again(tmp_path: Path) -> None:
+    """Whatever asks for the inputs of the record says that they were in memory."""
+    evaluation = in_memory(WEB, CONTAINERS["pandas"], record=True, runs_dir=tmp_path)
+    record = str(evaluation.record)
+    assert_same(rankledger.load(record), evaluation)
+    differences = rankledger.compare(f"{record}#bm25", f"{record}#dense").differences
+    expected = evaluation.comparisons.query("model == 'dense' and slice == 'all'")
+    np.testing.assert_allclose(differences["difference"], expected["difference"])
+    assert "in-memory" in rankledger.report(record)
+    gone = "was given in memory, and a record keeps no inputs; evaluate it again"
+    of_all = [f"judgments of web: {gone}", *(f"{model} on web: {gone}" for model in MODELS)]
+    with pytest.raises(rankledger.InputError) as refused:
+        rankledger.reproduce(record)
+    assert [*refused.value.lines] == of_all
+    with pytest.raises(rankledger.InputError) as refused:
+        rankledger.explain(record, model="bm25", query=min(WEB.judged))
+    assert [*refused.value.lines] == of_all[:2]
+    advice = "evaluate again from its data"
+    message = refusal(rankledger.evaluate, record, tracking=False)
+    assert message == f"memory://judgments: was given in memory, and a record keeps no inputs; {advice}"
+
+
+def without_ids(text: str, *evaluations: Evaluation) -> str:
+    """The text with one word for the ids of these evaluations."""
+    for evaluation in evaluations:
+        text = text.replace(evaluation.evaluation_id, "ID")
+    return text
+
+
+def test_an_evaluation_without_a_record_is_reported_as_its_record_is(tmp_path: Path) -> None:
+    """LaTeX and Markdown are the same to the letter; a page, a table of figures and the like are written as named."""
+    kept = in_memory(WEB, CONTAINERS["mapping"], record=True, runs_dir=tmp_path / "runs")
+    free = in_memory(WEB, CONTAINERS["mapping"])
+    assert without_ids(free.to_latex(), free) == without_ids(kept.to_latex(), kept)
+    assert without_ids(free.to_markdown(["ap"]), free) == without_ids(kept.to_markdown("ap"), kept)
+    assert without_ids(rankledger.report(str(kept.record), form="latex"), kept) == without_ids(kept.to_latex(), kept)
+    for name, begin in (("report.html", "<!doctype html>"), ("report.md", "##"), ("r.tex", "%"), ("r.csv", "evalu")):
+        free.report(tmp_path / name)
+        assert (tmp_path / name).read_text(encoding="utf-8").lower().startswith(begin)
+    assert refusal(free.report, tmp_path / "r.pdf").endswith("let the name end in .html, .md, .tex, .csv")
+
+
+def test_a_table_for_a_paper_takes_headers_of_its_measures() -> None:
+    """A header of no column is refused, as a style for anything but LaTeX is."""
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN}, ["ap"], overrides=FEW)
+    assert "& MAP" in evaluation.to_latex(headers={"ap": "MAP"})
+    assert refusal(evaluation.to_latex, headers={"app": "MAP"}) == "headers: no measure 'app'; did you mean 'ap'?"
+    style = rankledger.TableStyle(intervals=True)
+    message = refusal(rankledger.report, "last", form="markdown", style=style)
+    assert message == "style: is for LaTeX, and the report is markdown; remove it"
+
+
+def test_models_of_one_evaluation_are_compared(tmp_path: Path) -> None:
+    """The difference of each measure is that of the comparison, from the base to the candidate."""
+    evaluation = in_memory(WEB, CONTAINERS["mapping"])
+    differences = evaluation.compare("bm25", "dense").differences.set_index("measure")["difference"]
+    expected = evaluation.comparisons.query("model == 'dense'").set_index("measure")["difference"]
+    for measure, difference in differences.items():
+        assert difference == pytest.approx(expected[measure], abs=1e-12)
+    assert len(differences) == len(expected)
+    message = refusal(evaluation.compare, "bm25", "dnse")
+    assert "has no model 'dnse'" in message
+    assert str(Path(tempfile.gettempdir())) not in message
+
+
+def test_a_query_is_explained_with_or_without_a_record(tmp_path: Path) -> None:
+    """The explained score is the one that was measured, of inputs in memory and of files."""
+    query = min(WEB.judged)
+    free = in_memory(WEB, CONTAINERS["generator"])
+    kept = in_memory(WEB, CONTAINERS["stream"], record=True, runs_dir=tmp_path / "runs")
+    files = from_files(tmp_path, WEB, MEASURES)
+    for evaluation in (free, kept, files, rankledger.load(files.record)):
+        scores = evaluation.scores.set_index(["model", "query_id"])["ap"]
+        assert evaluation.explain("dense", query, "ap").outcome.value == scores["dense", query]
+    assert refusal(free.explain, "dense", "nowhere").startswith("the query 'nowhere' is not judged in web")
+
+
+def test_outputs_that_are_all_refused_raise(tmp_path: Path) -> None:
+    """A line for each output, whether a record was asked for or not; there is none."""
+    outputs = {"bm25": {}, "a.b": {"q9": {"d1": 1.0}}, "gone": tmp_path / "gone.tsv"}
+    lines = (
+        "outputs['bm25']: no rows; give some",
+        "outputs['a.b']: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both "
+        """alike, or accept it with overrides=['models."a.b".outputs.allow_no_overlap=true']""",
+        f"outputs['gone']: file not found: {tmp_path / 'gone.tsv'}; check the path",
+    )
+    for options in ({}, {"record": True}, {"baseline": "bm25"}):
+        with pytest.raises(rankledger.InputError) as refused:
+            rankledger.evaluate(JUDGED, outputs, ["ap"], runs_dir=tmp_path, **options)
+        assert {*refused.value.lines} == {*lines}
+    assert not [*tmp_path.rglob("manifest.json")]
+
+
+@pytest.mark.parametrize("type_", [pa.null(), pa.float64(), pa.string(), pa.list_(pa.string())], ids=str)
+@pytest.mark.parametrize("container", ["frame", "table", "mapping", "tuples", "generator"])
+def test_an_output_without_rows_says_so(container: str, type_: pa.DataType) -> None:
+    """A table without rows has columns of no type in particular: what is wrong with it is that it is empty."""
+    table = pa.table({name: pa.array([], type_) for name in ("query_id", "doc_id", "score")})
+    shapes = {"frame": table.to_pandas(), "table": table, "mapping": {}, "tuples": [], "generator": iter(())}
+
+    evaluation = rankledger.evaluate(JUDGED, {"bm25": RUN, "new": shapes[container]}, ["ap"], overrides=FEW)
+
+    assert [failure.reason for failure in evaluation.failures] == ["outputs['new']: no rows; give some"]
+
+
+def test_a_frame_without_columns_has_no_rows_and_a_null_is_one_of_a_row() -> None:
+    """`DataFrame()` is what a failed job hands over; of a column of nulls the first row is named."""
+    outputs = {
+        "bm25": RUN,
+        "bare": pd.DataFrame(),
+        "nulls": pa.table({"query_id": pa.array([None, None]), "doc_id": ["a", "b"], "score": [1.0, 2.0]}),
+    }
+
+    evaluation = rankledger.evaluate(JUDGED, outputs, ["ap"], overrides=FEW)
+
+    assert {failure.model: failure.reason for failure in evaluation.failures} == {
+        "bare": "outputs['bare']: no rows; give some",
+        "nulls": "outputs['nulls']: query_id is null (row 1); fill it or remove the row",
+    }
+    refused = refusal(
+        rankledger.evaluate, pd.DataFrame({"query_id": [], "doc_id": [], "relevance": []}), {"m": RUN}, "ap"
+    )
+    assert refused == "judgments: no rows; give some"
+
+
+def test_what_a_command_prints_is_a_warning() -> None:
+    """What columns were taken for, an output that was refused and one that is judged less: each names its input, and
+    the line that called; the same lines are attributes.
+    """
+    lenskit = frame(RUN, "score").set_axis(["user_id", "item_id", "score"], axis=1)
+    with pytest.warns(rankledger.InputWarning) as caught:
+        evaluation = rankledger.evaluate(JUDGED, {"bm25": lenskit, "new": {}, "few": {"q1": {"d9": 1}, "q2": {"d3": 2}}}, "ap", overrides=FEW)  # fmt: skip  # noqa: E501
+    refused, unequal, read = (str(warning.message) for warning in caught)
+    assert {warning.filename for warning in caught} == {__file__}
+    assert refused == evaluation.failures[0].reason == "outputs['new']: no rows; give some"
+    assert evaluation.warnings == (read,)
+    assert unequal.startswith("data: few: 50% of its list is judged, bm25: 100%. ")
+    assert read == "read as files of LensKit: columns: {query_id: user_id, doc_id: item_id} (such as outputs['bm25'])"
+
+
+def test_a_layout_is_named_once_and_what_is_not_in_the_catalogue_is_counted():
+    """Two outputs and the catalogue have LensKit's columns, in a line; d9 and d8 are no documents of the catalogue."""
+    outputs = {
+        name: frame({"q1": {"d1": 3, **more}, "q2": {"d3": 2}}, "score").set_axis(
+            ["user_id", "item_id", "score"], axis=1
+        )
+        for name, more in {"one": {"d9": 2}, "two": {"d9": 2, "d8": 1}}.items()
+    }
+    documents = pd.DataFrame({"item_id": ["d1", "d2", "d3"]})
+    with pytest.warns(rankledger.InputWarning):
+        found = rankledger.evaluate(JUDGED, outputs, ["ap", "item_coverage@3"], documents=documents, overrides=FEW)
+
+    columns = "{doc_id: item_id} (such as documents); {query_id: user_id, doc_id: item_id} (such as outputs['one'])"
+    assert found.warnings == (
+        f"3 inputs read as files of LensKit: columns: {columns}",
+        "one on data: recommendations outside of the catalogue: 1, documents: 1; check the ids",
+        "two on data: recommendations outside of the catalogue: 2, documents: 2; check the ids",
+    )
+
+
+PAIRS = {query: sorted(ranked)[:4] for query, ranked in [*WEB.outputs["bm25"].items()][:9]}
+EXCLUDED: Mapping[str, Any] = {
+    "lists": PAIRS,
+    "sets": {query: {*documents} for query, documents in PAIRS.items()},
+    "mappings": {query: dict.fromkeys(documents, 0.0) for query, documents in PAIRS.items()},
+    "tuples": [(query, document) for query, documents in PAIRS.items() for document in documents],
+}
+
+
+def test_documents_are_excluded_as_from_files(tmp_path: Path) -> None:
+    """Whatever holds the pairs, and with the document that is the query's own: the figures of a config with a file."""
+    outputs = {
+        model: {query: {**ranked, query: 99.0} for query, ranked in table.items()}
+        for model, table in WEB.outputs.items()
+    }
+    collection = Collection(WEB.judged, outputs)
+    table = pd.DataFrame(EXCLUDED["tuples"], columns=["query_id", "doc_id"])
+    write_table(tmp_path / "pairs.tsv", rows(EXCLUDED["mappings"]), "score")
+    config = [f"datasets.web.exclude={tmp_path / 'pairs.tsv'}", "datasets.web.exclude_self=true"]
+    expected = from_files(tmp_path, collection, MEASURES, overrides=config)
+    plain = in_memory(collection, CONTAINERS["mapping"])
+    kinds = {**EXCLUDED, "pandas": table, "arrow": pa.Table.from_pandas(table), "path": tmp_path / "pairs.tsv"}
+    for name in kinds:
+        found = in_memory(collection, CONTAINERS["mapping"], exclude=kinds[name], exclude_self=True)
+        assert_same(found, expected)
+        assert found.quality["web", "bm25"].n_excluded > plain.quality["web", "bm25"].n_rows / 100
+    assert not found.summary.equals(plain.summary)
+
+
+def test_excluded_documents_are_in_the_record_and_explained(tmp_path: Path) -> None:
+    """The role `exclude` has the digest of the pairs, the same for a list and a set; `explain` leaves them out."""
+    digests = set()
+    for name in ("lists", "sets", "tuples"):
+        options = {"exclude": EXCLUDED[name], "record": True, "runs_dir": tmp_path}
+        evaluation = in_memory(WEB, CONTAINERS["mapping"], **options)
+        inputs = manifest_of(evaluation.record)["datasets"]["web"]["inputs"]
+        assert [file["role"] for file in inputs] == ["judgments", "exclude"]
+        digests.add(inputs[1]["sha256"])
+    assert len(digests) == 1
+    query = next(query for query in PAIRS if query in WEB.judged)
+    assert evaluation.explain("bm25", query, "ap").n_excluded == len(PAIRS[query])
+
+
+def test_what_was_seen_in_training_is_an_argument() -> None:
+    """d2 of q1 was consumed: counted by default, removed so that d1 is first, or a reason to refuse."""
+    options = {"overrides": FEW, "interactions": {"q1": ["d2"]}}
+    counted = rankledger.evaluate(JUDGED, {"bm25": RUN}, "rr", **options)
+    removed = rankledger.evaluate(JUDGED, {"bm25": RUN}, "rr", seen="remove", **options)
+    assert (counted.scores["rr"].tolist(), counted.quality["data", "bm25"].n_seen) == ([0.5, 1.0], 1)
+    assert (removed.scores["rr"].tolist(), removed.quality["data", "bm25"].n_excluded) == ([1.0, 1.0], 1)
+    message = refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "rr", seen="refuse", **options)
+    assert message == (
+        "outputs['bm25']: user 'q1' is recommended 'd2' (query 'q1', document 'd2'), which is in the user's "
+        "interactions; leave it out, or set seen: remove"
+    )
+
+
+def test_pairs_that_are_wrong_are_refused() -> None:
+    """In one line that says how pairs are given."""
+    takes = "a path, a data frame or Arrow table with the columns query_id, doc_id, {query: [document, …]}, or tuples"
+    cases: dict[str, Any] = {
+        f"exclude: found an int; give {takes} (query, document)": 3,
+        "exclude: the value of 'q1' is a text. Use a list of document ids for every query.": {"q1": "d1"},
+        "exclude: found ('q1', 'd1', 1) (row 1); give tuples (query, document)": [("q1", "d1", 1)],
+        "exclude: none of its queries is judged, such as 'q9'; the judgments have 'q1': write the ids of both alike, "
+        "or remove `exclude`": {"q9": ["d1"]},
+    }
+    for message in cases:
+        assert refusal(rankledger.evaluate, JUDGED, {"bm25": RUN}, "ap", exclude=cases[message]) == message
+    message = refusal(rankledger.evaluate, "config.yaml", exclude_self=True)
+    assert message == "exclude_self: is for outputs in memory; remove it, or give `outputs`"
+
+
+def test_queries_that_change_have_their_documents(tmp_path: Path) -> None:
+    """An evaluation without a record names the ranks of relevant documents, as that of a config does."""
+    columns = ["query_id", "doc_id", "grade", "rank_before", "rank_after"]
+    expected = from_files(tmp_path, WEB, MEASURES).compare("bm25", "dense").queries[columns]
+    assert expected["rank_before"].notna().any()
+    for options in ({}, {"record": True, "runs_dir": tmp_path / "kept"}):
+        compared = in_memory(WEB, CONTAINERS["pandas"], **options).compare("bm25", "dense")
+        pd.testing.assert_frame_equal(compared.queries[columns], expected)
+        assert all("of judging" in remark for remark in compared.remarks)
+
+
+def test_a_record_is_logged_to_mlflow(tmp_path: Path) -> None:
+    """`tracking=True` records what was in memory and logs it to the sqlite store of the runs folder."""
+    from mlflow import MlflowClient
+
+    evaluation = in_memory(WEB, CONTAINERS["pandas"], tracking=True, runs_dir=tmp_path)
+    client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
+    runs = client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
+    logged = {run.data.tags.get("rankledger.model"): run.data.metrics for run in runs}
+    summary = evaluation.summary.query("slice == 'all' and measure == 'ap'").set_index("model")["estimate"]
+    assert {model: logged[model]["measures/ap"] for model in MODELS} == summary.to_dict()
+    assert evaluation.record is not None
+    assert evaluation.untracked is None
+
+
+def first_hit(block: JudgedBlock, *, k: int | None = None) -> Floats:
+    """Whether the first document is relevant."""
+    return ((block.ranks == 1) & (block.grades > 0)).any(axis=0).astype(np.float64)
+
+
+@from_terms
+def halved(block: JudgedBlock, *, k: int | None = None) -> Terms:
+    """Grades, halved from the second rank on."""
+    grades = np.where(block.ranks <= (k or np.inf), np.where(block.grades > 0, block.grades, 0.0), 0.0)
+    return Terms(grades / np.where(block.ranks == 1, 1, 2), {"grade": grades})
+
+
+HALVED = Metric("halved", halved, "Halved grades", range=(0, 3), additive=True)
+
+
+def metric_at(rank: int) -> Callable[..., Floats]:
+    def hit_at_rank(block: JudgedBlock) -> Floats:
+        return ((block.ranks == rank) & (block.grades > 0)).any(axis=0).astype(np.float64)
+
+    return hit_at_rank
+
+
+@pytest.mark.parametrize(
+    ("measures", "expected"),
+    [
+        (first_hit, {"first_hit": 0.5}),
+        ([first_hit, "rr"], {"first_hit": 0.5, "rr": 0.75}),
+        (HALVED, {"halved": 1.25}),
+        ([Measure(HALVED, k=1), Measure(HALVED)], {"halved@1": 1.0, "halved": 1.25}),
+        (["halved@1", HALVED], {"halved@1": 1.0, "halved": 1.25}),
+        ([metric_at(2)], {"hit_at_rank": 0.5}),
+        ([METRICS["rr"], Measure(METRICS["p"], k=2), ap], {"rr": 0.75, "p@2": 0.5, "ap": 0.75}),
+    ],
+)
+@pytest.mark.parametrize("backend", ["threads", "processes"])
+def test_a_metric_may_be_an_object(measures, expected, backend):
+    """By hand: q1 has its grade 1 at rank 2, q2 its grade 2 at rank 1, so 0 and 1, 1/2 and 2, 0 and 2, 1 and 0.
+
+    Functions that no process can import, too; a built-in metric's function is that metric.
+    """
+    outputs = {"bm25": RUN, "same": RUN}
+
+    found = rankledger.evaluate(JUDGED, outputs, measures, overrides=FEW, backend=backend, jobs=2)
+
+    lines = [line for line in found.estimates if line.model == "bm25"]
+    assert {line.measure: line.estimate for line in lines} == expected
+
+
+def test_an_evaluation_by_metrics_that_are_objects_is_whole(tmp_path):
+    """It explains a score (1 / 2 of the only relevant document), compares, reports, and is kept."""
+    outputs = {"bm25": RUN, "dense": {"q1": {"d1": 1.0}, "q2": {"d3": 1.0}}}
+    found = rankledger.evaluate(JUDGED, outputs, [HALVED], overrides=FEW, record=True, runs_dir=tmp_path)
+
+    assert found.explain("bm25", "q1").outcome.value == 0.5
+    (line,) = found.compare("bm25", "dense").comparisons
+    assert line.difference == 0.25
+    assert "halved" in found.to_markdown()
+    assert rankledger.load(found.evaluation_id, runs_dir=tmp_path).estimates == found.estimates
+
+
+@pytest.mark.parametrize(
+    ("measures", "said"),
+    [
+        ([metric_at(1), metric_at(2)], "found two metrics 'hit_at_rank'. Set another name for one of them."),
+        (lambda block: block, "<lambda>: annotate its first parameter as `block: JudgedBlock`"),
+        (Metric("ndcg", first_hit, "First hit"), "`rankledger measures` knows a metric 'ndcg'"),
+        (dict, "dict is a type; name a function, or a Metric"),
+        ([first_hit, 3], "give names, such as ['ndcg@10', 'ap']"),
+    ],
+)
+def test_what_is_no_metric_is_refused(measures, said):
+    with pytest.raises(rankledger.InputError) as refused:
+        rankledger.evaluate(JUDGED, {"bm25": RUN}, measures)
+
+    assert str(refused.value).startswith("measures")
+    assert said in str(refused.value)
+
+
+def test_printed_it_is_the_leaderboard(monkeypatch):
+    """Reciprocal rank by hand: bm25 has 1/2 and 1, dense 1 and 1; the better one is above. Its repr stays short."""
+    monkeypatch.setenv("COLUMNS", "100")
+    found = rankledger.evaluate(JUDGED, {"bm25": RUN, "dense": {"q1": {"d1": 1.0}, "q2": {"d3": 1.0}}}, ["rr"])
+
+    text = str(found)
+    assert re.search(r"dense.* 1\.0000.*\n.*bm25.* 0\.7500", text)
+    assert max(map(len, text.splitlines())) <= 100
+    assert "\x1b" not in text
+    assert repr(found) == f"<Evaluation {found.evaluation_id} in memory>"
+
+
+VIEW = pa.string_view()
+CODED = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.uint32()), pa.array(["d2", "d1", "d3"], VIEW))
+LISTED = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), pa.array(["d2", "d1", "d3"], VIEW))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.table({"query_id": ["q1", "q1", "q2"], "doc_id": CODED, "score": [0.7, 0.5, 1.0]}),
+        pa.table({"query_id": pa.array(["q1", "q1", "q2"], VIEW), "doc_id": CODED, "score": [0.7, 0.5, 1.0]}),
+        pa.table({"query_id": pa.array(["q1", "q2"], VIEW), "doc_id": LISTED}),
+        pa.table({"query_id": pa.array(["q1", "q2"], VIEW), "doc_id": LISTED.cast(pa.large_list(VIEW))}),
+        pa.table(
+            {
+                "query_id": ["q1", "q2"],
+                "items": pa.array(
+                    [
+                        [{"item_id": "d2", "score": 0.7}, {"item_id": "d1", "score": 0.5}],
+                        [{"item_id": "d3", "score": 1.0}],
+                    ],
+                    pa.list_(pa.struct([("item_id", VIEW), ("score", pa.float64())])),
+                ),
+            }
+        ),
+    ],
+)
+def test_string_views_are_strings(table):
+    """Polars exports texts, categories and lists so: ndcg of q1 is 1 / log2(3), and of q2 1."""
+    found = rankledger.evaluate(JUDGED, {"m": Streamed(table)}, ["ndcg"], overrides=FEW).summary["estimate"][0]
+
+    assert found == pytest.approx((1 / math.log2(3) + 1) / 2)
+
+
+def test_judgments_of_string_views_are_read():
+    """The grades of `JUDGED`, in the order of the categories."""
+    judged = pa.table({"query_id": ["q1", "q1", "q2"], "doc_id": CODED, "relevance": [0, 1, 2]})
+    found = rankledger.evaluate(Streamed(judged), {"m": RUN}, ["ndcg"], overrides=FEW).summary["estimate"][0]
+
+    assert found == pytest.approx((1 / math.log2(3) + 1) / 2)

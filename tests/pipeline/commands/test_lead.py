@@ -1,0 +1,177 @@
+"""One measure leads wherever an evaluation is shown: not the first suite's, nor one in `practical_difference`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import rankledger
+from rankledger.pipeline.commands.report import report
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.report.notebook import leaderboard
+from tests.support import sample_evaluations
+from tests.support.page_reader import Said, read_page
+from tests.support.records import manifest_of
+
+SUITES = {"graded": ["ndcg@5,10"], "sets": ["p@5,10"], "binary": ["rr@10", "ap"], "stars": ["rmse", "mae"]}
+LED = {"web": "ap", "news & more": "ap", "stars": "rmse"}
+
+
+@dataclass(frozen=True)
+class Night:
+    """An evaluation that was tracked, and the folder of its runs."""
+
+    evaluation: Evaluation
+    runs: Path
+
+    @property
+    def figures(self) -> Mapping[str, float]:
+        """By model, the figure on web of the measure that leads."""
+        lines = [line for line in self.evaluation.estimates if (line.dataset, line.slice) == ("web", "all")]
+        return {line.model: line.estimate for line in lines if line.measure == "ap" and line.estimate is not None}
+
+    @property
+    def order(self) -> list[str]:
+        """The models on web, the best first by the measure that leads."""
+        return sorted(self.figures, key=lambda model: -self.figures[model])
+
+    def made(self, form: Any) -> str:
+        """A report of its record."""
+        return report(self.evaluation.evaluation_id, form=form, runs_dir=self.runs)
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
+    """Two search datasets and one of ratings, which lacks the measure; written as other tools do."""
+    folder = tmp_path_factory.mktemp("night")
+    path = sample_evaluations.various(folder, 3, n_queries=150)
+    config = yaml.safe_load(path.read_text(encoding="utf-8"))
+    config |= {"suites": SUITES, "lead": "AP", "practical_difference": {"ndcg@5": 0.02, "rr@10": 0.02}}
+    path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    return Night(rankledger.evaluate(path, runs_dir=folder / "runs"), folder / "runs")
+
+
+@pytest.fixture(scope="module")
+def page(night: Night) -> Said:
+    """The page in its record."""
+    return read_page((night.evaluation.record / "report.html").read_text(encoding="utf-8"))
+
+
+def cells(html: str) -> list[list[str]]:
+    """The cells of a notebook's tables, row by row."""
+    rows = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)
+    found = [re.findall(r"<t[dh][ >].*?</t[dh]>", row, re.DOTALL) for row in rows]
+    return [[re.sub("<[^>]+>", "", cell).strip() for cell in row] for row in found]
+
+
+def test_the_record_says_which(night):
+    """By dataset, in the manifest; the queries that moved are by it, and the summary keeps the order of the suites."""
+    record = night.evaluation.record
+    with (record / "movers.csv").open(encoding="utf-8", newline="") as file:
+        moved = {line["measure"] for line in csv.DictReader(file)}
+    with (record / "summary.csv").open(encoding="utf-8", newline="") as file:
+        first = next(csv.DictReader(file))
+
+    assert manifest_of(record)["lead"] == LED
+    assert moved == {"ap", "rmse"}
+    assert first["measure"] == "ndcg@5"
+
+
+def test_the_terminal(night, run_cli, monkeypatch):
+    """What is printed of the record: the first column and its drawing, the order, the differences; JSON names it."""
+    monkeypatch.setenv("COLUMNS", "200")
+    where = [night.evaluation.evaluation_id, "--runs-dir", str(night.runs)]
+    text = run_cli("show", *where).out
+
+    heads = [re.split(r"\s*┃\s*", line)[2:4] for line in text.splitlines() if line.startswith("┃ model")]
+    rows = re.findall(r"^│ (\S+)", text, re.MULTILINE)
+    assert heads[:3] == [["rank", "ap"], ["rank", "ap"], ["rank", "rmse"]]
+    assert rows[: len(night.order)] == night.order
+    assert re.search(r"┃ model\s+┃ rank ┃ +ap ┃ [0-9.]+ +[0-9.]+ ┃", text)  # the scale of what is drawn
+    assert "web: ap against bm25" in text
+    assert json.loads(run_cli("show", *where, "--json").out)["lead"] == LED
+
+
+def test_the_letters(night):
+    """Where all pairs are compared, they are beside its column and say what its comparisons say."""
+    folder = night.runs.parent / "pairs"
+    evaluation = rankledger.evaluate(
+        sample_evaluations.all_pairs(folder, lead="p@10"), runs_dir=folder / "runs", tracking=False
+    )
+    heads, *_ = cells(leaderboard(evaluation))
+
+    assert dict(evaluation.leading) == {"web": "p@10", "news": "p@10", "*": "p@10"}
+    assert heads[:5] == ["model", "rank", "p@10", "letters", "ndcg@5"]
+
+
+def test_the_page(page, night):
+    """Its boards, differences, slices and pairs."""
+    groups = {table.name: table.groups for table in page.tables}
+    board = next(table for table in page.tables if table.name == "leaderboard-web")
+
+    assert board.heads[:3] == ["model", "rank", "ap"]
+    assert [row["model"] for row in board.cells(board.groups[0])] == night.order
+    assert groups["differences-web"][0].title == "ap"
+    assert groups["slices-web"][0].title == "ap"
+    drawn = {chart.title for chart in page.charts if re.match("differences|slices|scores|changes", chart.name)}
+    assert len(drawn) > 1
+    assert all(" by rmse on stars" in title or re.search(r"\bap\b", title) for title in drawn)
+
+
+def test_markdown_and_latex(night):
+    """The first column, the differences, the worst slices and the queries; of LaTeX the first column."""
+    text = night.made("markdown")
+
+    assert re.findall(r"^\| model \| rank \| ([^|]+) \|", text, re.MULTILINE)[0] == "ap"
+    for said in ("Differences, web: ap against bm25:", "Worst slices by ap", "largest changes by ap<"):
+        assert said in text
+    assert re.findall(r"^ +Model & Rank & (\S+) &", night.made("latex"), re.MULTILINE) == ["ap", "ap", "rmse"]
+
+
+def test_a_notebook(night):
+    """The first column."""
+    assert [row[2] for row in cells(leaderboard(night.evaluation)) if row[0] == "model"] == ["ap", "ap", "rmse"]
+
+
+def test_a_comparison_of_two_models(night, run_cli, monkeypatch):
+    """The first row of the differences, and the queries; `--measure` wins, as it does in a report."""
+    monkeypatch.setenv("COLUMNS", "200")
+    found = night.evaluation.evaluation_id
+    sides = ["compare", f"{found}#bm25", f"{found}#dense", "--runs-dir", str(night.runs)]
+    text = run_cli(*sides).out
+
+    assert re.findall(r"^│ (\S+)", text, re.MULTILINE)[0] == "ap"
+    for said in ("web: largest changes by ap", "stars: largest changes by rmse"):
+        assert said in " ".join(text.split())
+    asked = " ".join(run_cli(*sides, "--measure", "rr@10").out.split())
+    assert "web: largest changes by rr@10" in asked
+    picked = report(found, form="latex", measures=["rr@10", "ap"], runs_dir=night.runs)
+    assert re.findall(r"^ +Model & Rank & (\S+) &", picked, re.MULTILINE) == ["rr@10", "rr@10"]
+
+
+def test_mlflow(night):
+    """The figures of the evaluation's run, its note, the primary metric and the worst slices of all suites."""
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=f"sqlite:///{night.runs}/mlflow.db")
+    own, web = (client.get_experiment_by_name(name) for name in ("generated", "generated/web"))
+    (run,) = client.search_runs([own.experiment_id])
+    tags = {tag for model in client.search_runs([web.experiment_id]) for tag in model.data.tags}
+    worst = {tag.removeprefix("rankledger.worst_slice.") for tag in tags if "worst_slice" in tag}
+
+    assert {name for name in run.data.metrics if name.startswith("bm25/")} == {
+        *("bm25/web.ap", "bm25/news _ more.ap", "bm25/stars.rmse")
+    }
+    assert run.data.metrics["bm25/web.ap"] == night.figures["bm25"]
+    assert re.findall(r"^\| model \| rank \| ([^|]+) \|", run.data.tags["mlflow.note.content"], re.MULTILINE)[0] == "ap"
+    assert web.tags["mlflow.experiment.primaryMetric.name"] == "binary/ap"
+    assert "binary/ap" in worst
+    assert worst <= {"graded/ndcg_at_5", "sets/p_at_5", "binary/ap"}

@@ -1,0 +1,437 @@
+"""Nights as a job meets them: evaluated once, shown again, and not lost to a rival, a kill or a late output."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankledger.pipeline import run as evaluate
+from rankledger.pipeline.commands.nightly import nightly
+from rankledger.pipeline.config import schema
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.support.errors import InputError
+from tests.support import nights
+from tests.support.fake_clock import Clock
+from tests.support.forked import Loaded
+from tests.support.histories import points_in
+
+DATE = "2026-11-20"
+QUERIES = [f"q{number:02}" for number in range(80)]
+RUN = "from rankledger.pipeline.cli.app import main; main()"
+COMMAND = ("nightly", "config.yaml", "--date", DATE)
+PATIENT = {"wait": "2h"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """The working directory: judgments, and a config that evaluates two models without MLflow."""
+    monkeypatch.chdir(tmp_path)
+    nights.write_judgments(QUERIES)
+    write_config()
+    return tmp_path
+
+
+def write_config(**changes: Any) -> None:
+    models = {model: {"outputs": "{date}/{model}.txt"} for model in ("bm25", "dense")}
+    nights.write_config(**{"models": models, **changes})
+
+
+def write_output(model: str, *, best: int = 1, folder: str = DATE) -> None:
+    """Half of the queries have their document at the best rank, half one lower: (1 + 1/2) / 2 = 0.75 for 1."""
+    ranks = {query_id: best + number % 2 for number, query_id in enumerate(QUERIES)}
+    nights.write_ranking(Path(folder) / f"{model}.txt", ranks)
+
+
+def write_outputs(*models: str) -> None:
+    for model in models or ("bm25", "dense"):
+        write_output(model)
+
+
+def night(clock: Clock | None = None, **options: Any) -> Evaluation:
+    return nightly("config.yaml", **{"date": DATE, "clock": clock or Clock(), **options})
+
+
+def records() -> list[str]:
+    return sorted(path.parent.name for path in Path("runs/records").glob("*/manifest.json"))
+
+
+def figures(evaluation: Evaluation) -> dict[str, float | None]:
+    return {line.model: line.estimate for line in evaluation.estimates}
+
+
+def wait_until(done: Any) -> None:
+    """Let another process get somewhere."""
+    deadline = time.monotonic() + 600
+    while not done():
+        assert time.monotonic() < deadline, "it never did"
+        time.sleep(0.02)
+
+
+def test_a_night_is_evaluated_under_its_date():
+    """Of a date: the templates are filled with it, and the manifest has it."""
+    write_outputs()
+
+    evaluation = night()
+
+    assert figures(evaluation) == {"bm25": 0.75, "dense": 0.75}
+    assert read_record(evaluation.record).manifest.date == DATE
+
+
+def test_a_night_without_a_date_is_that_of_today_in_utc():
+    """The clock stands at two in the morning of 20 November, whatever the machine's time zone."""
+    write_outputs()
+
+    assert read_record(night(date=None).record).manifest.date == DATE
+
+
+@pytest.mark.parametrize("date", ["20261120", "2026-11-31", ""])
+def test_a_date_is_written_in_one_way(date):
+    """It names the night's file: other ways of writing it would be other nights."""
+    with pytest.raises(InputError, match=r"--date: found .*; write the night's date as YYYY-MM-DD"):
+        night(date=date)
+
+
+def test_a_night_that_was_evaluated_is_shown_again():
+    """Its outputs are gone and its figures stay; nothing is evaluated. Another date is another night."""
+    write_outputs()
+    first = night()
+    for file in Path(DATE).iterdir():
+        file.unlink()
+
+    second = night()
+    write_output("bm25", folder="2026-11-21")
+    write_output("dense", folder="2026-11-21")
+    third = night(date="2026-11-21")
+
+    assert (second.evaluation_id, second.estimates) == (first.evaluation_id, first.estimates)
+    assert records() == sorted({first.evaluation_id, third.evaluation_id})
+
+
+def test_again_evaluates_anew_and_is_what_is_shown_from_then_on():
+    """An output came late, or was fixed: the old record stays, the new one counts."""
+    write_output("bm25")
+    first = night()
+    write_output("dense", best=3)
+
+    second = night(again=True)
+
+    assert [failure.model for failure in first.failures] == ["dense"]
+    assert figures(second) == pytest.approx({"bm25": 0.75, "dense": (1 / 3 + 1 / 4) / 2})
+    assert night().evaluation_id == second.evaluation_id
+    assert records() == sorted([first.evaluation_id, second.evaluation_id])
+
+
+def test_again_that_comes_to_nothing_leaves_the_night_as_it_was():
+    """The judgments are gone: it is refused, and the night's evaluation is the one that there is."""
+    write_outputs()
+    first = night()
+    Path("qrels.txt").unlink()
+
+    with pytest.raises(InputError, match="file not found by"):
+        night(again=True)
+
+    assert night().evaluation_id == first.evaluation_id
+
+
+def test_the_second_call_prints_and_exits_as_the_first(run_cli):
+    """A gate failed: the tables, the verdicts, the last line and the exit code 1 are the same, to the letter."""
+    write_config(gates=[{"name": "floor", "measure": "rr", "at_least": 0.6}])
+    write_output("bm25")
+    write_output("dense", best=3)
+
+    first = run_cli(*COMMAND)
+
+    assert first.code == 1
+    assert run_cli(*COMMAND)[:2] == first[:2]
+    assert "Gates failed" in first.out
+    assert len(records()) == 1
+
+
+def test_the_second_call_writes_the_reports_that_are_asked_for(tmp_path, monkeypatch, run_cli):
+    """A job that was started again by hand has a summary of its own to fill."""
+    write_config(gates=[{"name": "floor", "measure": "rr", "at_least": 0.6}])
+    write_outputs()
+    for attempt in ("first", "second"):
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / attempt))
+        assert run_cli(*COMMAND, "--junit", f"{attempt}.xml").code == 0
+
+    assert Path("second").read_text() == Path("first").read_text()
+    assert Path("second.xml").read_text() == Path("first.xml").read_text()
+
+
+def test_what_mlflow_did_not_get_is_delivered_by_the_second_call(monkeypatch):
+    """The server is away the first time; the second time a store is there, and has it once, with the first's id."""
+    write_config(tracking={"uri": "${STORE}"})
+    write_outputs()
+    monkeypatch.setenv("STORE", "http://127.0.0.1:1")
+    first = night()
+    monkeypatch.setenv("STORE", "sqlite:///mlflow.db")
+
+    second, third = night(), night()
+
+    kept = Records(Path("runs/records"))
+    receipt = read_receipt(kept, first.evaluation_id)
+    assert first.untracked is not None
+    assert first.store is None
+    assert second.untracked is None
+    assert second.store is not None
+    assert third.store == second.store
+    assert receipt is not None
+    assert len(receipt.runs) == 2
+    assert len(records()) == 1
+
+
+def test_a_night_that_is_evaluated_again_has_a_second_point_in_mlflow(capsys):
+    """Once for each record, at the step of the night: 20,777 days after 1970-01-01. That there is a second is said."""
+    write_config(tracking={})
+    write_outputs()
+    first = night()
+    assert capsys.readouterr().err == ""
+
+    second = night(again=True)
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "nightly 2026-11-20 is evaluated again: histories in MLflow get a second point that night"
+    times = [
+        round(datetime.fromisoformat(read_record(found.record).manifest.finished).timestamp() * 1_000)
+        for found in (first, second)
+    ]
+    points = points_in(f"sqlite:///{Path('runs/mlflow.db').resolve()}", "nightly")
+    assert len(points) == 2
+    for of_model in points.values():
+        figures = [point for point in of_model if ".vs_" not in point[0]]  # the first one changed since nothing
+        metrics = sorted({metric for metric, *_ in figures})
+        assert [point[:3] for point in figures] == [(metric, 20_777, time) for metric in metrics for time in times]
+
+
+def test_an_evaluation_that_was_not_to_be_tracked_is_not_delivered_later():
+    """Whoever said --no-tracking meant it."""
+    write_config(tracking={})
+    write_outputs()
+    first = night(tracking=False)
+
+    assert night().store is None
+    assert read_receipt(Records(Path("runs/records")), first.evaluation_id) is None
+
+
+def test_a_late_output_is_waited_for(capsys):
+    """It comes at 2:45, and the night has both; what was waited for is said on stderr alone."""
+    write_config(nightly=PATIENT)
+    write_output("bm25")
+    clock = Clock({45: lambda: write_output("dense", best=3)})
+
+    evaluation = night(clock)
+
+    assert clock.minutes == 45
+    assert figures(evaluation) == pytest.approx({"bm25": 0.75, "dense": (1 / 3 + 1 / 4) / 2})
+    printed = capsys.readouterr()
+    assert printed.err == f"waiting until 04:00 UTC for 1 of 3: {DATE}/dense.txt (not there)\n"
+    assert printed.out == ""
+
+
+def test_an_output_that_never_comes_is_a_failure():
+    """At four o'clock the other is evaluated; the record says which was late, since when, and what to do."""
+    write_config(nightly=PATIENT)
+    write_output("bm25")
+
+    evaluation = night()
+
+    assert figures(evaluation) == {"bm25": 0.75}
+    (failure,) = read_record(evaluation.record).manifest.failures
+    assert asdict(failure) == {
+        "dataset": "web",
+        "model": "dense",
+        "reason": f"{DATE}/dense.txt: late: not there by 04:00 UTC (waited 2h); once it is there, run nightly --again",
+        "replicate": "",
+    }
+
+
+def test_a_night_with_a_late_output_exits_with_4(run_cli):
+    """Without its marker it is not even looked into, though it is there."""
+    write_config(nightly={"ready": "{model}.done"})
+    write_outputs()
+    Path(DATE, "bm25.done").touch()
+    Path(DATE, "dense.txt").write_text("half a li", encoding="utf-8")
+
+    outcome = run_cli(*COMMAND)
+    assert outcome.code == 4
+    assert f"dense.txt: late: no {DATE}/dense.done by" in outcome.out
+
+
+def test_scores_made_elsewhere_may_be_late_too():
+    """A judge's scores of one model are there; those of the other are a failure, as an output of rankings is."""
+    models = {model: {"outputs": "{date}/{model}.csv"} for model in ("bm25", "dense")}
+    write_config(
+        nightly=PATIENT, datasets={"answers": {"scores": {"faithfulness": "higher"}}}, models=models, suites={}
+    )
+    Path(DATE).mkdir()
+    Path(DATE, "bm25.csv").write_text("query_id,faithfulness\nq1,1\nq2,0.5\n", encoding="utf-8")
+
+    evaluation = night()
+
+    assert figures(evaluation) == {"bm25": 0.75}
+    assert [(failure.dataset, failure.model) for failure in evaluation.failures] == [("answers", "dense")]
+
+
+def test_an_output_that_is_missing_when_nothing_is_waited_for():
+    """The night is over then, and a second command would show it: `--again` is what serves once the output is there."""
+    write_config()
+    write_output("bm25")
+
+    (failure,) = night().failures
+
+    assert failure.reason == (
+        f"{DATE}/dense.txt: file not found by 02:00 UTC; check the path, or run nightly --again once it is there"
+    )
+    write_output("dense")
+    assert night().failures == (failure,)
+    assert not night(again=True).failures
+
+
+def test_judgments_that_are_late_end_the_night():
+    """Nothing can be evaluated without them; nothing is recorded, and the night is free for another attempt."""
+    write_config(nightly=PATIENT)
+    write_outputs()
+    Path("qrels.txt").rename("elsewhere.txt")
+
+    with pytest.raises(InputError, match=r"^qrels.txt: late: not there by 04:00 UTC \(waited 2h\)"):
+        night()
+
+    assert records() == []
+    Path("elsewhere.txt").rename("qrels.txt")
+    assert not night().failures
+
+
+def test_numbers_from_outside_are_waited_for():
+    """The costs of a model come at 2:10; what its gate needs is there when it is judged."""
+    models = {"bm25": {"outputs": "{date}/{model}.txt", "extra": "{date}/costs.json"}}
+    write_config(nightly=PATIENT, models=models, gates=[{"name": "cost", "extra": "cost", "at_most": 2}])
+    write_output("bm25")
+    clock = Clock({10: lambda: Path(DATE, "costs.json").write_text('{"cost": 1}')})
+
+    evaluation = night(clock)
+
+    assert clock.minutes == 10
+    assert [verdict.outcome for verdict in evaluation.verdicts] == ["pass"]
+
+
+def test_models_that_are_searched_for_may_turn_up_late():
+    """At two o'clock there is none; at 2:05 the first is found, and with it what else to wait for."""
+    Path("judged.txt").write_text(Path("qrels.txt").read_text())
+    write_config(
+        nightly=PATIENT,
+        datasets={"web": {"judgments": "qrels.txt"}, "news": {"judgments": "judged.txt"}},
+        models={"*": {"outputs": "{dataset}-{date}/{model}.txt"}},
+    )
+    clock = Clock(
+        {
+            5: lambda: write_output("dense", folder=f"web-{DATE}"),
+            20: lambda: write_output("dense", folder=f"news-{DATE}"),
+        }
+    )
+
+    evaluation = night(clock)
+
+    assert clock.minutes == 20
+    assert [(line.dataset, line.model) for line in evaluation.estimates] == [("web", "dense"), ("news", "dense")]
+
+
+def test_a_search_in_vain_ends_with_what_evaluate_says(capsys):
+    """No model turned up in two hours: the pattern is named, and nothing is recorded."""
+    write_config(nightly=PATIENT, models={"*": {"outputs": "{date}/{model}.txt"}})
+    clock = Clock()
+
+    with pytest.raises(InputError, match=r"config.yaml:\d+: models\.\*: no file matches"):
+        night(clock)
+
+    assert (clock.minutes, records()) == (120, [])
+    assert capsys.readouterr().err == f"waiting until 04:00 UTC for 1 of 1: {DATE}/*.txt (no model yet)\n"
+
+
+def test_a_mistake_in_the_config_is_not_waited_for():
+    """It is said at once, and not at four o'clock."""
+    write_config(nightly=PATIENT, comparison={"baseline": "splade"})
+    clock = Clock()
+
+    with pytest.raises(InputError, match="splade"):
+        night(clock)
+
+    assert clock.minutes == 0
+
+
+@pytest.fixture
+def busy(loaded: Loaded) -> Any:
+    """A real process that is at the night, and stays there: it is stopped in the middle."""
+    write_output("bm25")
+    command = [*COMMAND, "--set", "bootstrap.resamples=1000000"]  # takes many seconds, and it is stopped within one
+    process = loaded.start(RUN, command, folder=Path.cwd(), environment=os.environ)
+    file = Path(f"runs/records/.state/nights/nightly-{DATE}.json")
+    wait_until(lambda: file.is_file() and json.loads(file.read_text())["evaluations"])
+    process.send_signal(signal.SIGSTOP)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_the_second_process_learns_who_has_the_night(busy, run_cli):
+    """Exit code 75, the process that holds it, and no word on stdout."""
+    code, out, err = run_cli(*COMMAND)
+
+    assert (code, out) == (75, "")
+    assert err.startswith(f"nightly of {DATE} is already running: process {busy.pid} on ")
+    assert records() == []
+
+
+@pytest.mark.parametrize("with_what", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_holder_does_not_block_the_night(busy, with_what):
+    """However it is ended, the next one evaluates at once, and its record is the only one."""
+    busy.send_signal(with_what)
+    busy.send_signal(signal.SIGCONT)
+    busy.communicate(timeout=600)
+    write_output("dense")
+
+    evaluation = night()
+
+    assert records() == [evaluation.evaluation_id]
+    assert night().evaluation_id == evaluation.evaluation_id
+
+
+def test_a_record_whose_holder_was_killed_before_it_could_say_so_is_the_nights(monkeypatch):
+    """It ends right after the record was written, before anything is delivered: the next one finds it by its id."""
+    write_outputs()
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(evaluate, "deliver", killed)
+        with pytest.raises(KeyboardInterrupt):
+            night()
+    (record,) = records()
+
+    assert night().evaluation_id == record
+    assert records() == [record]
+
+
+def test_the_place_of_records_is_that_of_the_config(tmp_path):
+    """A folder that two runs folders share, as two machines may: the second machine finds the night's record there."""
+    write_config(records="shared")
+    write_outputs()
+
+    first = night(runs_dir="one")
+    second = night(runs_dir="two")
+
+    assert second.evaluation_id == first.evaluation_id
+    assert Path("shared/.state/nights").is_dir()
+    assert schema.load("config.yaml").config.records == "shared"

@@ -1,0 +1,430 @@
+"""Night after night through the command line: what is compared with what, and what the exit code says.
+
+Each query has one relevant document. On a good night it stands first, and the reciprocal rank is 1; where a query is
+damaged it stands fourth, and the reciprocal rank is 0.25.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import rankledger
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.cli.terminal import DISK
+from rankledger.pipeline.commands.evaluate import evaluate, validate
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.history.lookup import ACCEPTED
+from rankledger.pipeline.inference.tables import Comparison
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.report.terminal import as_data
+from rankledger.pipeline.support.errors import InputError
+from tests.support import nights
+from tests.support.records import figures_of
+
+QUERIES = [f"q{number:02}" for number in range(60)]
+NO_DROP = {"name": "no-drop", "measure": "rr", "against": "self@last_passed", "margin": 0.1}
+BAD = 50
+"""Damaged queries of a bad night: the mean drops by 0.625, far beyond any margin here."""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """The working directory, with judgments."""
+    monkeypatch.chdir(tmp_path)
+    nights.write_judgments(QUERIES)
+    return tmp_path
+
+
+def write_output(model: str, n_damaged: int = 0) -> None:
+    ranks = {query_id: 4 if number < n_damaged else 1 for number, query_id in enumerate(QUERIES)}
+    nights.write_ranking(f"{model}.txt", ranks)
+
+
+def write_config(gates: Sequence[Mapping[str, Any]], models: Mapping[str, Any] | None = None, **sections: Any) -> None:
+    models = {"dense": {"outputs": "dense.txt"}} if models is None else models
+    nights.write_config(**{"models": models, "gates": list(gates), "bootstrap": {"resamples": 500}, **sections})
+
+
+def night(*arguments: str, command: str = "evaluate") -> tuple[int, Path]:
+    """The exit code of an evaluation, and its record."""
+    before = set(Path("runs/records").glob("2*"))
+    try:
+        app.main([command, "config.yaml", "--no-tracking", *arguments])
+        code: Any = 0
+    except SystemExit as ended:
+        code = ended.code
+    (record,) = set(Path("runs/records").glob("2*")) - before
+    return int(code), record
+
+
+def reference_of(record: Path, gate: str = "no-drop", model: str = "dense") -> str | None:
+    """The id of the record that a gate held the model against."""
+    found: str | None = read_record(record).manifest.baselines[gate][model].record
+    return found
+
+
+def verdict(record: Path) -> Verdict:
+    (found,) = read_record(record).verdicts
+    return found
+
+
+def test_a_bad_night_fails_and_never_becomes_the_baseline(folder):
+    """The first night has nothing to be compared with; the fourth is compared with the second, not the bad third."""
+    write_config([NO_DROP])
+    write_output("dense")
+    first, second = night(), night()
+    write_output("dense", BAD)
+    bad = night()
+    write_output("dense")
+    fourth = night()
+
+    assert [code for code, _ in (first, second, bad, fourth)] == [0, 0, 1, 0]
+    assert verdict(first[1]).outcome == "not comparable"
+    assert reference_of(second[1]) == first[1].name
+    assert reference_of(bad[1]) == reference_of(fourth[1]) == second[1].name
+    drop = verdict(bad[1])
+    assert drop.outcome == "fail"
+    assert drop.estimate == pytest.approx(-0.75 * BAD / 60, abs=1e-9)
+
+
+def test_a_change_of_too_few_queries_is_inconclusive(folder):
+    """Three queries of sixty decide nothing: exit code 3, unless the gate says that this is but a warning."""
+    write_config([NO_DROP])
+    write_output("dense")
+    night()
+    write_output("dense", 3)
+    assert night()[0] == 3
+
+    write_config([NO_DROP | {"on_inconclusive": "warn"}])
+    code, record = night()
+    assert (code, verdict(record).outcome, verdict(record).effect) == (0, "inconclusive", "warn")
+
+
+def test_a_missing_output_is_incomplete(folder):
+    """Its gates are inconclusive, and that an output is missing weighs more; a gate that fails weighs most."""
+    models = {"bm25": {"outputs": "bm25.txt"}, "dense": {"outputs": "dense.txt"}}
+    write_config([NO_DROP], models)
+    write_output("bm25")
+    write_output("dense")
+    night()
+    Path("dense.txt").unlink()
+    assert night()[0] == 4
+
+    write_output("bm25", BAD)
+    assert night()[0] == 1
+    write_output("bm25")
+    write_config([NO_DROP, {"name": "complete", "max_missing": "1%"}], models)
+    assert night()[0] == 1
+
+
+def test_where_every_output_is_missing_the_gates_are_judged_all_the_same(folder):
+    """No dataset has a sample then; what can be said is that the output is missing."""
+    write_config([NO_DROP, {"name": "floor", "measure": "rr", "at_least": 0.5}])
+    write_output("dense")
+    night()
+    Path("dense.txt").unlink()
+
+    code, record = night(command="nightly")
+    assert code == 4
+    assert len(read_record(record).manifest.failures) == 1
+    assert {found.outcome for found in read_record(record).verdicts} == {"inconclusive"}
+
+
+def test_a_gate_names_the_damaged_record_that_it_skips(folder):
+    """Two models ask for the same reference: one warning, with the damaged record and the one used instead."""
+    write_config([NO_DROP], {model: {"outputs": f"{model}.txt"} for model in ("dense", "bm25")})
+    write_output("dense")
+    write_output("bm25")
+    (_, first), (_, second) = night(), night()
+    (second / "scores.parquet").write_bytes(b"")
+
+    warnings = evaluate("config.yaml", tracking=False).warnings
+
+    (warning,) = (line for line in warnings if "damaged" in line)
+    assert warning.startswith(f"self@last_passed: a later record is damaged ({second / 'scores.parquet'}: ")
+    assert warning.endswith(f"; used {first.name} instead")
+
+
+def test_a_gate_may_need_several_bad_nights_to_fail(folder):
+    """With `fail_after: 2` the first bad night warns and the second in a row fails; a good one between starts anew."""
+    write_config([NO_DROP | {"fail_after": 2}])
+    codes = []
+    for n_damaged in (0, BAD, 0, BAD, BAD):
+        write_output("dense", n_damaged)
+        codes.append(night()[0])
+
+    assert codes == [0, 0, 0, 0, 1]
+
+
+def test_an_accepted_record_is_held_against_until_another_is(folder):
+    """Nothing accepted fails; then the drop is to the accepted record, however many nights are between."""
+    write_config([NO_DROP | {"against": "self@accepted"}])
+    write_output("dense")
+    code, first = night()
+    assert (code, verdict(first).outcome) == (3, "not comparable")
+    app.main(["accept", first.name, "--model", "dense", "--reason", "the first"])
+    assert night()[0] == 0
+
+    write_output("dense", BAD)
+    code, bad = night()
+    assert (code, reference_of(bad)) == (1, first.name)
+    app.main(["accept", bad.name, "--reason", "the old figures were wrong"])
+    code, after = night()
+    assert (code, reference_of(after)) == (0, bad.name)
+
+
+def test_a_renamed_model_is_held_against_its_old_self(folder):
+    """`was` finds the old name in older records, and in `accepted.yaml`."""
+    gates = [NO_DROP, NO_DROP | {"name": "accepted", "against": "accepted"}]
+    write_config(gates, {"old": {"outputs": "dense.txt"}})
+    write_output("dense")
+    _, first = night()
+    app.main(["accept", first.name, "--reason", "x"])
+    write_config(gates, {"dense": {"outputs": "dense.txt", "was": "old"}})
+
+    code, second = night()
+
+    assert code == 0
+    assert reference_of(second) == reference_of(second, "accepted") == first.name
+    assert read_record(second).manifest.baselines["no-drop"]["dense"].model == "old"
+
+
+def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
+    """The night before has the dataset, with another model: this one has nothing to compare with there yet."""
+    datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
+    dense = {"web": "dense.txt"}
+    write_output("dense")
+    write_output("bm25")
+    for outputs in (dense, dense | {"news": "dense.txt"}, dense | {"news": "dense.txt"}):
+        models = {"bm25": {"outputs": "bm25.txt"}, "dense": {"outputs": outputs}}
+        write_config([NO_DROP | {"models": "dense"}], models, datasets=datasets)
+        code, record = night()
+        assert code == 0
+
+    assert [found.outcome for found in read_record(record).verdicts] == ["pass", "pass"]
+
+
+def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
+    """`last_passed#bm25` is bm25 of the night before, `PATH#bm25` that of any record, `bm25` the current one."""
+    complete = {"name": "complete", "max_missing": "100%"}
+    write_config([complete], {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
+    write_output("bm25")
+    write_output("dense")
+    _, first = night()
+    evaluation_id, first = first.name, first.rename("elsewhere")
+    _, second = night()
+    texts = {"night before": "last_passed#bm25", "path": "./elsewhere#bm25", "current": "bm25"}
+    gates = [NO_DROP | {"name": name, "models": ["dense"], "against": text} for name, text in texts.items()]
+    write_config(gates, {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
+    write_output("dense", BAD)
+
+    code, third = night()
+
+    assert code == 1
+    assert {found.gate: found.outcome for found in read_record(third).verdicts} == dict.fromkeys(texts, "fail")
+    assert reference_of(third, "night before") == second.name
+    assert reference_of(third, "path") == evaluation_id
+    assert "current" not in read_record(third).manifest.baselines
+
+
+def test_records_in_folders_of_one_name_are_distinct(folder):
+    """Each gate holds the model against its own record, and names it by its id."""
+    write_config([])
+    ids = []
+    for where, n_damaged in (("bad", BAD), ("good", 0)):
+        write_output("dense", n_damaged)
+        record = night()[1]
+        ids.append(record.name)
+        Path(where).mkdir()
+        record.rename(Path(where, "record"))
+    write_config([NO_DROP | {"name": where, "against": f"./{where}/record"} for where in ("bad", "good")])
+
+    found = read_record(night()[1]).verdicts
+    assert [line.estimate for line in found] == pytest.approx([0.75 * BAD / 60, 0])
+    assert [line.reference for line in found] == [f"dense in {evaluation_id}" for evaluation_id in ids]
+
+
+def test_a_baseline_is_in_no_figure_of_the_current_evaluation(folder):
+    """Scores and summary have the same bytes with gates against records as without, the mean of datasets included."""
+    datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
+    write_config([], datasets=datasets, pooled=True)
+    write_output("dense", 20)
+    night()
+    _, without = night()
+    write_config([NO_DROP], datasets=datasets, pooled=True)
+    _, beside = night()
+    assert {line.dataset for line in read_record(beside).summary} == {"web", "news", "*"}
+    assert len(read_record(beside).verdicts) == 2
+
+    assert figures_of(beside) == figures_of(without)
+
+
+def test_numbers_from_outside_are_judged_and_recorded(folder):
+    """A cost above its limit fails; the file's hash and the numbers are in the manifest; no file decides nothing."""
+    models = {"dense": {"outputs": "dense.txt", "extra": "costs.json"}}
+    write_config([{"name": "cost", "extra": "latency", "at_most": 120}], models)
+    write_output("dense")
+    Path("costs.json").write_text('{"latency": 130, "dollars": 0.5}', encoding="utf-8")
+    code, record = night()
+    assert (code, verdict(record).outcome) == (1, "fail")
+    extra = read_record(record).manifest.external_metrics["dense"]
+    assert extra.numbers == {"latency": 130, "dollars": 0.5}
+    assert len(str(extra.sha256)) == 64
+
+    Path("costs.json").unlink()
+    code, record = night()
+    assert (code, verdict(record).outcome) == (3, "inconclusive")
+    assert read_record(record).manifest.external_metrics["dense"].reason == "costs.json: file not found; check the path"
+
+
+def test_a_repeated_evaluation_is_no_night(folder):
+    """An old record that is evaluated again looks back as it did then, and no later night is compared with it."""
+    write_config([NO_DROP])
+    write_output("dense")
+    first, second = night(), night()
+    app.main(["evaluate", first[1].name, "--no-tracking"])
+    repeated = max(Path("runs/records").iterdir(), key=lambda path: read_record(path).manifest.created)
+    third = night()
+
+    assert verdict(repeated).outcome == "not comparable"
+    assert reference_of(third[1]) == second[1].name
+
+
+def test_python_gets_tables_of_comparisons_and_gates(folder):
+    """A column per field, figures as doubles with NaN if there is none; the columns are there without any line."""
+    models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
+    write_config([NO_DROP], models, comparison={"baseline": "bm25"})
+    write_output("bm25")
+    write_output("dense", BAD)
+    evaluation = rankledger.evaluate("config.yaml", tracking=False)
+
+    assert list(evaluation.comparisons) == [field.name for field in fields(Comparison)]
+    assert evaluation.comparisons.loc[0, ["difference", "losses"]].tolist() == [pytest.approx(-0.625), BAD]
+    assert [line["outcome"] for line in as_data(evaluation)["gates"]] == ["not comparable"] * 2
+    assert list(evaluation.gates) == [field.name for field in fields(Verdict)]
+    assert evaluation.gates["estimate"].dtype == "float64"
+    assert evaluation.gates["estimate"].isna().all()
+    assert evaluation.gates["model"].tolist() == ["bm25", "dense"]
+
+    write_config([], models)
+    without = rankledger.evaluate("config.yaml", tracking=False)
+    assert (len(without.comparisons), len(without.gates)) == (0, 0)
+    assert list(without.gates) == list(evaluation.gates)
+    Path("bm25.txt").unlink()
+    assert (
+        len(rankledger.evaluate("config.yaml", overrides=["comparison={baseline: bm25}"], tracking=False).comparisons)
+        == 0
+    )
+
+
+def test_too_few_permutations_are_refused_before_anything_is_scored(folder):
+    """By `validate`, too; a model without output is in no pair."""
+    models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense", "gone")}
+    write_config(
+        [],
+        models,
+        comparison={"baseline": "all_pairs", "correction": "holm", "permutations": 100},
+        bootstrap={"confidence": 0.995, "resamples": 500},
+    )
+    write_output("bm25")
+    write_output("dense")
+
+    with pytest.raises(InputError, match=r"100 are too few for holm over the 1 test on 'web'.* at least 200"):
+        validate("config.yaml")
+
+
+def test_clusters_that_t_cannot_take_are_refused_before_anything_is_scored(folder):
+    """40 of 60 queries are of one user: `validate` says so. A primary family is not tested by t."""
+    rows = "".join(f"{query_id}\t{max(0, number - 39)}\n" for number, query_id in enumerate(QUERIES))
+    Path("queries.tsv").write_text(f"query_id\tuser\n{rows}")
+    models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
+    dataset = {"judgments": "qrels.txt", "queries": "queries.tsv", "cluster": "user"}
+    further = {"datasets": {"web": dataset}, "comparison": {"baseline": "bm25", "test": "t"}}
+    write_output("bm25")
+    write_output("dense")
+    write_config([], models, **further | {"comparison": {"baseline": "bm25"}})
+    assert validate("config.yaml")
+
+    write_config([], models, **further)
+    with pytest.raises(InputError, match=r"t needs clusters of like weights, and the 21 of web count as 2\.2 of one"):
+        validate("config.yaml")
+
+
+def test_a_broken_list_of_what_was_accepted_stops_no_evaluation(folder):
+    """Nothing measured is lost to a merge conflict in `accepted.yaml`: the gate cannot compare, and says why."""
+    write_config([NO_DROP | {"against": "accepted"}])
+    write_output("dense")
+    Path(ACCEPTED).write_bytes(b"<<<<<<< HEAD\nnightly: {")
+    code, record = night()
+
+    assert (code, verdict(record).outcome) == (3, "not comparable")
+    assert "accepted.yaml: is not YAML" in verdict(record).reason
+
+
+def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
+    """JUnit's XML and Markdown in the files that are named, and Markdown behind what the step's summary holds."""
+    write_config([NO_DROP])
+    write_output("dense")
+    night()
+    write_output("dense", BAD)
+    Path("summary.md").write_text("before\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    capsys.readouterr()
+
+    code, record = night("--junit", "gates.xml", "--markdown", "gates.md")
+
+    assert code == 1
+    reason = verdict(record).reason
+    suites = ElementTree.parse("gates.xml").getroot()
+    assert [case.get("message") for case in suites.iter("failure")] == [reason]
+    text = Path("gates.md").read_text(encoding="utf-8")
+    assert "no-drop" in text
+    assert Path("summary.md").read_text(encoding="utf-8") == f"before\n{text}\n"
+    assert "Gates failed: 1 failed" in capsys.readouterr().out
+
+
+def test_show_prints_every_verdict_that_does_not_pass(folder, capsys, monkeypatch):
+    """Of 12 gates that fail a low terminal gets the largest, and `show --verdicts` all, without a leaderboard."""
+    monkeypatch.setenv("LINES", "12")
+    write_config([{"name": f"floor-{n:02}", "measure": "rr", "at_least": 1 - n / 100} for n in range(12)])
+    write_output("dense", BAD)
+    capsys.readouterr()
+    night()
+    cut = capsys.readouterr().out
+    app.main(["show", "--verdicts"])
+    whole = capsys.readouterr().out
+
+    assert re.findall(r"│ (floor-\d+)", cut) == ["floor-00"]
+    assert "11 more: rankledger show --verdicts" in cut
+    assert re.findall(r"│ (floor-\d+)", whole) == [f"floor-{n:02}" for n in range(12)]
+    assert whole.startswith("Gates failed: 12 failed.")
+    assert "record: " not in whole
+
+
+def test_a_report_that_cannot_be_written_leaves_the_record(folder, capsys):
+    """The exit code is that of a disk, and the message says that the record is complete."""
+    write_config([NO_DROP])
+    write_output("dense")
+
+    Path("gates.xml").mkdir()
+    code, record = night("--junit", "gates.xml")
+
+    assert code == DISK
+    assert f"the record is complete: {record}" in capsys.readouterr().err
+
+
+def test_without_gates_the_summary_is_left_alone(folder, monkeypatch):
+    """Nothing is appended where nothing was judged, and no table is printed."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    write_config([])
+    write_output("dense")
+
+    assert night()[0] == 0
+    assert not Path("summary.md").exists()

@@ -1,0 +1,87 @@
+"""Rank-biased overlap of two models' outputs, from files to figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+import rankledger
+from rankledger.pipeline.record.evaluation import Evaluation
+from tests import oracle
+from tests.support.generated_data import Collection, search_collection, write_config
+
+COLLECTION = search_collection(7, n_queries=60)
+MEASURES = ("rbo(model=bm25)", "rbo(model=dense)@10", "rbo(model=dense,p=0.5)@3", "ndcg@10")
+
+
+def ranking(collection: Collection, model: str, query_id: str) -> list[str]:
+    """The documents of a query by score in single precision, equal ones by id, descending; none if there is none."""
+    scores = collection.outputs[model].get(query_id, {})
+    return sorted(scores, key=lambda doc_id: (np.float32(scores[doc_id]), doc_id.encode()), reverse=True)
+
+
+def evaluated(folder: Path, collection: Collection = COLLECTION, **options) -> Evaluation:
+    conventions = options.pop("conventions", "trec_eval")
+    config = write_config(folder, {"web": collection}, {"compared": MEASURES}, conventions=conventions)
+    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs", **options)
+
+
+def expected(model: str, other: str, query_id: str, k: int | None, p: float) -> float:
+    return oracle.rbo(ranking(COLLECTION, model, query_id), ranking(COLLECTION, other, query_id), k=k, p=p)
+
+
+@pytest.mark.parametrize("backend", ["threads", "processes"])
+def test_every_query_of_every_model_is_compared(tmp_path, backend):
+    """All documents count, judged or not, in the order that ties of scores have; a model agrees wholly with itself."""
+    scores = evaluated(tmp_path, jobs=2, backend=backend).scores.set_index(["model", "query_id"])
+
+    assert len(scores) == 2 * len(COLLECTION.judged)
+    for (model, query_id), row in scores.iterrows():
+        figures = [
+            expected(model, "bm25", query_id, None, 0.9),
+            expected(model, "dense", query_id, 10, 0.9),
+            expected(model, "dense", query_id, 3, 0.5),
+        ]
+        np.testing.assert_allclose(row[list(MEASURES[:3])].astype(float), figures, atol=1e-12)
+    itself = scores.loc["dense", MEASURES[1]]
+    np.testing.assert_allclose(itself.dropna(), 1, atol=1e-12)
+    assert itself.isna().sum() == sum(not ranking(COLLECTION, "dense", query_id) for query_id in COLLECTION.judged)
+
+
+def test_a_depth_cuts_both_rankings(tmp_path):
+    """With `depth: 5` a whole ranking has five documents."""
+    scores = evaluated(tmp_path, conventions={"depth": 5}).scores.set_index(["model", "query_id"])
+
+    for query_id in COLLECTION.judged:
+        np.testing.assert_allclose(
+            scores.loc[("dense", query_id), MEASURES[0]], expected("dense", "bm25", query_id, 5, 0.9), atol=1e-12
+        )
+
+
+def test_the_output_of_the_other_model_may_fail(tmp_path):
+    """What cannot be compared is undefined, and everything else is measured."""
+    config = write_config(tmp_path, {"web": COLLECTION}, {"compared": MEASURES})
+    (tmp_path / "web/bm25.txt").write_text("q1 Q0 d1 1 high t\n", encoding="utf-8")
+    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    lines = {line.measure: line for line in evaluation.estimates}
+
+    assert [failure.model for failure in evaluation.failures] == ["bm25"]
+    assert lines[MEASURES[0]].estimate is None
+    assert lines[MEASURES[0]].n_undefined == len(COLLECTION.judged)
+    assert lines[MEASURES[1]].estimate == pytest.approx(1)
+    assert lines["ndcg@10"].estimate > 0
+
+
+def test_models_that_are_searched_for_are_compared(tmp_path):
+    """The other model need not be listed."""
+    config = write_config(tmp_path, {"web": COLLECTION}, {"compared": MEASURES})
+    read = yaml.safe_load(config.read_text(encoding="utf-8"))
+    read["models"] = {"*": {"outputs": "web/{model}.txt"}}
+    config.write_text(yaml.safe_dump(read), encoding="utf-8")
+    found = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+
+    assert {line.model for line in found.estimates} == {"bm25", "dense"}
+    assert all(line.estimate is not None for line in found.estimates)

@@ -1,0 +1,186 @@
+"""`relevant` of a dataset: what `rel` is in measures that do not give it, on every surface, and never pooled unlike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rankledger
+from rankledger.pipeline.commands.browse import find
+from rankledger.pipeline.commands.explain import explain
+from rankledger.pipeline.commands.reproduce import reproduce
+from rankledger.pipeline.delivery.mlflow.payload import runs_of
+from rankledger.pipeline.history.compare import compare
+from rankledger.pipeline.history.history import history
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.report.page import page_of
+from rankledger.pipeline.support.errors import InputError
+from tests.support.nights import write_config
+from tests.support.records import manifest_of
+
+QUERIES = [f"q{number}" for number in range(12)]
+SUITE = ["r@3", "r(rel=5)@3", "ndcg@3", "ap"]
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    stars = {
+        (query, f"d{place}"): 1 + (place + number) % 5 for number, query in enumerate(QUERIES) for place in range(7)
+    }
+    judged = "".join(f"{query} 0 {document} {grade}\n" for (query, document), grade in stars.items())
+    Path("qrels.txt").write_text(judged, encoding="utf-8")
+    for model, step in (("a", 1), ("b", 3)):
+        rows = [f"{query} Q0 d{step * place % 7} 1 {-place} t\n" for query in QUERIES for place in range(7)]
+        Path(f"{model}.txt").write_text("".join(rows), encoding="utf-8")
+
+
+def evaluate(*relevant: float | None, date: str | None = None, **sections: Any) -> Evaluation:
+    """The evaluation of as many datasets, all of the same files."""
+    datasets = {
+        name: {"judgments": "qrels.txt"} | ({} if rel is None else {"relevant": rel})
+        for name, rel in zip(("one", "two", "three"), relevant, strict=False)
+    }
+    models = {model: {"outputs": f"{model}.txt"} for model in "ab"}
+    write_config(**{"name": "stars", "datasets": datasets, "models": models, "suites": {"s": SUITE}, **sections})
+    return rankledger.evaluate("config.yaml", tracking=False, date=date)
+
+
+def figures(evaluation: Evaluation, measure: str, dataset: str = "one") -> list[float | None]:
+    return [line.estimate for line in evaluation.estimates if (line.dataset, line.measure) == (dataset, measure)]
+
+
+def test_it_is_the_default_of_rel():
+    """`r@3` is `r(rel=4)@3` by another name; what gives a `rel` keeps it, what has none is as it was."""
+    by_default, by_name = evaluate(4), evaluate(None, suites={"s": ["r(rel=4)@3", *SUITE[1:3], "ap(rel=4)"]})
+    defined, named = (manifest_of(found.record)["definitions"] for found in (by_default, by_name))
+
+    assert figures(by_default, "r@3") == figures(by_name, "r(rel=4)@3") != figures(evaluate(None), "r@3")
+    for measure, same in (("r@3", "r(rel=4)@3"), ("ap", "ap(rel=4)"), *((m, m) for m in SUITE[1:3])):
+        assert defined[measure]["fingerprint"] == named[same]["fingerprint"]
+    assert defined["r@3"]["parameters"]["rel"] == 4
+    assert manifest_of(by_default.record)["datasets"]["one"]["relevant"] == 4
+
+
+def test_it_says_what_the_ratings_leave_open():
+    """Unless it or every measure chooses, 1 to 5 stars are named; and nDCG, whose gains a choice does not change."""
+    undecided, decided = evaluate(None, 4).data_warnings
+    assert (undecided.dataset, decided.dataset) == ("one", "two")
+    assert "write gain=binary, such as ndcg(gain=binary)@3" in decided.warning
+    assert "relevant: 4" in manifest_of(evaluate(None).record)["warnings"][0]["warning"]
+    assert not evaluate(1).data_warnings
+    assert not evaluate(None, suites={"s": ["r(rel=4)@3", "ndcg@3"]}).data_warnings
+
+
+def test_it_may_be_a_default_of_all_datasets():
+    """As everything that a dataset may hold."""
+    assert (
+        manifest_of(evaluate(None, defaults={"dataset": {"relevant": 4}}).record)["definitions"]["r@3"]["parameters"][
+            "rel"
+        ]
+        == 4
+    )
+
+
+@pytest.mark.parametrize(
+    ("dataset", "message"),
+    [
+        ({"judgments": "qrels.txt", "relevant": 0}, "datasets.d.relevant: found 0"),
+        ({"judgments": "qrels.txt", "relevant": float("nan")}, "datasets.d.relevant: found nan"),
+        ({"scores": {"s": "higher"}, "relevant": 4}, "`relevant` has no effect on external scores; remove it"),
+    ],
+)
+def test_a_wrong_one_is_refused(dataset, message):
+    """It is a grade above 0, of judgments."""
+    with pytest.raises(InputError, match=message):
+        evaluate(datasets={"d": dataset})
+
+
+def test_queries_without_relevant_documents_are_counted_by_it():
+    """Every query has a document, all but one have none of grade 6."""
+    judged = Path("qrels.txt").read_text(encoding="utf-8")
+    Path("qrels.txt").write_text(f"{judged}q0 0 d9 6\n", encoding="utf-8")
+
+    assert manifest_of(evaluate(6).record)["datasets"]["one"]["n_without_relevant"] == len(QUERIES) - 1
+    assert manifest_of(evaluate(None).record)["datasets"]["one"]["n_without_relevant"] == 0
+
+
+def test_what_is_defined_unlike_is_not_pooled_and_named():
+    """`r@3` and `ap` mean something else on each dataset; what they define alike has a mean."""
+    evaluation = evaluate(None, 4, pooled=True)
+
+    pooled = {line.measure for line in evaluation.estimates if line.dataset == "*"}
+    assert pooled == {"r(rel=5)@3", "ndcg@3"}
+    assert [line for line in evaluation.warnings if "r@3, ap: not pooled" in line]
+    assert {line.measure for line in evaluate(4, 4, pooled=True).estimates if line.dataset == "*"} == set(SUITE)
+
+
+def test_each_dataset_has_its_own_definition_on_every_surface():
+    """The manifest, MLflow's fingerprints, the page and `find`; whatever the order of the datasets."""
+    record = read_record(evaluate(None, 4, 3).record)
+    plain, own = record.manifest.definitions, record.manifest.datasets
+
+    assert plain["r@3"].parameters["rel"] == 1
+    assert [own[name].definitions.get("r@3", plain["r@3"]).parameters["rel"] for name in own] == [1, 4, 3]
+    assert set(own["two"].definitions) == {"r@3", "ap"}
+    tags = {run.task: run.tags for run in runs_of(record, metric_name="{measure}", max_metrics=40, note="")}
+    for name, dataset in own.items():
+        meant = dataset.definitions.get("r@3", plain["r@3"]).fingerprint
+        assert tags[name, "a"]["rankledger.fingerprint.r_at_3"] == meant
+    page = html(page_of(record, Workspace.open("runs")))
+    assert "r@3 on two" in page
+    estimate = next(line.estimate for line in record.summary if (line.dataset, line.measure) == ("two", "r@3"))
+    found = {figure.dataset: figure.fingerprint for figure in find(repr(estimate), measure="r@3").figures}
+    assert found["two"] == own["two"].definitions["r@3"].fingerprint
+
+
+def test_gates_and_comparisons_choose_it_by_name():
+    """`r@3` is the measure of that name on each dataset."""
+    gate = {"name": "floor", "models": "*", "datasets": "*", "measure": "r@3", "at_least": 0.01}
+    evaluation = evaluate(None, 4, gates=[gate], comparison={"baseline": "a", "measures": ["r@3"]})
+
+    assert [(found.dataset, found.model) for found in evaluation.verdicts] == [
+        (dataset, model) for dataset in ("one", "two") for model in ("a", "b")
+    ]
+    Path("a.txt").write_text("", encoding="utf-8")
+    Path("b.txt").write_text("", encoding="utf-8")
+    assert len(evaluate(None, 4, gates=[gate]).verdicts) == 4  # also if no output can be read
+    assert [(line.dataset, line.measure) for line in evaluation.comparison_lines] == [("one", "r@3"), ("two", "r@3")]
+
+
+def test_records_are_read_by_it():
+    """`explain`, `reproduce` and another evaluation of a record have the record's figures."""
+    record = evaluate(None, 4).record
+
+    found = explain(record, model="b", query="q1", measure="r@3", dataset="two")
+    assert found.measure.parameters["rel"] == 4
+    assert found.recorded.measured
+    assert found.recorded.same_definition
+    under = explain(record, model="b", query="q1", measure="r@3", dataset="two", under="ir_measures").comparison
+    assert under.outcome.value == found.outcome.value
+    assert reproduce(str(record)).verdict == "identical"
+    again = rankledger.evaluate(record, tracking=False)
+    assert (again.record / "scores.parquet").read_bytes() == (record / "scores.parquet").read_bytes()
+
+
+def test_another_one_is_another_definition():
+    """`compare` names the parameter, and `history` has a break."""
+    before, after = evaluate(None, 3, date="2026-11-20").record, evaluate(None, 4, date="2026-11-21").record
+
+    with pytest.raises(InputError, match=r"two: the definitions differ: r@3, ap: rel was 3 and is 4"):
+        compare(str(before), str(after))
+    forced = compare(str(before), str(after), force=True)
+    assert {split.dataset for split in forced.splits if any("definition" in part.causes for part in split.parts)} == {
+        "two"
+    }
+    breaks = {
+        series.dataset: [found.kind for night in series.nights for found in night.breaks]
+        for series in history("stars", measure="r@3").series
+    }
+    assert breaks == {"one": [], "two": ["definition"]}

@@ -1,0 +1,436 @@
+"""`reproduce`: a record evaluated again, with its inputs in place, moved, changed or gone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import rankledger
+from rankledger.metrics import measure
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.commands.reproduce import reproduce
+from rankledger.pipeline.commands.upkeep import verify
+from rankledger.pipeline.data import digests
+from rankledger.pipeline.record.evaluation import Evaluation, Record
+from rankledger.pipeline.record.folder import config_of, read_record
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.record.upkeep import Reproduction
+from rankledger.pipeline.support.errors import InputError
+from tests.support.generated_data import (
+    Collection,
+    rating_collection,
+    rows,
+    search_collection,
+    write_config,
+    write_table,
+)
+from tests.support.records import manifest_of
+
+WEB = search_collection(80, n_queries=20)
+STARS = rating_collection(81, n_users=6)
+SUITES = {"search": ["ndcg@10", "ap", "item_coverage@5"], "errors": ["rmse", "mae(average=query)"]}
+
+
+def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **sections: Any) -> Evaluation:
+    """Evaluate two datasets, with slices, clusters, a comparison, ties and a catalogue: all that makes a figure."""
+    lab = folder / "lab"
+    config = write_config(lab, data or {"web": WEB, "stars": STARS}, SUITES if data is None else {"search": ["ap"]})
+    if data is None:
+        query_ids = list(WEB.judged)
+        queries = [
+            f"{query_id}\t{'de' if place % 2 else 'en'}\tu{place // 2}" for place, query_id in enumerate(query_ids)
+        ]
+        (lab / "web/queries.tsv").write_text("query_id\tmarket\tuser\n" + "\n".join(queries) + "\n", encoding="utf-8")
+        documents = dict.fromkeys(doc_id for _, doc_id, _ in rows(WEB.judged) + rows(WEB.outputs["bm25"]))
+        text = "".join(f"{json.dumps({'doc_id': doc_id}, ensure_ascii=False)}\n" for doc_id in documents)
+        (lab / "web/documents.jsonl").write_text(text, encoding="utf-8")
+    written = yaml.safe_load(config.read_text(encoding="utf-8"))
+    if data is None:
+        written["datasets"]["web"] |= {"queries": "web/queries.tsv", "slices": ["market"], "cluster": "user"}
+        written["datasets"]["web"] |= {"documents": "web/documents.jsonl"}
+        sections = {"comparison": {"baseline": "all_pairs"}, "sensitivity": ["ties"], "pooled": False} | sections
+    config.write_text(yaml.safe_dump(written | sections, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return rankledger.evaluate(config.relative_to(folder), tracking=False)
+
+
+def check(evaluation: Evaluation, **options: Any) -> Reproduction:
+    return reproduce(evaluation.evaluation_id, **options)
+
+
+def flip(path: Path, old: str, new: str) -> None:
+    """Change one byte of a file."""
+    text = path.read_text(encoding="utf-8")
+    assert sum(one != other for one, other in zip(old, new, strict=True)) == 1
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def test_a_record_is_identical_where_nothing_changed(folder):
+    """The same bytes of every table; and nothing is written, neither to the runs folder nor elsewhere."""
+    evaluation = evaluate(folder)
+    before = sorted(folder.rglob("*"))
+
+    found = check(evaluation)
+
+    assert (found.verdict, found.n_moved, found.n_found, found.inputs, found.failures) == ("identical", 0, 0, (), ())
+    assert found.files == ("summary.csv", "comparisons.csv", "curves.csv", "scores.parquet")
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_what_ran_is_computed_again_whatever_the_defaults_are(folder):
+    """Settings are those of the manifest: another default of the bootstrap or the seed moves nothing."""
+    evaluation = evaluate(folder, bootstrap={"resamples": 300, "method": "basic"}, seed=7)
+    config = evaluation.record / "config.yaml"
+    written = yaml.safe_load(config.read_text(encoding="utf-8"))
+    del written["bootstrap"], written["seed"]  # as if they were defaults of then that are others now
+    manifest = manifest_of(evaluation.record)
+    config.write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
+    _rehash(evaluation.record, manifest)
+
+    assert check(evaluation).verdict == "identical"
+
+
+def test_gates_need_no_baseline(folder):
+    """What the record was compared with may be gone: gates decide no figure."""
+    first = evaluate(folder)
+    gates = [{"name": "no-drop", "measure": "ap", "datasets": "web", "against": "self@last_passed", "margin": 0.5}]
+    evaluation = evaluate(folder, gates=gates)
+    assert evaluation.verdicts
+    shutil.rmtree(first.record)
+
+    assert check(evaluation).verdict == "identical"
+
+
+def test_what_failed_then_is_not_evaluated_now(folder):
+    """An output that came late is no part of that night."""
+    lab = folder / "lab"
+    late = {"bm25": {"outputs": {"web": "web/bm25.txt"}}, "dense": {"outputs": {"web": "web/late.txt"}}}
+    evaluation = evaluate(folder, {"web": WEB}, models=late)
+    assert [failure.model for failure in evaluation.failures] == ["dense"]
+    shutil.copy(lab / "web/bm25.txt", lab / "web/late.txt")
+
+    assert check(evaluation).verdict == "identical"
+
+
+def test_models_that_were_searched_for_are_those_that_were_found(folder):
+    """A model that is new in the folder was not evaluated then."""
+    evaluation = evaluate(folder, {"web": WEB}, models={"*": {"outputs": "{dataset}/{model}.txt"}})
+    shutil.copy(folder / "lab/web/bm25.txt", folder / "lab/web/another.txt")
+
+    assert check(evaluation).verdict == "identical"
+
+
+def test_dates_and_variables_are_those_of_the_record(folder, monkeypatch):
+    """`{date}` and `${NAME}` in paths stand for what they stood for, whatever the environment says now."""
+    lab = folder / "lab"
+    write_config(lab, {"web": WEB}, {"search": ["ap"]})
+    (lab / "web/bm25.txt").rename(lab / "web/bm25-2026-11-20.txt")
+    config = {
+        "name": "dated",
+        "datasets": {"web": {"judgments": "${WHERE}/judged.txt"}},
+        "models": {"bm25": {"outputs": "web/bm25-{date}.txt"}},
+        "suites": {"search": ["ap"]},
+        "bootstrap": {"resamples": 100},
+    }
+    (lab / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    monkeypatch.setenv("WHERE", "web")
+    evaluation = rankledger.evaluate("lab/config.yaml", date="2026-11-20", tracking=False)
+    monkeypatch.setenv("WHERE", "elsewhere")
+
+    assert check(evaluation).verdict == "identical"
+
+
+def test_scores_made_elsewhere_are_of_the_queries_that_they_were(folder):
+    """Without a queries table the outputs say which queries there are; and their mean of all datasets."""
+    lab = folder / "lab"
+    lab.mkdir()
+    for model, begin in (("judge", 0), ("clicks", 3)):
+        lines = [f"q{place},{(place * 7 + begin) % 10 / 10}" for place in range(begin, 40)]
+        (lab / f"{model}.csv").write_text("\n".join(["query_id,faithfulness", *lines]), encoding="utf-8")
+    config = {
+        "name": "given",
+        "datasets": {"web": {"scores": {"faithfulness": "higher"}}, "news": {"scores": {"faithfulness": "higher"}}},
+        "models": {model: {"outputs": f"{model}.csv"} for model in ("judge", "clicks")},
+        "pooled": True,
+        "bootstrap": {"resamples": 100},
+    }
+    (lab / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    evaluation = rankledger.evaluate("lab/config.yaml", tracking=False)
+    lab.rename(folder / "archive")
+
+    found = check(evaluation, inputs="archive")
+    assert (found.verdict, found.n_found) == ("identical", 4)
+    (folder / "archive/clicks.csv").unlink()
+    with pytest.raises(InputError, match=r"clicks on web: lab/clicks\.csv"):
+        check(evaluation, inputs="archive")
+
+
+def test_moved_inputs_are_found_by_their_bytes(folder):
+    """Everything renamed in a folder without its structure; the endings that tell formats are those recorded."""
+    evaluation = evaluate(folder)
+    (folder / "archive").mkdir()
+    files = sorted(path for path in (folder / "lab").rglob("*") if path.is_file() and path.name != "config.yaml")
+    for place, path in enumerate(files):
+        path.rename(folder / "archive" / f"{place}")
+
+    found = check(evaluation, inputs="archive")
+
+    assert (found.verdict, found.n_found, found.inputs) == ("identical", 8, ())
+
+
+@pytest.fixture
+def in_parts(folder) -> Evaluation:
+    """An output in a folder of parts, none of which is the same as another."""
+    lab = folder / "lab"
+    config = write_config(lab, {"web": WEB}, {"search": ["ap"]})
+    written = rows(WEB.outputs["bm25"])
+    for place in range(3):
+        write_table(lab / f"parts/{place}.tsv", written[place * 100 : place * 100 + 100], "score")
+    text = yaml.safe_load(config.read_text(encoding="utf-8"))
+    config.write_text(yaml.safe_dump(text | {"models": {"bm25": {"outputs": "parts"}}}), encoding="utf-8")
+    return rankledger.evaluate("lab/config.yaml", tracking=False)
+
+
+def test_parts_that_moved_are_read_in_their_order(folder, in_parts):
+    """One moved and another is new: as they were."""
+    (folder / "archive").mkdir()
+    (folder / "lab/parts/1.tsv").rename(folder / "archive/zzz")
+    (folder / "lab/parts/9.tsv").write_text("query_id\tdoc_id\tscore\nq\td\t1\n", encoding="utf-8")
+
+    found = check(in_parts, inputs="archive")
+
+    assert (found.verdict, found.n_found) == ("identical", 1)
+
+
+def test_a_part_that_changed_is_the_one_of_its_name(folder, in_parts):
+    """However many parts there are now; its path is where it is, and not that of a link."""
+    part = folder / "lab/parts/1.tsv"
+    part.write_text("no ranking\n", encoding="utf-8")
+    alone = check(in_parts)
+    shutil.copy(folder / "lab/parts/2.tsv", folder / "lab/parts/9.tsv")
+
+    assert [changed.found for changed in alone.inputs] == ["lab/parts/1.tsv"]
+    assert "lab/parts" in alone.failures[0]
+    assert check(in_parts).inputs == alone.inputs
+
+
+def test_another_part_is_not_taken_for_one_that_is_gone(folder, in_parts):
+    """As many parts as there were, and one of them is missing: it is named, and no other is read twice."""
+    (folder / "lab/parts/0.tsv").rename(folder / "lab/parts/9.tsv")
+    (folder / "lab/parts/9.tsv").write_text("query_id\tdoc_id\tscore\nq\td\t1\n", encoding="utf-8")
+
+    with pytest.raises(InputError, match=r"^bm25 on web: lab/parts/0\.tsv .* not found"):
+        check(in_parts)
+
+
+def test_inputs_that_are_nowhere_are_all_named(folder):
+    """A line each, with size and hash to look for, and with what to do."""
+    evaluation = evaluate(folder, {"web": WEB})
+    shutil.rmtree(folder / "lab/web")
+
+    with pytest.raises(InputError) as refused:
+        check(evaluation)
+    lines = str(refused.value).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["judgments of web", "bm25 on web", "dense on web"]
+    assert all("name the folder that it moved to with --inputs" in line for line in lines)
+    with pytest.raises(InputError, match="not found there or in lab; restore it"):
+        check(evaluation, inputs="lab")
+
+
+def test_a_flipped_byte_is_named_with_the_figures_that_moved(folder):
+    """The judgments' one grade: both hashes, and the measures of the dataset that it is of alone."""
+    evaluation = evaluate(folder)
+    flip(folder / "lab/web/judged.txt", " 4\n", " 1\n")
+
+    found = check(evaluation)
+
+    (changed,) = found.inputs
+    assert (found.verdict, changed.what, changed.recorded) == ("different", "judgments of web", "lab/web/judged.txt")
+    assert changed.recorded_digest != changed.found_digest
+    assert {figure.row[0] for figure in found.moved} == {"web"}
+    assert "ndcg@10" in {figure.row[-1] for figure in found.moved}
+
+
+def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
+    """With every file above 100 bytes a large one, also of inputs that moved, and with a flipped byte."""
+    monkeypatch.setattr(digests, "_LARGEST", 100)
+    monkeypatch.setattr(digests, "_RANGE", 64)
+    evaluation = evaluate(folder, {"web": WEB})
+    files = [file for output in read_record(evaluation.record).manifest.outputs for file in output.files]
+    assert all(file.sha256 is None and file.ranges_sha256 for file in files)
+    assert verify(str(evaluation.record), runs_dir="runs", tracking=False).n_files
+
+    assert check(evaluation).verdict == "identical"
+    (folder / "lab/web").rename(folder / "moved")
+    assert check(evaluation, inputs="moved").verdict == "identical"
+    flip(folder / "moved/judged.txt", " 4\n", " 1\n")
+    (changed,) = check(evaluation, inputs="moved").inputs
+    assert changed.recorded_digest.startswith("ranges_sha256:")
+    assert changed.recorded_digest != changed.found_digest
+
+
+def test_a_flipped_byte_in_a_moved_input_is_named_too(folder):
+    """It is not found by its bytes, but by its name."""
+    evaluation = evaluate(folder, {"web": WEB})
+    (folder / "lab").rename(folder / "archive")
+    flip(folder / "archive/web/bm25.txt", "1", "2")
+
+    found = check(evaluation, inputs="archive")
+
+    (changed,) = found.inputs
+    assert (changed.what, changed.found) == ("bm25 on web", "archive/web/bm25.txt")
+    assert found.verdict == "different"
+
+
+def test_the_right_file_is_preferred_to_a_changed_one(folder):
+    """Where the input was overwritten, and a copy is in the archive, nothing is different."""
+    evaluation = evaluate(folder, {"web": WEB})
+    (folder / "archive").mkdir()
+    shutil.copy(folder / "lab/web/judged.txt", folder / "archive/kept")
+    flip(folder / "lab/web/judged.txt", "1", "2")
+
+    found = check(evaluation, inputs="archive")
+
+    assert (found.verdict, found.n_found, found.inputs) == ("identical", 1, ())
+
+
+def test_a_changed_input_that_moves_nothing_is_different_all_the_same(folder):
+    """An empty line at the end: the figures are those that were, and the input is not."""
+    evaluation = evaluate(folder, {"web": WEB})
+    with (folder / "lab/web/judged.txt").open("a", encoding="utf-8") as file:
+        file.write("\n")
+
+    found = check(evaluation)
+
+    assert (found.verdict, found.n_moved, len(found.inputs)) == ("different", 0, 1)
+
+
+def test_unreadable_inputs_are_reported(folder):
+    """Judgments: nothing can be evaluated; an output: the others are, and its rows are gone."""
+    evaluation = evaluate(folder, {"web": WEB})
+    judged, output = folder / "lab/web/judged.txt", folder / "lab/web/bm25.txt"
+    kept = output.read_bytes()
+    output.write_text("no ranking\n", encoding="utf-8")
+    of_output = check(evaluation)
+    output.write_bytes(kept)
+    judged.write_text("no judgments\n", encoding="utf-8")
+    of_judgments = check(evaluation)
+
+    assert of_output.verdict == of_judgments.verdict == "different"
+    assert of_output.failures[0].startswith("bm25 on web: ")
+    assert {figure.row[1] for figure in of_output.moved if figure.column == ""} == {"bm25"}
+    assert "judged" in of_judgments.failures[0]
+    assert of_judgments.n_moved == 0
+
+
+def test_numbers_from_outside_are_inputs(folder):
+    """A latency that was changed since is named, though it decides no figure."""
+    lab = folder / "lab"
+    lab.mkdir()
+    (lab / "extra.json").write_text('{"latency": 12}', encoding="utf-8")
+    models = {"bm25": {"outputs": {"web": "web/bm25.txt"}, "extra": "extra.json"}}
+    evaluation = evaluate(folder, {"web": WEB}, models=models)
+    assert check(evaluation).verdict == "identical"
+    (lab / "extra.json").write_text('{"latency": 13}', encoding="utf-8")
+
+    found = check(evaluation)
+    assert (found.verdict, [changed.what for changed in found.inputs]) == ("different", ["extra of bm25"])
+
+
+def test_a_metric_that_is_defined_otherwise_is_named(folder, monkeypatch):
+    """A later version of ap: what it was and what it is; the figures decide the verdict."""
+    evaluation = evaluate(folder, {"web": WEB})
+    later = replace(METRICS["ap"], version=METRICS["ap"].version + 1)
+    monkeypatch.setattr(measure, "METRICS", {**METRICS, "ap": later})
+
+    found = check(evaluation)
+
+    assert (found.verdict, found.definitions) == ("identical", ("ap: the metric's version was 1 and is 2",))
+
+
+def test_other_versions_are_named_beside_the_verdict(folder):
+    """A record of another numpy and another Python that gave the same bytes."""
+    evaluation = evaluate(folder, {"web": WEB})
+    manifest = manifest_of(evaluation.record)
+    numpy = manifest["environment"]["packages"]["numpy"]
+    manifest["environment"]["packages"]["numpy"] = "2.1.0"
+    _rehash(evaluation.record, manifest)
+
+    found = check(evaluation)
+    assert (found.verdict, found.versions) == ("identical", (f"numpy 2.1.0 → {numpy}",))
+
+
+def test_last_bits_are_equal_and_more_is_different(folder):
+    """A record whose figures are off by 1e-15 is equal; by 1e-9 it is different, with every moved figure counted."""
+    evaluation = evaluate(folder, {"web": WEB})
+    for off, verdict in ((1e-15, "equal"), (1e-9, "different")):
+        summary = evaluation.record / "summary.csv"
+        header, first, *others = summary.read_text(encoding="utf-8").splitlines()
+        cells = first.split(",")
+        kept = cells[4]
+        cells[4] = repr(float(kept) + off)
+        summary.write_text("\n".join([header, ",".join(cells), *others, ""]), encoding="utf-8")
+        _rehash(evaluation.record, manifest_of(evaluation.record))
+
+        found = check(evaluation)
+        assert (found.verdict, found.n_moved) == (verdict, int(off == 1e-9))
+    assert found.moved[0].column == "estimate"
+    assert float(found.moved[0].after) == pytest.approx(float(kept), abs=1e-12)
+
+
+def test_a_record_may_lie_anywhere(folder):
+    """Right below the root there is no folder that once held the runs folder."""
+    evaluation = evaluate(folder, {"web": WEB})
+
+    assert config_of(Record(Path("/record"), read_record(evaluation.record).manifest)) == Path("lab/config.yaml")
+
+
+def test_the_code_is_not_that_of_another_repository(folder, monkeypatch):
+    """If the config is missing, nothing is known of its repository: not the commit of the working directory."""
+    evaluation = evaluate(folder, {"web": WEB})
+    manifest = manifest_of(evaluation.record)
+    manifest["environment"]["git"] = {"commit": "0" * 40, "branch": None, "url": None, "dirty": False}
+    _rehash(evaluation.record, manifest)
+    (folder / "lab").rename(folder / "archive")
+    git = ["git", "-c", "user.name=n", "-c", "user.email=n@example.org"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+
+    assert check(evaluation, inputs="archive").code == ()
+
+
+def test_from_a_run_in_an_empty_folder_with_only_the_inputs(folder, monkeypatch):
+    """The record is copied from MLflow; identical; and with a flipped byte the input is named."""
+    config = write_config(folder / "lab", {"web": WEB}, {"search": ["ap"]})
+    evaluation = rankledger.evaluate(config.relative_to(folder))
+    receipt = read_receipt(open_records(folder / "runs"), evaluation.evaluation_id)
+    assert receipt is not None
+    uri = f"sqlite:///{folder / 'runs/mlflow.db'}"
+    empty = folder / "empty"
+    shutil.copytree(folder / "lab/web", empty / "here")
+    (folder / "lab").rename(folder / "gone")
+    monkeypatch.chdir(empty)
+
+    found = reproduce(f"mlflow:{receipt.run_id}", inputs=".", tracking_uri=uri)
+    assert (found.verdict, found.n_found) == ("identical", 3)
+    flip(empty / "here/bm25.txt", "1", "2")
+    changed = reproduce(f"mlflow:{receipt.run_id}", inputs=".", tracking_uri=uri)
+    assert (changed.verdict, [entry.what for entry in changed.inputs]) == ("different", ["bm25 on web"])
+
+
+def _rehash(record: Path, manifest: Any) -> None:
+    """Have the manifest agree with the record's files again."""
+    for name in manifest["files"]:
+        data = (record / name).read_bytes()
+        manifest["files"][name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")

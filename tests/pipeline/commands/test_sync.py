@@ -1,0 +1,266 @@
+"""Delivery, at once and later, to real files of SQLite; tests/system has a server that is away and comes back."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import rankledger
+from rankledger.pipeline.commands.nightly import nightly
+from rankledger.pipeline.delivery.deliver import SyncResult, sync
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.store import Records, Remote
+from tests.support.generated_data import search_collection, write_config
+from tests.support.servers import free_port
+
+NIGHTS = [datetime(2026, 11, day, 2, tzinfo=UTC) for day in (18, 19, 20)]
+
+
+def config_in(folder: Path, **sections: Any) -> Path:
+    return write_config(folder, {"web": search_collection(3, n_queries=6)}, {"search": ["ap"]}, **sections)
+
+
+def evaluated(config: Path, night: datetime, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Evaluation:
+    """The evaluation of a config as if it had been begun at that moment."""
+
+    class Then(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return night
+
+    monkeypatch.setattr("rankledger.pipeline.run.datetime", Then)
+    evaluation: Evaluation = rankledger.evaluate(config, runs_dir=config.parent / "runs", **options)
+    monkeypatch.undo()
+    return evaluation
+
+
+def client_of(uri: str) -> Any:
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=uri)
+
+
+def own_runs(client: Any, name: str = "generated") -> list[Any]:
+    """The evaluations' own runs, the oldest first."""
+    return list(reversed(client.search_runs([client.get_experiment_by_name(name).experiment_id])))
+
+
+def logged(runs: Path) -> list[Any]:
+    """All that the store in a runs folder says of its runs, but for their ids."""
+    client = client_of(f"sqlite:///{runs}/mlflow.db")
+    return [
+        (run.info.start_time, run.info.end_time, run.info.run_name, run.to_dictionary()["data"], str(run.inputs))
+        for run in [*own_runs(client), *own_runs(client, "generated/web")]
+    ]
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A runs folder with one evaluation, which its MLflow store has."""
+    folder = tmp_path_factory.mktemp("once")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        evaluated(config_in(folder), NIGHTS[0], monkeypatch)
+    return folder / "runs"
+
+
+@pytest.fixture
+def runs(once: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(once, tmp_path / "runs"))
+
+
+def test_three_nights_without_a_store_are_delivered_in_order_and_once(tmp_path, monkeypatch):
+    """Each evaluation ends well and says why MLflow lacks it; then one `sync` tells all three with their own dates."""
+    address = f"sqlite:///{tmp_path}/away/mlflow.db"
+    (tmp_path / "away").touch()  # where its folder should be
+    config = config_in(tmp_path, tracking={"uri": address})
+    nights = [evaluated(config, night, monkeypatch) for night in NIGHTS]
+    assert all(f"MLflow at {address}: " in str(night.untracked) for night in nights)
+    assert {found.reason for found in sync(runs_dir=tmp_path / "runs")} == {nights[0].untracked}
+
+    (tmp_path / "away").unlink()
+    delivered = list(sync(runs_dir=tmp_path / "runs"))
+    again = list(sync(runs_dir=tmp_path / "runs"))
+    client = client_of(address)
+    own, of_model = own_runs(client), own_runs(client, "generated/web")
+
+    assert delivered == [SyncResult(night.evaluation_id, tracked=address) for night in nights]
+    assert again == []
+    assert [run.data.tags["rankledger.evaluation"] for run in own] == [night.evaluation_id for night in nights]
+    assert [datetime.fromtimestamp(run.info.start_time // 1000, UTC) for run in own] == NIGHTS
+    assert [run.info.status for run in (*own, *of_model)] == ["FINISHED"] * (3 + 3 * 2)
+
+
+def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
+    """What was removed for good, as by `mlflow gc`, does not come back by itself; with `again` it does, unchanged."""
+    before = logged(runs)
+    (runs / "mlflow.db").unlink()
+
+    assert list(sync(runs_dir=runs)) == []
+    assert not (runs / "mlflow.db").exists()
+    (synced,) = sync(runs_dir=runs, again=True)
+
+    assert synced.reason == ""
+    assert logged(runs) == before
+
+
+def test_a_deleted_run_stays_deleted(runs):
+    """Somebody deleted a run: `sync --again` does not bring it back, nor makes another."""
+    client = client_of(f"sqlite:///{runs}/mlflow.db")
+    (run,) = own_runs(client)
+    client.delete_run(run.info.run_id)
+
+    (synced,) = sync(runs_dir=runs, again=True)
+
+    assert synced.reason == ""
+    assert own_runs(client) == []
+
+
+def test_what_was_not_to_be_tracked_is_not(tmp_path):
+    """By the command line or by the config: `sync` passes it over."""
+    for name, options, sections in (("a", {"tracking": False}, {}), ("b", {}, {"tracking": {"enabled": False}})):
+        rankledger.evaluate(config_in(tmp_path / name, **sections), runs_dir=tmp_path / "runs", **options)
+
+    assert list(sync(runs_dir=tmp_path / "runs", again=True)) == []
+    assert not (tmp_path / "runs" / "mlflow.db").exists()
+
+
+@pytest.mark.parametrize(("away", "n_asked"), [(True, 1), (False, 3)])
+def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, away, n_asked):
+    """The others fail likewise without waiting; a reachable store that refuses one record gets the others."""
+    (tmp_path / "far").mkdir()
+    config, place = config_in(tmp_path, tracking={"enabled": False}), Remote(f"file://{tmp_path}/far")
+    nights = [evaluated(config, night, monkeypatch) for night in NIGHTS]
+    asked = []
+
+    def keep(self: Records, path: Path) -> bool:
+        asked.append(path.name)
+        if away or len(asked) == 1:
+            raise OSError(errno.EIO, "refused", place.url)
+        return True
+
+    def folders(self: Remote) -> list[str]:
+        if away and asked:
+            raise OSError(errno.EIO, "away", self.url)
+        return []
+
+    monkeypatch.setattr(Records, "keep", keep)
+    monkeypatch.setattr(Remote, "folders", folders)
+    for module in ("delivery.deliver", "record.workspace"):
+        monkeypatch.setattr(
+            f"rankledger.pipeline.{module}.open_records", lambda runs, _: Records(runs / "records", place)
+        )
+    found = list(sync(runs_dir=tmp_path / "runs", records=place.url))
+
+    assert len(asked) == n_asked
+    assert [synced.evaluation_id for synced in found] == [night.evaluation_id for night in nights]
+    later = [f"{place.url}: away"] * 2 if away else ["", ""]
+    assert [synced.reason for synced in found] == [f"{place.url}: refused", *later]
+
+
+def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, run_cli):
+    """A deleted experiment is that evaluation's trouble alone; it is reported in a line, and the exit code is 5."""
+    rankledger.evaluate(config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs)
+    for receipt in (runs / "records").glob("*/receipt.json"):
+        receipt.unlink()
+    client = client_of(f"sqlite:///{runs}/mlflow.db")
+    client.delete_experiment(client.get_experiment_by_name("generated").experiment_id)
+
+    code, out, _ = run_cli("sync")
+
+    lines = out.splitlines()
+    assert code == 5
+    assert "'generated' was deleted; restore it" in lines[0]
+    assert lines[1].endswith(f"in MLflow at sqlite:///{runs.resolve()}/gone.db")
+
+
+def test_a_server_that_does_not_answer_is_given_up_in_time(tmp_path):
+    """At `tracking.timeout`, here a second, whatever the server does; it is said in a line, and the record is whole."""
+    import socket
+
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        evaluation = rankledger.evaluate(
+            config_in(tmp_path, tracking={"uri": uri, "timeout": "1s"}), runs_dir=tmp_path / "runs"
+        )
+
+    assert evaluation.untracked == f"MLflow at {uri}: no answer within 1 s (tracking.timeout)"
+    assert (evaluation.record / "manifest.json").is_file()
+
+
+def test_sync_reads_the_variables_of_the_users_own_config(tmp_path, monkeypatch, run_cli):
+    """As `evaluate` does, without a further option."""
+    monkeypatch.setenv("TEAM_HOST", f"127.0.0.1:{free_port()}")
+    monkeypatch.setenv("TEAM_TIME", "5s")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    uri = "http://${TEAM_HOST}/${TEAM_UNSET:-y}"
+    config = config_in(tmp_path, tracking={"uri": uri, "timeout": "${TEAM_TIME}"})
+
+    assert run_cli("evaluate", config).err.endswith("; `rankledger sync` delivers the record\n")
+    assert "not delivered: MLflow at http://127.0.0.1:" in run_cli("sync").out
+
+
+def test_a_record_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, monkeypatch):
+    """Not to the default one where the variable is gone; it is set again, or the store is named."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
+    evaluation = rankledger.evaluate(config_in(tmp_path), runs_dir=tmp_path / "runs")
+    assert evaluation.untracked
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+
+    (refused,) = sync(runs_dir=tmp_path / "runs")
+    assert refused.tracked is None
+    assert refused.reason == (
+        f"{evaluation.record}: should be logged to the store of MLFLOW_TRACKING_URI, which is not set; name the store "
+        "with --tracking-uri, or set MLFLOW_TRACKING_URI"
+    )
+    assert not (tmp_path / "runs" / "mlflow.db").exists()
+
+    (delivered,) = sync(runs_dir=tmp_path / "runs", tracking_uri=f"sqlite:///{tmp_path}/other.db")
+    assert delivered.tracked == f"sqlite:///{tmp_path}/other.db"
+
+
+def test_a_night_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, monkeypatch):
+    """Nor where the second call for the night, which delivers what the first could not, lacks the variable."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
+    config = config_in(tmp_path)
+    first = nightly(config, date="2026-11-20", runs_dir=tmp_path / "runs")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+
+    second = nightly(config, date="2026-11-20", runs_dir=tmp_path / "runs")
+
+    assert second.record == first.record
+    assert second.untracked.startswith(f"{first.record}: should be logged to the store of MLFLOW_TRACKING_URI")
+    assert not (tmp_path / "runs" / "mlflow.db").exists()
+
+
+def test_a_folder_of_records_may_be_anywhere(tmp_path):
+    """A path in `records` starts at the config's folder, and the record's own copy of the config still leads there."""
+    config = config_in(tmp_path / "configs", records="../kept")
+
+    evaluation = rankledger.evaluate(config, runs_dir=tmp_path / "runs", tracking=False)
+
+    assert evaluation.record.parent.resolve() == tmp_path / "kept"
+    copy = yaml.safe_load((evaluation.record / "config.yaml").read_text(encoding="utf-8"))
+    assert (evaluation.record / copy["records"]).resolve() == tmp_path / "kept"
+
+
+def test_a_later_delivery_logs_the_same_as_an_immediate_one(runs, once):
+    """What `sync` logs of an evaluation is what `evaluate` logs: notes, tags, params, metrics, inputs, times."""
+    (runs / "mlflow.db").unlink()
+    for receipt in runs.glob("records/*/receipt.json"):
+        receipt.unlink()
+
+    (synced,) = sync(runs_dir=runs)
+
+    assert synced.reason == ""
+    assert logged(runs) == logged(once)

@@ -1,0 +1,129 @@
+"""From a run of MLflow to the record of its evaluation, in a real store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rankledger
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.mlflow_stores import fetch_record
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.support.errors import InputError
+from tests.support.generated_data import search_collection, write_config
+
+
+class Tracked:
+    """An evaluation in a store, and the ids of its runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.runs = folder / "runs"
+        self.uri = f"sqlite:///{(self.runs / 'mlflow.db').resolve()}"
+        config = write_config(folder, {"web": search_collection(60, n_queries=6)}, {"search": ["ap"]})
+        self.evaluation: Evaluation = rankledger.evaluate(config, runs_dir=self.runs)
+        self.client = client = self._client()
+        self.own = self._run(client, "generated")
+        self.of_model = self._run(client, "generated/web")
+        self.foreign = client.create_run("0").info.run_id
+
+    def _client(self) -> Any:
+        from mlflow import MlflowClient
+
+        return MlflowClient(tracking_uri=self.uri)
+
+    def _run(self, client: Any, name: str) -> Any:
+        return client.search_runs([client.get_experiment_by_name(name).experiment_id])[0].info.run_id
+
+    def find(self, run_id: str, folder: Path, *, records: Path | None = None, uri: str | None = None) -> Path:
+        """The record, looked for in `records`, else copied below the folder."""
+        workspace = Workspace(folder, Records(records or self.runs / "records"))
+        return fetch_record(run_id, Tracking(uri=uri or self.uri), workspace)
+
+
+@pytest.fixture(scope="module")
+def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
+    return Tracked(tmp_path_factory.mktemp("looked up"))
+
+
+def test_the_record_is_taken_where_it_lies(tracked, tmp_path):
+    """By the evaluation's own run and by a model's; nothing is copied."""
+    for run_id in (tracked.own, tracked.of_model):
+        assert tracked.find(run_id, tmp_path) == tracked.evaluation.record
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_record_that_is_elsewhere_is_copied_once(tracked, tmp_path):
+    """From the evaluation's own run, whichever is named; the copy is the record byte for byte, and is found again."""
+    copies = tmp_path / "mlflow-records"
+    found = tracked.find(tracked.of_model, tmp_path, records=tmp_path)
+
+    assert found == copies / tracked.evaluation.evaluation_id
+    assert read_record(found).manifest == read_record(tracked.evaluation.record).manifest
+    files = {file.name: file.read_bytes() for file in tracked.evaluation.record.iterdir()}
+    assert files.pop("receipt.json")  # it says where this copy is, and is no part of it
+    assert {file.name: file.read_bytes() for file in found.iterdir()} == files
+    assert [path.name for path in copies.iterdir()] == [found.name]
+    (found / "a mark").touch()
+    assert (tracked.find(tracked.own, tmp_path, records=tmp_path) / "a mark").exists()
+
+
+def test_a_copy_that_is_not_what_was_logged_is_refused(tracked, tmp_path):
+    """Whoever edits the artifacts does not move the baseline; no half of a copy is left."""
+    (manifest,) = tracked.runs.glob("mlflow-artifacts/**/manifest.json")
+    before = manifest.read_bytes()
+    manifest.write_bytes(before + b" ")
+    try:
+        with pytest.raises(InputError, match="are not the record that was logged"):
+            tracked.find(tracked.own, tmp_path, records=tmp_path)
+    finally:
+        manifest.write_bytes(before)
+    assert list((tmp_path / "mlflow-records").iterdir()) == []
+
+
+def test_runs_that_are_none_of_an_evaluation_are_refused(tracked, tmp_path):
+    """One that there is not, and one of somebody else; and a store that is away: a line each."""
+    with pytest.raises(InputError, match=r"Run with id=?.* not found"):
+        tracked.find("0" * 32, tmp_path)
+    with pytest.raises(InputError, match="is not the run of an evaluation; name another"):
+        tracked.find(tracked.foreign, tmp_path)
+    with pytest.raises(InputError, match=r"MLflow at http://127\.0\.0\.1:1"):
+        tracked.find(tracked.own, tmp_path, uri="http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("evaluation_id", ["", "..", "../../etc", "/etc", "a/b", "nightly", ".", "x" * 300])
+def test_a_tag_that_is_no_id_leads_nowhere(tracked, tmp_path, evaluation_id):
+    """Whoever may write to the store may not choose where a record is copied to."""
+    run_id = tracked.client.create_run("0", tags={"rankledger.evaluation": evaluation_id}).info.run_id
+
+    with pytest.raises(InputError, match="is not the run of an evaluation; name another"):
+        tracked.find(run_id, tmp_path / "copies", records=tmp_path)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_looking_makes_no_store(tracked, tmp_path):
+    """A missing store is reported, and none is created in its place."""
+    with pytest.raises(InputError, match=r"mlflow.db: no MLflow store found"):
+        tracked.find(tracked.own, tmp_path, uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_gate_may_name_a_run(tracked, tmp_path):
+    """`mlflow:RUN_ID` of a model's run leads to its evaluation; a missing run is reported and stops nothing."""
+    gates = [
+        {"name": name, "measure": "ap", "against": f"mlflow:{run_id}", "margin": 0.1, "on_inconclusive": "warn"}
+        for name, run_id in (("there", tracked.of_model), ("not there", "0" * 32))
+    ]
+    config = write_config(tmp_path, {"web": search_collection(60, n_queries=6)}, {"search": ["ap"]}, gates=gates)
+
+    evaluation = rankledger.evaluate(config, runs_dir=tracked.runs, tracking=False)
+
+    baselines = read_record(evaluation.record).manifest.baselines
+    assert baselines["there"]["dense"].record == tracked.evaluation.evaluation_id
+    assert baselines["not there"]["dense"].record is None
+    assert "MLflow at sqlite:///" in baselines["not there"]["dense"].reason
+    assert {verdict.outcome for verdict in evaluation.verdicts if verdict.gate == "not there"} == {"not comparable"}

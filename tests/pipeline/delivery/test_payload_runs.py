@@ -1,0 +1,288 @@
+"""A record as runs: who and what made them, their params, inputs and names; nothing of MLflow but its validation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.delivery.mlflow.payload import Run, runs_of
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.history.manifest import define_measures
+from rankledger.pipeline.inference.tables import Estimate
+from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.support.errors import TrackingError
+from tests.support.manifests import record_of_tables, whole
+
+MEASURES = ["ndcg@10", "ndcg(gain=exponential)@10"]
+GIT = {"commit": "0123456789abcdef" * 2, "branch": "main", "dirty": True, "url": "https://git.example/search"}
+DEFINED = define_measures([Measure.parse(text) for text in MEASURES], PROFILES["trec_eval"])
+PLAIN: Mapping[str, Any] = {"params": {}, "tags": {}, "owner": None}
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Callable[..., Record]:
+    """Makes records of two models on one dataset, the second of which is without output."""
+    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
+
+    def make(**changes: Any) -> Record:
+        manifest: dict[str, Any] = {
+            "name": "nightly",
+            "evaluation_id": "20261120T020000Z-nightly-1f0c9a2b",
+            "created": "2026-11-20T02:00:00.250000+00:00",
+            "finished": "2026-11-20T02:00:07.500000+00:00",
+            "seed": 1,
+            "config": "configs/nightly.yaml",
+            "command": "rankledger evaluate configs/nightly.yaml",
+            "user": "ann",
+            "host": "night-1",
+            "conventions": {"profile": "trec_eval"},
+            "bootstrap": {"resamples": 1000, "confidence": 0.95, "method": "bca"},
+            "definitions": DEFINED,
+            "datasets": {"web": {"kind": "rankings", "suites": {"search": MEASURES}, "inputs": [_file("judgments")]}},
+            "models": {"bm25": PLAIN, "late": PLAIN},
+            "outputs": [{"dataset": "web", "model": "bm25"}],
+            "failures": [{"dataset": "web", "model": "late", "reason": "late.tsv: file not found"}],
+            "warnings": [],
+            "environment": {"git": GIT},
+        }
+        summary = tuple(Estimate("web", "bm25", "all", text, 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for text in MEASURES)
+        return record_of_tables(tmp_path, whole(manifest | changes), summary=summary)
+
+    return make
+
+
+def _file(role: str, sha256: str = "a" * 64) -> dict[str, Any]:
+    return {"role": role, "path": "data/qrels.tsv", "size": 1, "sha256": sha256}
+
+
+def runs(found: Record, template: str = "{suite}/{measure}", note: str = "") -> tuple[Run, ...]:
+    return runs_of(found, metric_name=template, max_metrics=40, note=note)
+
+
+def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {"bm25": {**PLAIN, **changes}, "late": PLAIN}
+
+
+@pytest.mark.parametrize(
+    ("effects", "word"),
+    [(("pass", "pass"), "pass"), (("pass", "warn"), "warn"), (("warn", "stop"), "inconclusive"), (("fail",), "fail")],
+)
+def test_the_tag_of_the_gates_has_the_word_of_history_and_list(record, effects, word):
+    """A gate that only warns, as on the first night of `last_passed`, is no pass there, either."""
+    verdicts = tuple(Verdict(f"g{n}", "web", "bm25", "ap", "all", "pass", own, "") for n, own in enumerate(effects))
+    found = with_verdicts(record(), verdicts)
+
+    assert {run.tags["rankledger.gates"] for run in runs(found) if "rankledger.gates" in run.tags} == {word}
+
+
+def with_verdicts(found: Record, verdicts: tuple[Verdict, ...]) -> Record:
+    return record_of_tables(found.path, found.manifest, summary=found.summary, verdicts=verdicts)
+
+
+@pytest.mark.parametrize("git", [None, {"commit": "c", "dirty": False}, {**GIT, "branch": None, "url": None}])
+def test_unknown_sources_have_no_tags(record, git):
+    """Outside a repository there is no commit; older records know neither user nor branch."""
+    *_, whole = runs(record(environment={"git": git}, user=None, host=None))
+
+    assert ("mlflow.source.git.commit" in whole.tags) == (git is not None)
+    for key in ("mlflow.user", "mlflow.source.git.branch", "mlflow.source.git.repoURL", "rankledger.host"):
+        assert key not in whole.tags
+
+
+@pytest.mark.parametrize(
+    ("date", "name"),
+    [("2026-11-19", "bm25 11-19 1f0c9a2b"), (None, "bm25 11-20 1f0c9a2b"), ("2026-W47", "bm25 2026-W47 1f0c9a2b")],
+)
+def test_a_run_is_named_by_model_and_night(record, date, name):
+    """Tables of MLflow show some twenty letters: the model and the day that was evaluated, be it logged days later."""
+    assert runs(record(date=date))[0].name == name
+    assert runs(record(date=date))[-1].name == name.replace("bm25", "nightly")
+
+
+def test_a_long_name_is_cut_before_the_day(record):
+    """MLflow takes 250 characters."""
+    models = {"m" * 250: PLAIN}
+    failures = [{"dataset": "web", "model": "m" * 250, "reason": "none"}]
+
+    (run, _) = runs(record(models=models, outputs=[], failures=failures))
+    assert run.name == f"{'m' * 234}… 11-20 1f0c9a2b"
+    assert len(run.name) == 250
+
+
+def test_the_models_runs_name_the_metric_that_matters_most(record):
+    """All of one experiment do, the failed one too; the evaluation's own run has no such figure."""
+    assert [run.primary for run in runs(record())] == [("search/ndcg_at_10", True)] * 2 + [None]
+    assert runs(record(), "{measure}")[0].primary == ("ndcg_at_10", True)
+
+
+@pytest.mark.parametrize(
+    ("named", "uri"),
+    [
+        ({"model_id": "m-1f0c9a2b"}, "models:/m-1f0c9a2b"),
+        ({"model_uri": "models:/ranker@champion"}, "models:/ranker@champion"),
+        ({"model_id": None, "model_uri": None}, None),
+        ({}, None),
+    ],
+    ids=str,
+)
+def test_a_logged_model_is_named_by_its_uri_and_by_a_tag(record, named, uri):
+    """Whichever way the config names it; a model without one, or of an older record, has none."""
+    run, *_ = runs(record(models=of_model(named)))
+
+    assert run.logged_model == uri
+    assert {key: value for key, value in run.tags.items() if "model_" in key} == {
+        f"rankledger.{key}": value for key, value in named.items() if value
+    }
+
+
+def test_a_failed_run_has_no_figures_and_says_why(record):
+    """The reason is a tag, and stands verbatim in the description."""
+    _, late, _ = runs(record())
+
+    assert (late.failed, late.metrics) == (True, {})
+    assert late.tags["rankledger.failed"] == "output"
+    assert late.tags["rankledger.failure"] == "late.tsv: file not found"
+    assert late.tags["mlflow.note.content"] == "Not evaluated:\n\n    late.tsv: file not found"
+
+
+@pytest.mark.parametrize(
+    ("effects", "failed"), [(["pass", "fail", "stop"], True), (["pass", "warn", "stop"], False), ([], False)], ids=str
+)
+def test_an_evaluation_fails_with_its_gates(record, effects, failed):
+    """Its run says that gates failed it, unlike a model's without output; models' runs stay as they are."""
+    found = record()
+    verdicts = tuple(Verdict("floor", "web", "bm25", "ap", "all", "fail", effect, "too low") for effect in effects)
+    bm25, late, evaluation = runs(
+        record_of_tables(found.path, found.manifest, summary=found.summary, verdicts=verdicts)
+    )
+
+    assert (bm25.failed, late.failed, evaluation.failed) == (False, True, failed)
+    assert evaluation.tags.get("rankledger.failed") == ("gates" if failed else None)
+    assert bm25.tags.get("rankledger.failed") is None
+
+
+@pytest.mark.parametrize(
+    ("date", "step"),
+    [("2026-11-19", 20_776), ("1970-01-02", 1), ("1969-12-31", -1), (None, 20_777), ("release-7", 20_777)],
+)
+def test_a_history_gets_the_figures_at_the_nights_day(record, date, step):
+    """Days since 1970-01-01 of `--date`, or of the day on which the evaluation began; the time is the record's.
+
+    From 1970-01-01 to 2026-11-20 there are 56 years with 14 leap days, and 323 days: 56 * 365 + 14 + 323 = 20,777.
+    """
+    bm25, late, evaluation = runs(record(date=date))
+
+    assert bm25.history is not None
+    assert (bm25.history.step, bm25.history.time) == (step, 1795140007500)
+    assert (bm25.history.experiment, bm25.history.name) == ("nightly history/web", "bm25")
+    assert bm25.history.metrics == bm25.metrics
+    assert bm25.history.task == ("web", "bm25")
+    assert "rankledger.evaluation" not in bm25.history.tags
+    assert (late.history, evaluation.history) == (None, None)
+
+
+@pytest.mark.parametrize("role", ["queries", "scores", None])
+def test_given_scores_are_known_by_their_queries_or_by_themselves(record, role):
+    """A dataset without judgments is the file that says which queries it has; where none could be read, no input."""
+    inputs = [_file(role, "e" * 64)] if role else []
+    web = {"kind": "scores", "suites": {"search": MEASURES}, "inputs": inputs}
+
+    first, _, whole = runs(record(datasets={"web": web}))
+
+    expected = hashlib.sha256(b"e" * 64).hexdigest()
+    assert [found.sha256 for found in first.inputs] == ([expected] if role else [])
+    assert [found.digest for found in first.inputs] == ([expected[:32]] if role else [])
+    assert whole.inputs == first.inputs
+
+
+def test_a_long_note_is_cut_after_a_whole_line(record):
+    """MLflow takes 8,000 characters; the note says that it was cut."""
+    note = runs(record(), note="| model | 0.5 |\n" * 1_000)[-1].tags["mlflow.note.content"]
+
+    assert 7_900 < len(note) <= 8_000
+    assert note.endswith("| model | 0.5 |\n\n… cut here; the record has the full text.")
+    assert len(runs(record(), note="x" * 9_000)[-1].tags["mlflow.note.content"]) == 8_000
+
+
+def test_characters_that_databases_refuse_are_replaced(record):
+    """PostgreSQL takes no NUL, and no database half of a surrogate pair, as a file name that is not UTF-8 gives."""
+    found = record()
+    models = {
+        "bm25": found.manifest.models["bm25"].model_copy(update={"params": {"k": "a\0b"}, "tags": {"t": "x\udcff"}})
+    }
+    said = {"models": models, "failures": [], "command": "rankledger evaluate \udcff.yaml"}
+    found.manifest = found.manifest.model_copy(update=said)
+    run, *_ = runs(found)
+
+    assert run.params == {"k": "a�b"}
+    assert (run.tags["t"], run.tags["rankledger.command"]) == ("x?", "rankledger evaluate ?.yaml")
+
+
+def test_the_longest_values_are_taken_as_they_are(record):
+    """6,000 letters of a param and 8,000 of a tag, which is what MLflow itself takes; older records' are cut."""
+    longest = of_model({"params": {"p": "ü" * 6_000}, "tags": {"t": "ü" * 8_000}})
+    longer = of_model({"params": {"p": "ü" * 6_001}, "tags": {"t": "ü" * 8_001}})
+
+    assert runs(record(models=longest))[0].params["p"] == "ü" * 6_000
+    assert runs(record(models=longest))[0].tags["t"] == "ü" * 8_000
+    assert runs(record(models=longer))[0].params["p"] == "ü" * 5_999 + "…"
+    assert runs(record(models=longer))[0].tags["t"] == "ü" * 7_999 + "…"
+
+
+@pytest.mark.parametrize(
+    ("template", "confidence", "names"),
+    [
+        ("{measure}", 0.9, {"ndcg_at_10", "ci90/ndcg_at_10.low", "detail/ndcg_at_10.std_error"}),
+        ("{suite}.{measure}", 0.999, {"search.ndcg_at_10", "ci99.9/search.ndcg_at_10.low"}),
+        ("v1/{measure}/{suite}", 0.57, {"v1/ndcg_at_10/search", "v1/ndcg_at_10.ci57/search.low"}),
+        ("../{suite}//{measure}!", 0.95, {"__/search/_/ndcg_at_10_", "__/search/_.ci95/ndcg_at_10_.low"}),
+    ],
+)
+def test_metric_names_follow_the_template(record, template, confidence, names):
+    """Sections are made of what stands before the last slash, and every letter is one that MLflow allows."""
+    from mlflow.utils.validation import _validate_metric_name
+
+    found = record(bootstrap={"resamples": 1000, "confidence": confidence, "method": "bca"})
+    metrics = runs(found, template)[0].metrics
+
+    assert names <= metrics.keys()
+    assert len(metrics) == 10
+    for name in metrics:
+        _validate_metric_name(name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"models": of_model({"params": {"a!": 1, "a?": 2}})},
+            "params: 'a!' and 'a?' would both be 'a_' in MLflow; rename one",
+        ),
+        (
+            {"models": of_model({"tags": {"rankledger.model": "mine"}})},
+            "tags: \"rankledger's own\" and 'rankledger.model' would both be 'rankledger.model' in MLflow; rename one",
+        ),
+        (
+            {"definitions": {text: {**line.model_dump(), "mlflow_key": "same"} for text, line in DEFINED.items()}},
+            "measures: 'ndcg@10' and 'ndcg(gain=exponential)@10' would both be 'same' in MLflow; rename one",
+        ),
+        (
+            {"name": "n" * 257, "evaluation_id": f"20261120T020000Z-{'n' * 257}-1f0c9a2b"},
+            "has 261 characters, and MLflow allows 256",
+        ),
+        ({"models": of_model({"params": {"k" * 251: 1}})}, "has 251 characters, and MLflow allows 250; shorten it"),
+    ],
+    ids=["params", "tags", "measures", "experiment", "length"],
+)
+def test_names_that_coincide_in_an_older_record_are_refused(record, changes, message):
+    """No config of today is planned with them; of two values under one name one would be lost without a word."""
+    with pytest.raises(TrackingError) as error:
+        runs(record(**changes), "{measure}")
+
+    assert str(error.value).endswith(message)

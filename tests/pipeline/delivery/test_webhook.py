@@ -1,0 +1,138 @@
+"""Sending: redirects, retries, and messages without the address."""
+
+from __future__ import annotations
+
+import http.server
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from rankledger.pipeline.delivery.webhook import NotSentError, post_alert, run_alert_command
+from tests.support.webhook_receiver import SILENT, Receiver, receiver
+
+BODY = b'{"state":"failed"}'
+
+
+@pytest.fixture(autouse=True)
+def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rankledger.pipeline.delivery.webhook._PAUSE", 0.0)
+
+
+@pytest.fixture
+def hook() -> Iterator[Receiver]:
+    with receiver() as started:
+        yield started
+
+
+def refuse_post(url: str, seconds: float = 10) -> str:
+    with pytest.raises(NotSentError) as raised:
+        post_alert(url, "alert-7", BODY, seconds)
+    return str(raised.value)
+
+
+def refuse_command(*words: str, seconds: float = 60) -> str:
+    with pytest.raises(NotSentError) as raised:
+        run_alert_command(words, BODY, seconds)
+    return str(raised.value)
+
+
+def test_a_post_has_the_body_and_one_id(hook):
+    """Path and query of the address, JSON, and the id in `Idempotency-Key`."""
+    post_alert(f"{hook.address}/a?b=c", "alert-7", BODY, 10)
+    (post,) = hook.posts
+
+    assert (post.path, post.body) == ("/a?b=c", BODY)
+    assert post.headers["idempotency-key"] == "alert-7"
+    assert post.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(hook, status):
+    """A redirected POST would become a GET without the alert. The line says what to set."""
+    with receiver() as other:
+        hook.answers, hook.location = [status], f"{other.address}/elsewhere"
+        reason = refuse_post(hook.address)
+
+        assert other.posts == []
+    assert reason == f"answered {status}, a redirect, which is not followed. Set the address that it leads to"
+
+
+@pytest.mark.parametrize(("status", "posts"), [(400, 1), (404, 1), (429, 1), (500, 2), (503, 2)])
+def test_a_server_that_fails_is_asked_twice(hook, status, posts):
+    """4xx is a refusal. A 5xx may be over in a moment."""
+    hook.answers, hook.said = [status, status], "invalid\n payload"
+
+    assert refuse_post(hook.address) == f"answered {status} (invalid payload)"
+    assert hook.ids == ["alert-7"] * posts
+
+
+def test_a_lost_answer_is_asked_for_again(hook):
+    """The connection breaks after the first post: the second has the same id."""
+    hook.answers = [SILENT]
+    post_alert(hook.address, "alert-7", BODY, 10)
+
+    assert hook.ids == ["alert-7", "alert-7"]
+
+
+def test_a_receiver_that_does_not_answer_is_named():
+    """It takes connections and says nothing, or nobody listens, or no host has the name."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        assert "timed out" in refuse_post(f"http://127.0.0.1:{port}", 0.2)
+    assert "Connection refused" in refuse_post(f"http://127.0.0.1:{port}")
+    assert "gaierror" in refuse_post("http://no-such-host.invalid")
+
+
+def test_a_receiver_that_speaks_no_http_is_named():
+    """Its first line is no status line."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.wfile.write(b"SSH-2.0-OpenSSH\r\n")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        assert refuse_post(f"http://127.0.0.1:{server.server_port}") == "BadStatusLine"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_the_address_is_in_no_message(hook):
+    """The path of a webhook is often its secret: an answer that repeats it is left out, and a bad path is not shown."""
+    hook.answers, hook.said = [404], "Cannot POST /services/T0/B0/xyzzy"
+
+    assert refuse_post(f"{hook.address}/services/T0/B0/xyzzy") == "answered 404"
+    assert "xyzzy" not in refuse_post(f"{hook.address}/xyzzy with blanks")
+
+
+def test_a_command_that_hangs_is_ended():
+    """After its time limit it is killed."""
+    reason = refuse_command(sys.executable, "-c", "import time; time.sleep(600)", seconds=0.3)
+
+    assert reason == "did not end within 0.3 s"
+
+
+def test_a_command_that_reads_nothing_may_still_succeed(tmp_path):
+    """It exits with 0 without reading stdin, which is longer than a pipe takes, and no error is raised."""
+    program = "import sys; open(sys.argv[1], 'w').close()"
+    run_alert_command((sys.executable, "-c", program, str(tmp_path / "ran")), b" " * 1_000_000, 60)
+
+    assert (tmp_path / "ran").exists()
+
+
+def test_a_line_of_a_command_steers_no_terminal():
+    """The last line of stderr, with escape codes spelled out."""
+    program = "import sys; print('first', file=sys.stderr); sys.exit('\\x1b[31mred')"
+
+    assert refuse_command(sys.executable, "-c", program) == "exited with 1 (\\x1b[31mred)"
