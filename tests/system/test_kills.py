@@ -52,7 +52,7 @@ class Warm:
     def __exit__(self, *_: object) -> None:
         """Nothing ends."""
 
-    def deliver(self, runs: Sequence[Run]) -> Delivered:
+    def send(self, runs: Sequence[Run]) -> Delivered:
         return deliver(self._client, runs, uri=self.public_uri, artifacts=self._files)
 
 
@@ -60,7 +60,8 @@ class Warm:
 def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """`sync` as these tests call it; as a command it starts a process for MLflow as ever."""
     monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    monkeypatch.setattr("rankledger.pipeline.record.mlflow_stores.open_store", Warm)
+    monkeypatch.setattr("rankledger.pipeline.delivery.deliver.open_store", Warm)
+    monkeypatch.setattr("rankledger.pipeline.delivery.mlflow.delivery.send_runs", Warm.send)
 
 
 @dataclass(frozen=True)

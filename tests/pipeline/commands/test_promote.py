@@ -386,7 +386,7 @@ def test_a_store_that_went_away_is_asked_once(registry, monkeypatch):
             asked.append(call)
             raise TrackingError("no answer within 1 s", unreachable=True)
 
-    monkeypatch.setattr("rankledger.pipeline.record.mlflow_stores.open_store", Away)
+    monkeypatch.setattr("rankledger.pipeline.delivery.deliver.open_store", Away)
     results = [*sync()]
 
     assert asked == ["promote"]

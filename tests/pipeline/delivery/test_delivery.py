@@ -170,10 +170,11 @@ def first_delivery(folder: Path) -> subprocess.CompletedProcess[str]:
     runs.write_bytes(pickle.dumps(runs_of(record, metric_name="{suite}/{measure}", max_metrics=40, note="# Fresh")))
     script = (
         "import pickle, sys; from datetime import timedelta; from pathlib import Path\n"
+        "from rankledger.pipeline.delivery.mlflow.delivery import send_runs\n"
         "from rankledger.pipeline.record.mlflow_process import TrackingStore\n"
         "runs = pickle.loads(Path(sys.argv[1]).read_bytes())\n"
         "with TrackingStore(sys.argv[2], Path(sys.argv[3]), timeout=timedelta(seconds=600)) as store:\n"
-        "    store.deliver(runs)\n"
+        "    send_runs(store, runs)\n"
         "assert 'mlflow' not in sys.modules"
     )
     place = [runs, f"sqlite:///{folder}/fresh.db", folder / "kept"]
