@@ -8,9 +8,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+import pytest
 
 import rankledger
 from tests.agreement.table import note
@@ -49,6 +50,28 @@ class Case:
             {query_id: self.judgments[query_id] for query_id in query_ids if query_id in self.judgments},
             {query_id: self.ranking[query_id] for query_id in query_ids if query_id in self.ranking},
         )
+
+
+class ByHand(NamedTuple):
+    """A case worked by hand: the figures of a tool, ours under its profile, and ours by other keys of the config."""
+
+    judgments: Grades
+    ranking: Ranking
+    theirs: Mapping[str, float]  # by the tool's measures
+    ours: Mapping[str, float] = {}  # means by our measures; NaN queries count as the profile says
+    keys: Mapping[str, str] = {}  # conventions, in place of those of the profile
+    by_keys: Mapping[str, float] = {}
+
+    def assert_ours(self, folder: Path, profile: str) -> None:
+        """Refuse other figures of ours."""
+        case = Case(self.judgments, self.ranking)
+        for name, conventions, figures in (
+            ("plain", profile, self.ours),
+            ("keys", {"profile": profile, **self.keys}, self.by_keys),
+        ):
+            if figures:
+                _, means = ours(folder / name, case, conventions, [*figures])
+                assert means == pytest.approx(figures, abs=1e-12)
 
 
 def random_case(

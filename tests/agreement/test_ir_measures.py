@@ -1,6 +1,5 @@
 """ir_measures 0.4.3 against our profile `ir_measures`: the tool runs here, with all its providers."""
 
-import math
 from importlib.metadata import version
 from subprocess import CalledProcessError
 
@@ -12,7 +11,7 @@ import yaml
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
+from tests.agreement.cases import ByHand, Case, Figures, assert_agree, ours, random_case
 
 TOOL = f"ir_measures {version('ir_measures')}"
 
@@ -106,10 +105,6 @@ def one(theirs: str, judgments: dict[str, dict[str, int]], ranking: dict[str, di
     return ir_measures.parse_measure(theirs).calc_aggregate(judgments, ranking)
 
 
-def our_one(folder, measure: str, judgments, ranking) -> float:
-    return ours(folder, Case(judgments, ranking), "ir_measures", [measure])[1][measure]
-
-
 def test_trec_evals_measures(tmp_path):
     """74 measures of 400 queries, of which 40 have no output and score 0 in both; the means as well, counts by sums."""
     found, means = ours(tmp_path, TIED, "ir_measures", [*TREC_EVAL.values()])
@@ -146,6 +141,7 @@ def test_every_measure_is_the_tools_or_says_which_keys_are_missing(tmp_path):
         by_keys.setdefault(keys, []).append(measure)
 
     assert len(by_keys) == 5
+    assert "compat" in profile.differs
     for number, (keys, own) in enumerate(by_keys.items()):
         conventions = {"profile": "ir_measures", **yaml.safe_load(f"{{{keys}}}")}
         found, means = ours(tmp_path / f"{number}", TIED, conventions, own)
@@ -185,98 +181,70 @@ def test_models_of_a_reader(tmp_path):
     assert_agree(found, calc(ABOVE_0, READERS)[0])
 
 
-def test_ties_of_rr_with_a_cutoff_are_the_other_way_round(tmp_path):
-    """a and b have equal scores and a alone is relevant. RR is trec_eval's, b first: 1/2; RR@10 has a first: 1. One
-    measure has one order by us, and both are 1/2; `ties: doc_id_asc` makes both 1.
-    """
-    judgments, ranking = {"1": {"a": 1}}, {"1": {"a": 1.0, "b": 1.0}}
-    scores, _ = ours(tmp_path / "desc", Case(judgments, ranking), "ir_measures", ["rr", "rr@10"])
-    ascending = {"profile": "ir_measures", "ties": "doc_id_asc"}
-
-    assert (one("RR", judgments, ranking), one("RR@10", judgments, ranking)) == (0.5, 1)
-    assert scores["1"] == {"rr": 0.5, "rr@10": 0.5}
-    assert ours(tmp_path / "asc", Case(judgments, ranking), ascending, ["rr@10"])[0]["1"] == {"rr@10": 1}
-
-
-def test_ties_of_rbp_are_as_they_stand(tmp_path):
-    """a and b have equal scores and a alone is relevant. RBP takes them as they stand, a first, 0.2; by us b is first,
-    as for RR: 0.2 · 0.8 = 0.16.
-    """
-    judgments, ranking = {"1": {"a": 1}}, {"1": {"a": 1.0, "b": 1.0}}
-
-    assert one("RBP(rel=1)", judgments, ranking) == pytest.approx(0.2, abs=1e-12)
-    assert our_one(tmp_path, "rbp", judgments, ranking) == pytest.approx(0.16, abs=1e-12)
-
-
-def test_ties_of_judged_are_the_other_way_round(tmp_path):
-    """a and b have equal scores and a alone is judged: Judged@1 has a first, 1; by us b is, as for P@1: 0."""
-    judgments, ranking = {"1": {"a": 1}}, {"1": {"a": 1.0, "b": 1.0}}
-
-    assert (one("Judged@1", judgments, ranking), one("P@1", judgments, ranking)) == (1, 0)
-    assert our_one(tmp_path, "judged@1", judgments, ranking) == 0
-
-
-def test_compat_takes_documents_not_retrieved_for_scored_0(tmp_path):
-    """a and b are relevant and a alone is retrieved, so that the ideal ranking most like it is a, b: the overlap is
-    1 + 0.95 · 1/2, over 1 + 0.95 that is 0.7564. With a score of -1 the tool's ideal ranking is b, a, for b counts as
-    scored 0: 0.95 · 1/2 over 1.95 is 0.2436. By us a ranking is all that counts.
-    """
-    judgments = {"1": {"a": 1, "b": 1}}
-
-    assert "compat" in PROFILES["ir_measures"].differs
-    assert one("Compat", judgments, {"1": {"a": 1.0}}) == pytest.approx(1.475 / 1.95, abs=1e-12)
-    assert one("Compat", judgments, {"1": {"a": -1.0}}) == pytest.approx(0.475 / 1.95, abs=1e-12)
-    assert our_one(tmp_path, "compat", judgments, {"1": {"a": -1.0}}) == pytest.approx(1.475 / 1.95, abs=1e-12)
-
-
-def test_err_compares_doubles(tmp_path):
-    """a, graded 1, has 1.000000001 and b has 1. ERR's doubles put a first: 1/16; RR's floats tie and put b first: 1/2.
-    By us all measures compare floats, and ERR is 1/16 / 2.
-    """
-    judgments, ranking = {"1": {"a": 1}}, {"1": {"a": 1.000000001, "b": 1.0}}
-
-    assert (one("ERR@5", judgments, ranking), one("RR", judgments, ranking)) == (0.0625, 0.5)
-    assert our_one(tmp_path, "err@5", judgments, ranking) == 1 / 32
-
-
-def test_judged_counts_negative_grades(tmp_path):
-    """a has grade -1, which is no judgment for Bpref: Judged@1 is 1 anyway, and 0 by us."""
-    judgments, ranking = {"1": {"a": -1, "b": 1}}, {"1": {"a": 2.0, "b": 1.0}}
-
-    assert one("Judged@1", judgments, ranking) == 1
-    assert one("Bpref", judgments, ranking) == 1
-    assert our_one(tmp_path, "judged@1", judgments, ranking) == 0
+TIED_A, TIED_AB = {"1": {"a": 1}}, {"1": {"a": 1.0, "b": 1.0}}  # a alone is relevant
+ONE_OF_TWO = {"1": {"a": 1}, "2": {"a": 1}}, {"1": {"a": 1.0}}  # query 2 has no output
+A_AND_B = {"1": {"a": 1, "b": 1}}
+CONDENSED = {"unjudged_documents": "condensed"}
+BY_HAND = {
+    # RR is trec_eval's, b first; RR@10 has a first. One measure has one order by us; `ties: doc_id_asc` makes both 1.
+    "RR with a cutoff breaks ties the other way round": ByHand(
+        *(TIED_A, TIED_AB, {"RR": 0.5, "RR@10": 1}, {"rr": 0.5, "rr@10": 0.5}, {"ties": "doc_id_asc"}, {"rr@10": 1})
+    ),
+    # RBP takes them as they stand, a first; by us b is first, as for RR.
+    "ties of RBP are as they stand": ByHand(TIED_A, TIED_AB, {"RBP(rel=1)": 0.2}, {"rbp": 0.2 * 0.8}),
+    "Judged breaks ties the other way round": ByHand(TIED_A, TIED_AB, {"Judged@1": 1, "P@1": 0}, {"judged@1": 0}),
+    # The ideal ranking most like a is a, b: the overlap is 1 + 0.95 · 1/2, over 1 + 0.95.
+    "Compat of what is not retrieved": ByHand(A_AND_B, {"1": {"a": 1.0}}, {"Compat": 1.475 / 1.95}),
+    # With a score of -1 the tool's ideal ranking is b, a, for b counts as scored 0. By us a ranking is all that counts.
+    "Compat takes documents not retrieved for scored 0": ByHand(
+        A_AND_B, {"1": {"a": -1.0}}, {"Compat": 0.95 / 2 / 1.95}, {"compat": 1.475 / 1.95}
+    ),
+    # ERR's doubles put a first, RR's floats tie and put b first. By us all measures compare floats.
+    "ERR compares doubles": ByHand(
+        TIED_A, {"1": {"a": 1.000000001, "b": 1.0}}, {"ERR@5": 1 / 16, "RR": 1 / 2}, {"err@5": 1 / 16 / 2}
+    ),
+    # Grade -1 is no judgment for Bpref.
+    "Judged counts negative grades": ByHand(
+        {"1": {"a": -1, "b": 1}}, {"1": {"a": 2.0, "b": 1.0}}, {"Judged@1": 1, "Bpref": 1}, {"judged@1": 0}
+    ),
+    # (1 + 0) / 2 in the tool, and under its profile; elsewhere a share of nothing is undefined.
+    "Judged of a query without output": ByHand(
+        *ONE_OF_TWO, {"Judged@1": 0.5}, {"judged@1": 0.5, "judged(empty=undefined)@1": 1}
+    ),
+    # Two queries with one relevant document each are 1 query and 1 relevant document there; by us a mean of 1 each.
+    "a query without output is not counted": ByHand(*ONE_OF_TWO, {"NumQ": 1, "NumRel": 1}, {"num_rel": 1}),
+    # P = 1, R = 1/2: (1 + 4) P R / (4 P + R).
+    "the beta of SetF is squared": ByHand(A_AND_B, {"1": {"a": 1.0}}, {"SetF(beta=4.0)": 5 / 9}, {"f(beta=2)": 5 / 9}),
+    # x is not judged, n has grade -1, and a is relevant: judged alone, a stands first; P@2 stays over 2.
+    "judged_only is a condensed list": ByHand(
+        {"1": {"a": 1, "n": -1}},
+        {"1": {"x": 3.0, "n": 2.5, "a": 2.0}},
+        {"AP(judged_only=True)": 1, "P(judged_only=True)@2": 0.5, "nDCG(judged_only=True)@1": 1},
+        keys=CONDENSED,
+        by_keys={"ap": 1, "p@2": 0.5, "ndcg@1": 1},
+    ),
+    # 0 / 0 of query 1 is 0 there; by us it is undefined, and counts 0 as well.
+    "a query without relevant documents scores 0": ByHand(
+        {"1": {"a": 0}, "2": {"a": 1}}, {"1": {"a": 1.0}, "2": {"a": 1.0}}, {"nDCG": 0.5}, {"ndcg": 0.5}
+    ),
+    # Of query q-1 gdeval keeps 1: its ERR is counted beside a 0 for q-1.
+    "gdeval takes numbers for query ids": ByHand(
+        {"q-1": {"a": 1}}, {"q-1": {"a": 1.0}}, {"ERR@5": 1 / 32}, {"err@5": 1 / 16}
+    ),
+}
 
 
-def test_judged_of_a_query_without_output(tmp_path):
-    """Query 2 has no output: Judged@1 is (1 + 0) / 2 in the tool, and under its profile. Elsewhere a share of nothing
-    is undefined, and the figure is 1 of 1.
-    """
-    judgments, ranking = {"1": {"a": 1}, "2": {"a": 1}}, {"1": {"a": 1.0}}
+@pytest.mark.parametrize("case", BY_HAND.values(), ids=BY_HAND)
+def test_by_hand(tmp_path, case):
+    found = {theirs: one(theirs, case.judgments, case.ranking) for theirs in case.theirs}
 
-    assert one("Judged@1", judgments, ranking) == 0.5
-    assert our_one(tmp_path / "as the tool", "judged@1", judgments, ranking) == 0.5
-    assert our_one(tmp_path / "undefined", "judged(empty=undefined)@1", judgments, ranking) == 1
+    assert found == pytest.approx(case.theirs, abs=1e-12)
+    case.assert_ours(tmp_path, "ir_measures")
 
 
-def test_what_a_query_without_output_has_is_counted_by_us(tmp_path):
-    """Query 2 has no output. The tool counts 0 for it in every measure, so that two queries with one relevant document
-    each are 1 query and 1 relevant document. By us a count of the judgments does not depend on the output: 1 each.
-    """
-    judgments, ranking = {"1": {"a": 1}, "2": {"a": 1}}, {"1": {"a": 1.0}}
-
-    assert (one("NumQ", judgments, ranking), one("NumRel", judgments, ranking)) == (1, 1)
-    assert our_one(tmp_path, "num_rel", judgments, ranking) * 2 == 2
-
-
-def test_the_beta_of_set_f_is_squared(tmp_path):
-    """1 of 1 document retrieved is relevant, of 2: P = 1, R = 1/2. SetF(beta=4.0) is (1 + 4) P R / (4 P + R) = 5/9,
-    and so is F of beta 2 by us.
-    """
-    judgments, ranking = {"1": {"a": 1, "b": 1}}, {"1": {"a": 1.0}}
-
-    assert one("SetF(beta=4.0)", judgments, ranking) == pytest.approx(5 / 9, abs=1e-12)
-    assert our_one(tmp_path, "f(beta=2)", judgments, ranking) == pytest.approx(5 / 9, abs=1e-12)
+def test_gdeval_stops_at_an_id_without_a_number():
+    with pytest.raises(CalledProcessError):
+        one("ERR@5", {"one": {"a": 1}}, {"one": {"a": 1.0}})
 
 
 def test_two_recalls_of_one_hundredth(tmp_path):
@@ -292,31 +260,6 @@ def test_two_recalls_of_one_hundredth(tmp_path):
     assert set(means.values()) == {1}
 
 
-def test_gdeval_takes_numbers_for_query_ids(tmp_path):
-    """Of query q-1 gdeval keeps 1: its ERR, 1/16, is counted beside a 0 for q-1, and the mean of one query is 1/32. An
-    id that ends in no number stops it. By us an id is a text, and the mean is 1/16.
-    """
-    judgments, ranking = {"q-1": {"a": 1}}, {"q-1": {"a": 1.0}}
-
-    assert one("ERR@5", judgments, ranking) == 0.03125
-    with pytest.raises(CalledProcessError):
-        one("ERR@5", {"one": {"a": 1}}, {"one": {"a": 1.0}})
-    assert our_one(tmp_path, "err@5", judgments, ranking) == 0.0625
-
-
-def test_judged_only_is_a_condensed_list(tmp_path):
-    """Of x, n and a, x is not judged, n has grade -1 and a is relevant: judged alone, a stands first. AP(judged_only)
-    is 1, and so is ours with `unjudged_documents: condensed`; P@2 stays over 2.
-    """
-    case = Case({"1": {"a": 1, "n": -1}}, {"1": {"x": 3.0, "n": 2.5, "a": 2.0}})
-    condensed = {"profile": "ir_measures", "unjudged_documents": "condensed"}
-    scores, _ = ours(tmp_path, case, condensed, ["ap", "p@2", "ndcg@1"])
-    theirs = {"AP(judged_only=True)": "ap", "P(judged_only=True)@2": "p@2", "nDCG(judged_only=True)@1": "ndcg@1"}
-
-    assert calc(case, theirs)[1] == {"ap": 1, "p@2": 0.5, "ndcg@1": 1}
-    assert scores["1"] == {"ap": 1, "p@2": 0.5, "ndcg@1": 1}
-
-
 def test_condensed_lists(tmp_path):
     """AP, P and nDCG of 400 queries with judged_only=True are ours with `unjudged_documents: condensed`."""
     measures = {
@@ -327,19 +270,8 @@ def test_condensed_lists(tmp_path):
         "Rprec(judged_only=True)": "rprec",
         "SetF(judged_only=True)": "f1",
     }
-    condensed = {"profile": "ir_measures", "unjudged_documents": "condensed"}
-    found, means = ours(tmp_path, TIED, condensed, [*measures.values()])
+    found, means = ours(tmp_path, TIED, {"profile": "ir_measures", **CONDENSED}, [*measures.values()])
     figures, aggregated = calc(TIED, measures)
 
     assert_agree(found, figures)
     assert means == pytest.approx(aggregated, abs=1e-9)
-
-
-def test_a_query_without_relevant_documents_scores_0(tmp_path):
-    """nDCG of query 1, whose document has grade 0, is 0 / 0: the tool says 0, we say undefined, and count 0 as well."""
-    case = Case({"1": {"a": 0}, "2": {"a": 1}}, {"1": {"a": 1.0}, "2": {"a": 1.0}})
-    scores, means = ours(tmp_path, case, "ir_measures", ["ndcg"])
-
-    assert calc(case, {"nDCG": "ndcg"}) == ({"1": {"ndcg": 0}, "2": {"ndcg": 1}}, {"ndcg": 0.5})
-    assert math.isnan(scores["1"]["ndcg"])
-    assert means == {"ndcg": 0.5}

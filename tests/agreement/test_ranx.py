@@ -1,12 +1,11 @@
 """ranx 0.3.21 against our profile `ranx`: what it gives for the same cases is in tests/golden/tools."""
 
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import rankledger
-from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case, reversed_rows
+from tests.agreement.cases import ByHand, Case, Figures, assert_agree, ours, random_case, reversed_rows
 from tests.agreement.recorded_tool import RANX, by_query
 from tests.support.generated_data import Collection, write_config
 
@@ -55,10 +54,6 @@ def run(case: Case, measures: dict[str, str], *, make_comparable: bool = False) 
 def one(theirs: str, judgments: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> float:
     """The tool's figure of one measure."""
     return RANX("mean", judgments, ranking, theirs)
-
-
-def our_one(folder: Path, measure: str, judgments, ranking) -> float:
-    return ours(folder, Case(judgments, ranking), "ranx", [measure])[1][measure]
 
 
 @pytest.mark.parametrize("case", [TIED, DEEP], ids=["up to 15 documents, ties", "up to 120 documents, no ties"])
@@ -145,17 +140,7 @@ def test_ties_of_more_than_15_documents_keep_no_order(tmp_path):
     for size, first in ((15, True), (16, False)):
         ranking = {"q": {f"d{number}": 1.0 for number in range(size)}}
         assert (one("mrr", {"q": {"d0": 1}}, ranking) == 1) is first
-        assert our_one(tmp_path / str(size), "rr", {"q": {"d0": 1}}, ranking) == 1
-
-
-def test_bpref_without_documents_judged_non_relevant(tmp_path):
-    """a, the only judgment, is relevant and found: no non-relevant document is above, 1 - 0 / min(1, 0) is NaN in ranx;
-    by us, as in trec_eval, nothing above is the best there is: 1.
-    """
-    judgments, ranking = {"q": {"a": 1}}, {"q": {"a": 1.0}}
-
-    assert np.isnan(one("bpref", judgments, ranking))
-    assert our_one(tmp_path, "bpref", judgments, ranking) == 1
+        assert ours(tmp_path / str(size), Case({"q": {"d0": 1}}, ranking), "ranx", ["rr"])[1] == {"rr": 1}
 
 
 def test_bpref_stops_at_a_query_without_relevant_documents(tmp_path):
@@ -174,58 +159,54 @@ def test_bpref_stops_at_a_query_without_relevant_documents(tmp_path):
     assert means["bpref"] == 0.5
 
 
-def test_bpref_counts_negative_grades(tmp_path):
-    """b, graded -1, stands above a: 1 - 1 / min(1, 1) = 0 in ranx and by us; under `trec_eval` b is not judged: 1."""
-    judgments, ranking = {"q": {"a": 1, "b": -1}}, {"q": {"b": 2.0, "a": 1.0}}
-
-    assert one("bpref", judgments, ranking) == 0
-    assert our_one(tmp_path / "ranx", "bpref", judgments, ranking) == 0
-    assert ours(tmp_path / "trec", Case(judgments, ranking), "trec_eval", ["bpref"])[1]["bpref"] == 1
-
-
-def test_rbp_multiplies_by_the_grade(tmp_path):
-    """a, graded 3, at rank 1: ranx gives 0.5 · 3 = 1.5, though its manual has 0 or 1 for the gain; by us 0.5."""
-    judgments, ranking = {"q": {"a": 3}}, {"q": {"a": 1.0}}
-
-    assert one("rbp.50", judgments, ranking) == 1.5
-    assert our_one(tmp_path, "rbp(p=0.5)", judgments, ranking) == 0.5
-
-
-def test_rbp_at_a_cutoff_is_another_persistence(tmp_path):
-    """rbp@10 is no cutoff in ranx but p = 0.10: a at rank 2 gains 0.9 · 0.1 = 0.09. By us rbp(p=0.8)@10 cuts at rank
-    10: 0.2 · 0.8 = 0.16.
-    """
-    judgments, ranking = {"q": {"a": 1}}, {"q": {"x": 2.0, "a": 1.0}}
-
-    assert one("rbp@10", judgments, ranking) == pytest.approx(0.09, abs=1e-12)
-    assert our_one(tmp_path, "rbp(p=0.8)@10", judgments, ranking) == pytest.approx(0.16, abs=1e-12)
-
-
-def test_a_level_takes_gains_away(tmp_path):
-    """Grades 1 and 2 in that order. ndcg-l2 makes the 1 gain nothing: (2 / log2 3) / 2 = 0.6309. A gain does not depend
-    on what is called relevant by us: (1 + 2 / log2 3) / (2 + 1 / log2 3) = 0.8597, which is ranx's ndcg.
-    """
-    judgments, ranking = {"q": {"a": 1, "b": 2}}, {"q": {"a": 2.0, "b": 1.0}}
-    third = 1 / np.log2(3)
-
-    assert one("ndcg-l2", judgments, ranking) == pytest.approx(third, abs=1e-12)
-    assert one("ndcg", judgments, ranking) == pytest.approx((1 + 2 * third) / (2 + third), abs=1e-12)
-    assert our_one(tmp_path, "ndcg", judgments, ranking) == pytest.approx((1 + 2 * third) / (2 + third), abs=1e-12)
+THIRD = 1 / np.log2(3)
+BY_HAND = {
+    # No non-relevant document is above: 1 - 0 / min(1, 0) is NaN there; by us nothing above is the best there is.
+    "bpref without documents judged non-relevant": ByHand(
+        {"q": {"a": 1}}, {"q": {"a": 1.0}}, {"bpref": np.nan}, {"bpref": 1}
+    ),
+    # b, graded -1, stands above a: 1 - 1 / min(1, 1); under `trec_eval` b is not judged.
+    "bpref counts negative grades": ByHand(
+        *({"q": {"a": 1, "b": -1}}, {"q": {"b": 2.0, "a": 1.0}}, {"bpref": 0}, {"bpref": 0}),
+        keys={"profile": "trec_eval"},
+        by_keys={"bpref": 1},
+    ),
+    # 0.5 · 3, though the manual has 0 or 1 for the gain.
+    "rbp multiplies by the grade": ByHand({"q": {"a": 3}}, {"q": {"a": 1.0}}, {"rbp.50": 1.5}, {"rbp(p=0.5)": 0.5}),
+    # rbp@10 is no cutoff but p = 0.10: 0.9 · 0.1. By us it cuts at rank 10: 0.2 · 0.8.
+    "rbp at a cutoff is another persistence": ByHand(
+        {"q": {"a": 1}}, {"q": {"x": 2.0, "a": 1.0}}, {"rbp@10": 0.09}, {"rbp(p=0.8)@10": 0.16}
+    ),
+    # ndcg-l2 makes the 1 gain nothing: (2 / log2 3) / 2. By us a gain does not depend on what is called relevant.
+    "a level takes gains away": ByHand(
+        {"q": {"a": 1, "b": 2}},
+        {"q": {"a": 2.0, "b": 1.0}},
+        {"ndcg-l2": THIRD, "ndcg": (1 + 2 * THIRD) / (2 + THIRD)},
+        {"ndcg": (1 + 2 * THIRD) / (2 + THIRD)},
+    ),
+    # Both queries are answered right, in another order; plain dicts are joined by position, see below.
+    "queries in another order": ByHand(
+        {"q": {"a": 1}, "r": {"b": 1}}, {"r": {"b": 1.0}, "q": {"a": 1.0}}, {"map": 1}, {"ap": 1}
+    ),
+    # a stands before b; of plain dicts ranx ranks b first, see below.
+    "ties in the order of the rows": ByHand({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}, {"mrr": 1}, {"rr": 1}),
+}
 
 
-def test_dicts_are_joined_by_position(tmp_path):
-    """Both queries are answered right, in another order: of plain dicts ranx makes 0, of `Qrels` and `Run` 1."""
-    judgments, ranking = {"q": {"a": 1}, "r": {"b": 1}}, {"r": {"b": 1.0}, "q": {"a": 1.0}}
+@pytest.mark.parametrize("case", BY_HAND.values(), ids=BY_HAND)
+def test_by_hand(tmp_path, case):
+    found = {theirs: one(theirs, case.judgments, case.ranking) for theirs in case.theirs}
 
-    assert RANX("mean_of_dicts", judgments, ranking, "map") == 0
-    assert one("map", judgments, ranking) == 1
-    assert our_one(tmp_path, "ap", judgments, ranking) == 1
+    assert found == pytest.approx(case.theirs, abs=1e-12, nan_ok=True)
+    case.assert_ours(tmp_path, "ranx")
 
 
-def test_dicts_have_ties_the_other_way_round(tmp_path):
-    """a stands before b, both with score 1: of plain dicts ranx ranks b first, 1/2 for a; of `Run` a, 1."""
-    judgments, ranking = {"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}
+@pytest.mark.parametrize(
+    ("name", "measure", "value"),
+    [("queries in another order", "map", 0), ("ties in the order of the rows", "mrr", 0.5)],
+)
+def test_plain_dicts_have_other_figures(name, measure, value):
+    """They are joined by position, and have ties the other way round."""
+    case = BY_HAND[name]
 
-    assert RANX("mean_of_dicts", judgments, ranking, "mrr") == 0.5
-    assert one("mrr", judgments, ranking) == 1
-    assert our_one(tmp_path, "rr", judgments, ranking) == 1
+    assert RANX("mean_of_dicts", case.judgments, case.ranking, measure) == value

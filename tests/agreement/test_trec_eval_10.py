@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 
-from tests.agreement.cases import Case, Figures, assert_agree, ours
+from tests.agreement.cases import ByHand, Case, Figures, assert_agree, ours
 from tests.golden.make_trec_eval_10 import FOLDER
 
 TOOL = "trec_eval 10.0"
@@ -122,42 +122,32 @@ def test_no_measure_is_left_out(printed):
     assert printed["all"]["num_q"] == "400"
 
 
-def test_scores_are_compared_as_doubles(tmp_path):
-    """a at 1.000000001 and b at 1: with doubles a stands first, rr 1 for it; with floats they tie and b does: 1/2."""
-    case = Case({"q": {"a": 1}}, {"q": {"a": 1.000000001, "b": 1.0}})
-
-    assert ours(tmp_path / "10", case, "trec_eval_10", ["rr"])[0]["q"]["rr"] == 1
-    assert ours(tmp_path / "9", case, "trec_eval", ["rr"])[0]["q"]["rr"] == 0.5
-
-
-def test_recall_points_are_rounded(tmp_path):
-    """Three relevant documents, found at ranks 1, 3 and 5: recall 0.4 asks for int(1.2 + 0.9) = 2 of them in version 9,
-    precision 2/3, and for lround(1.2) = 1 in version 10, precision 1.
-    """
-    case = Case({"q": {"a": 1, "c": 1, "e": 1}}, {"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}})
-
-    assert ours(tmp_path / "10", case, "trec_eval_10", ["iprec(recall=0.4)"])[0]["q"]["iprec(recall=0.4)"] == 1
-    nine = ours(tmp_path / "9", case, "trec_eval", ["iprec(recall=0.4)"])[0]["q"]["iprec(recall=0.4)"]
-    assert nine == pytest.approx(2 / 3, abs=1e-12)
-
-
-def test_rbp_of_a_grade_above_1_is_not_imitated(tmp_path):
-    """a, graded 1, stands above b, graded 2: by us 0.1 + 0.1 · 0.9 = 0.19, for both are relevant. trec_eval scales
-    gains by the least and the greatest, which m_rbp.c compares before it sets them: `-m rbp` prints 0.1400, which is
-    0.1 · 1/2 + 0.09 · 2/2, where gcc -O0 or -O2 compiled it, and -nan where -O1 did.
-    """
-    case = Case({"q": {"a": 1, "b": 2}}, {"q": {"a": 2.0, "b": 1.0}})
-
-    assert ours(tmp_path, case, "trec_eval_10", ["rbp"])[0]["q"]["rbp"] == pytest.approx(0.19, abs=1e-12)
+FOUND_1_3_5 = {"q": {"a": 1, "c": 1, "e": 1}}, {"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}}
+NINE = {"profile": "trec_eval"}
+BY_HAND = {
+    # With doubles a stands first; with floats a and b tie and b does.
+    "scores are doubles": ByHand(
+        *({"q": {"a": 1}}, {"q": {"a": 1.000000001, "b": 1.0}}, {}, {"rr": 1}), keys=NINE, by_keys={"rr": 1 / 2}
+    ),
+    # Recall 0.4 asks for lround(1.2) = 1 of three in version 10, and for int(1.2 + 0.9) = 2 in version 9.
+    "recall points are rounded": ByHand(
+        *FOUND_1_3_5, {}, {"iprec(recall=0.4)": 1}, keys=NINE, by_keys={"iprec(recall=0.4)": 2 / 3}
+    ),
+    # Both are relevant by us: 0.1 + 0.1 · 0.9. trec_eval scales gains by the least and the greatest, which m_rbp.c
+    # compares before it sets them: `-m rbp` prints 0.1400, which is 0.1 · 1/2 + 0.09 · 2/2, where gcc -O0 or -O2
+    # compiled it, and -nan where -O1 did.
+    "rbp of a grade above 1 is not imitated": ByHand(
+        {"q": {"a": 1, "b": 2}}, {"q": {"a": 2.0, "b": 1.0}}, {}, {"rbp": 0.1 + 0.1 * 0.9}
+    ),
+    # What stands below weighs 0.9, the residual by definition; trec_eval 10 gives 0 without unjudged documents.
+    "a list without unjudged documents has no residual": ByHand(
+        {"q": {"a": 1}}, {"q": {"a": 2.0}}, {}, {"rbp_resid": 0, "rbp_resid(below=counted)": 0.9}
+    ),
+    # Once the unjudged b stands below, 0.1 · 0.9 + 0.81 = 0.9 again.
+    "an unjudged document has a residual": ByHand({"q": {"a": 1}}, {"q": {"a": 2.0, "b": 1.0}}, {}, {"rbp_resid": 0.9}),
+}
 
 
-def test_a_list_without_unjudged_documents_has_no_residual(tmp_path):
-    """a, judged, is the whole list. What stands below it weighs 0.9, the residual by definition; trec_eval 10 gives 0,
-    and once the unjudged b stands below, 0.1 · 0.9 + 0.81 = 0.9 again.
-    """
-    case = Case({"q": {"a": 1}, "r": {"a": 1}}, {"q": {"a": 2.0}, "r": {"a": 2.0, "b": 1.0}})
-    scores, _ = ours(tmp_path, case, "trec_eval_10", ["rbp_resid", "rbp_resid(below=counted)"])
-
-    assert scores["q"]["rbp_resid"] == 0
-    assert scores["q"]["rbp_resid(below=counted)"] == pytest.approx(0.9, abs=1e-12)
-    assert scores["r"]["rbp_resid"] == pytest.approx(0.9, abs=1e-12)
+@pytest.mark.parametrize("case", BY_HAND.values(), ids=BY_HAND)
+def test_by_hand(tmp_path, case):
+    case.assert_ours(tmp_path, "trec_eval_10")
