@@ -91,8 +91,7 @@ shape: $(EQUIPPED) ## Print figures of the code's shape beside their limits, and
 figures: $(EQUIPPED) ## Compare the figures of the example configs with those of a commit: BASE=main. Takes some minutes.
 	$(BIN)/python -m tests.figures $(or $(BASE),$(error BASE=commit is missing))
 
-golden: $(EQUIPPED) ## Rebuild tests/golden from pytrec_eval and matplotlib, never from our own code.
-	$(BIN)/python tests/golden/make_golden.py
+golden: $(EQUIPPED) ## Rebuild tests/golden/ticks.jsonl from matplotlib, never from our own code.
 	$(BIN)/python tests/golden/make_ticks.py
 
 golden-tools: $(EQUIPPED) ## Rebuild tests/golden/tools from RecBole, torchmetrics and ranx; installs them, 2 GB.

@@ -1,6 +1,5 @@
 """ranx 0.3.21 against our profile `ranx`: what it gives for the same cases is in tests/golden/tools."""
 
-
 import numpy as np
 import pytest
 

@@ -5,20 +5,60 @@ from functools import cache
 
 import numpy as np
 import pytest
+import pytrec_eval
 
 import rankledger
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.record.evaluation import Evaluation
 from tests.agreement.cases import assert_agree
-from tests.golden.make_golden import RELEVANCE_LEVELS
-from tests.golden.make_golden import evaluate as trec_eval
-from tests.metrics.test_trec_eval import ours
 from tests.support.generated_data import Collection, search_collection, write_config
 
 TOOL = "trec_eval 9.0.4"
 
 SEEDS = range(3)
 FIGURES = 73  # that pytrec_eval gives for one query at one relevance level
+RELEVANCE_LEVELS = (1, 2)
+MEASURES = {
+    *("P.1,3,5,10,30", "recall.1,3,5,10,30", "map", "map_cut.1,3,5,10,30", "ndcg", "ndcg_cut.1,3,5,10,30"),
+    *("recip_rank", "Rprec", "bpref", "iprec_at_recall", "11pt_avg", "set_P", "set_recall", "set_F"),
+    *("success.1,3,5,10", "num_rel_ret", "num_ret", "num_rel", "num_nonrel_judged_ret", "utility", "set_map"),
+    *("gm_map", "gm_bpref", "infAP", "G", "binG", "Rndcg", "ndcg_rel", "relative_P.1,3,5,10,30", "set_relative_P"),
+    "Rprec_mult",
+}
+NAMES = {
+    "map": "ap",
+    "ndcg": "ndcg",
+    "recip_rank": "rr",
+    "Rprec": "rprec",
+    "bpref": "bpref",
+    "11pt_avg": "ap11",
+    "set_P": "p",
+    "set_recall": "r",
+    "set_F": "f1",
+    "num_rel_ret": "tp",
+    "num_ret": "num_ret",
+    "num_rel": "num_rel",
+    "num_nonrel_judged_ret": "num_nonrel_judged_ret",
+    "utility": "utility",
+    "set_map": "set_map",
+    "set_relative_P": "relative_p",
+    "gm_map": "gmap",
+    "gm_bpref": "gm_bpref",
+    "infAP": "infap",
+    "G": "g",
+    "binG": "bing",
+    "Rndcg": "rndcg",
+    "ndcg_rel": "ndcg_rel",
+}
+CUT_NAMES = {
+    "P": "p",
+    "recall": "r",
+    "map_cut": "ap",
+    "ndcg_cut": "ndcg",
+    "success": "success",
+    "relative_P": "relative_p",
+}
+OF_ANY_LEVEL = {"ndcg", "ndcg_rel", "g", "num_ret"}
 
 
 Figures = dict[tuple[str, str], dict[tuple[str, int], dict[str, float]]]
@@ -32,8 +72,20 @@ def collection(request: pytest.FixtureRequest) -> Collection:
 
 @cache
 def measure_of(name: str, level: int) -> str:
-    """Ours for a figure of the program."""
-    return str(ours(name, level))
+    """Our measure for one of trec_eval's, at its relevance level."""
+    family, _, last = name.rpartition("_")
+    if name in NAMES:
+        metric, parameters, k = NAMES[name], [], None
+    elif family == "iprec_at_recall":
+        metric, parameters, k = "iprec", [f"recall={last}"], None
+    elif family == "Rprec_mult":
+        metric, parameters, k = "rprec_mult", [f"factor={last}"], None
+    else:
+        metric, parameters, k = CUT_NAMES[family], [], int(last)
+    if metric not in OF_ANY_LEVEL:
+        parameters.append(f"rel={level}")
+    written = f"({','.join(parameters)})" if parameters else ""
+    return str(Measure.parse(f"{metric}{written}{'' if k is None else f'@{k}'}"))
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +94,8 @@ def program(collection: Collection) -> Figures:
     found: Figures = {}
     for model, ranking in collection.outputs.items():
         for level in RELEVANCE_LEVELS:
-            for query_id, values in trec_eval(collection.judged, ranking, level).items():
+            evaluator = pytrec_eval.RelevanceEvaluator(collection.judged, MEASURES, relevance_level=level)
+            for query_id, values in evaluator.evaluate(ranking).items():
                 assert len(values) == FIGURES
                 for name, value in values.items():
                     figures = found.setdefault((model, measure_of(name, level)), {})

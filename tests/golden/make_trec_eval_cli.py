@@ -12,8 +12,6 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tests.golden.make_golden import random_data
-
 FOLDER = Path(__file__).parent / "trec_eval_cli"
 SEED = 20261122
 N_QUERIES = 12
@@ -80,6 +78,32 @@ FILES = {
 }
 VALUES = ("num_q", "num_ret", "num_rel", "map", "gm_map", "recip_rank", "P_5", "ndcg")
 """What there are means and deviations of."""
+
+
+def random_data(seed: int, n_queries: int) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
+    """Judgments and a ranking that hold every case on which tools disagree.
+
+    Grades from -2 to 4, queries without relevant documents, without output or without judgments, lists of one document,
+    unjudged documents, equal scores, scores equal in float32 alone, ids beyond ASCII.
+    """
+    rng = np.random.default_rng(seed)
+    judgments: dict[str, dict[str, int]] = {}
+    ranking: dict[str, dict[str, float]] = {}
+    for number in range(n_queries):
+        query_id = f"q{number:03d}"
+        documents = [f"{prefix}{i}" for i, prefix in enumerate(rng.choice(["d", "D", "é", "d-"], size=50))]
+        grades = [[-2, -1, 0, 0, 1, 2, 3, 4], [0, 0, 1], [-1, 0]][rng.choice(3, p=[0.6, 0.3, 0.1])]
+        pool = rng.permutation(documents)[: rng.integers(1, 41)]
+        retrieved = rng.permutation(documents)[: rng.choice([1, 4, *rng.integers(5, 51, size=4)])]
+        if number % 10 != 3:
+            judged = {str(document): int(rng.choice(grades)) for document in pool}
+            if max(judged.values()) < 0:
+                judged[str(pool[0])] = 0  # pytrec_eval 0.5.11 crashes on a query whose grades are all negative
+            judgments[query_id] = judged
+        if number % 10 != 7:
+            scores = rng.choice([1.0, 1.0 + 1e-9, 2.5, -3.25, *rng.normal(size=int(rng.integers(1, 20)))], size=50)
+            ranking[query_id] = {str(document): float(scores[i]) for i, document in enumerate(retrieved)}
+    return judgments, ranking
 
 
 def arguments(command: str) -> list[str]:
