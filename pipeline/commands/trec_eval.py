@@ -62,7 +62,7 @@ def trec_eval(
         qrels: Path of the judgments.
         ranking: Path of the ranking. `-` is standard input.
         measures: Names as after `-m`. By default `official`.
-        profile: Version, one of `trec_eval.VERSIONS`.
+        profile: Version, one of `trec_eval_format.VERSIONS`.
         each: Whether each query has its lines (`-q`).
         complete: Whether means are over all judged queries (`-c`).
         summary: Whether all queries together have their lines (not `-n`).
@@ -71,7 +71,7 @@ def trec_eval(
         judged_only: Whether unjudged documents are removed from the rankings (`-J`).
         n_documents: Documents in the catalogue (`-N`).
         intervals: Whether means have a confidence interval beside them.
-        form: Format of the judgments (`-R`), one of `trec_eval.FORMATS`.
+        form: Format of the judgments (`-R`), one of `trec_eval_format.FORMATS`.
         z_scores: Path of the means and deviations for z-scores (`-Z`).
 
     Raises:
