@@ -21,18 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from rankledger.pipeline.config.yaml import (
-    MOST_NODES,
-    Budget,
-    Finding,
-    KeyPath,
-    Origin,
-    Value,
-    dotted,
-    in_order,
-    lines_of,
-    parse,
-)
+from rankledger.pipeline.config.yaml import Budget, Finding, KeyPath, Origin, Value, dotted, in_order, lines_of, parse
 from rankledger.pipeline.support.errors import InputError, shorten
 
 FILES = (  # the keys that hold paths
@@ -43,9 +32,6 @@ _OF_RANKINGS = ("subtopics", "exclude", "exclude_self", "seen")
 _OF_FILES = (*_OF_RANKINGS, "relevant", "documents", "interactions", "suites", "duplicates")
 IDLE = {"ratings": _OF_RANKINGS, "scores": _OF_FILES, "logs": _OF_FILES}  # by kind, the keys that have no effect
 _MOST_BYTES = 10_000_000  # of a file
-_MOST_FILES = 100  # that `extends` names, each as often as it is named
-_MOST_TEXT = 10_000_000  # characters that variables put into the texts
-_DEEPEST = 100  # keys of a path
 _SECRET = ("tracking", "notify")  # the sections whose variables may be secrets and are never kept
 _VARIABLE = re.compile(
     r"\$(?:(?P<dollar>\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}|(?P<bad>\{))"
@@ -179,7 +165,7 @@ def _document(
     data = {key: expander.expand(value, (key,)) for key, value in layer.data.items()}
     _raise(errors)
     origins = {place: layer.origins[place] for place in _places(data, ())}
-    filled, inherited = _with_defaults(data, layer.origins)
+    filled, inherited = _with_defaults(data)
     origins |= {place: origins[default] for place, default in inherited.items()}
     return Document(filled, layer.data, origins, inherited, expander.used)
 
@@ -198,30 +184,21 @@ def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Val
     return merged
 
 
-def _with_defaults(
-    data: dict[str, Value], origins: Mapping[KeyPath, Origin]
-) -> tuple[dict[str, Value], dict[KeyPath, KeyPath]]:
+def _with_defaults(data: dict[str, Value]) -> tuple[dict[str, Value], dict[KeyPath, KeyPath]]:
     """Return `data` with defaults under each dataset and model, and the default of each path that was filled in."""
     filled = dict(data)
     inherited: dict[KeyPath, KeyPath] = {}
-    too_many = []
     defaults = data.get("defaults")
     for section, kind in (("datasets", "dataset"), ("models", "model")):
         entries = data.get(section)
         default = defaults.get(kind) if isinstance(defaults, dict) else None
         if not (isinstance(entries, dict) and isinstance(default, dict)):
             continue
-        n_values = sum(1 for _ in _places(default, ())) * len(entries)
-        if n_values > MOST_NODES:
-            message = f"makes {n_values:,} values in all {section}, more than {MOST_NODES:,}; shorten it"
-            too_many.append(Finding(origins["defaults", kind], ("defaults", kind), message))
-            continue
         under = {name: _under(default, entry) for name, entry in entries.items()}
         filled[section] = under
         written = set(_places(entries, (section,)))
         new = [path for path in _places(under, (section,)) if path not in written]
         inherited |= {path: ("defaults", kind, *path[2:]) for path in new}
-    _raise(too_many)
     return filled, inherited
 
 
@@ -266,7 +243,6 @@ class _Reader:
         self.errors: list[Finding] = []
         self.budget = Budget()
         self._layers: dict[str, _Layer] = {}
-        self._n_files = 0
 
     def read(self, path: Path, chain: tuple[Path, ...]) -> _Layer:
         """Return one file on top of those that it extends. `chain` holds the files that led here."""
@@ -290,10 +266,6 @@ class _Reader:
         names = layer.data.pop("extends", None)
         origin = layer.origins.pop(("extends",), layer.origins[()])
         named = names if isinstance(names, list) else [] if names is None else [names]
-        self._n_files += len(named)
-        if self._n_files > _MOST_FILES:
-            self._refuse(origin, f"reads more than {_MOST_FILES} files; merge some")
-            return layer
         below = _Layer()
         for name in named:
             below = below.under(self._parent(name, path, chain, origin))
@@ -350,7 +322,6 @@ class _Expander:
         errors: list[Finding],
     ) -> None:
         self.used: dict[str, str] = {}
-        self._n_letters = 0
         self._environ = environ
         self._secrets = secrets
         self._origins = origins
@@ -378,10 +349,6 @@ class _Expander:
         if value is not None and not is_secret:
             self.used[name] = value
         if value or (value is not None and default is None):
-            self._n_letters += len(value)
-            if self._n_letters > _MOST_TEXT:
-                found = f"environment variables expand to more than {_MOST_TEXT:,} characters"
-                return self._refuse(path, f"{found}; use fewer, or shorter ones")
             return value
         if default is not None:
             return self._text(default, path)
@@ -402,8 +369,6 @@ def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -
         if assignment is None:
             raise ValueError('is not key.path=value (quote a name that contains dots: "trec.8")')
         path = _path(layer.data, [key.strip("\"'") for key in re.findall(_SEGMENT, assignment[1])])
-        if len(assignment[2]) > _MOST_BYTES:
-            raise ValueError(f"has more than {_MOST_BYTES:,} characters; shorten it")
     except ValueError as error:
         errors.append(Finding(Origin(name, None), (), str(error)))
         return layer
@@ -416,8 +381,6 @@ def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -
 
 def _path(data: Value, keys: Sequence[str]) -> KeyPath:
     """Return the path that keys name in `data`, positions in lists as integers."""
-    if len(keys) > _DEEPEST:
-        raise ValueError(f"has more than {_DEEPEST} keys; no config is that deep")
     if keys[0] == "extends":
         raise ValueError("`extends` cannot be overridden; write a file that extends both")
     path: KeyPath = ()

@@ -35,12 +35,10 @@ MOST_NODES = 100_000
 
 _DEEPEST = 100  # collections in each other
 _LARGE = 1 << 15  # characters, from which on libyaml reads a text: it takes 0.1 s for what the pure parser needs 1 s
-_MOST_TAGS = 100  # `%TAG` lines, for which libyaml takes quadratic time
 _ALIKE = 5  # findings that say the same; more are one line
 _MOST_LINES = 50  # of findings
 _LONGEST_LINE, _HALF_LINE = 1000, 400  # characters of a message
 _VALUE = re.compile(r"""'[^']{200,}'|"[^"]{200,}"|[^\s'"]{201,}""")  # in a message, too long to be shown
-_LONGEST = 40  # characters of a number in base 60, which takes quadratic time, and of others that are refused
 
 _SUPPORTED = {_TAG + kind for kind in ("int", "float", "bool", "null", "map", "seq")} | _AS_TEXT
 
@@ -208,8 +206,6 @@ def _too_deep(line: int) -> _RefusedError:
 def _compose(text: str) -> yaml.Node | None:
     try:
         yaml.reader.Reader(text)  # finds what is not printable, in characters; libyaml would count bytes
-        if len(text) >= _LARGE and len(re.findall("^%TAG", text, re.MULTILINE)) > _MOST_TAGS:
-            raise _RefusedError(1, f"has more than {_MOST_TAGS} `%TAG` lines; write plain values")
         loader = _Loader if len(text) < _LARGE or _PAIR.search(text) else _QuickLoader
         return loader(text).get_single_node()
     except yaml.reader.ReaderError as error:
@@ -279,8 +275,6 @@ class _Builder:
         surprise = _surprise(node)
         value: Value = None
         try:
-            if surprise is not None and len(node.value) > _LONGEST:
-                raise ValueError
             value = yaml.constructor.SafeConstructor().construct_object(node)
             str(value)  # Python reads hexadecimal numbers of any length, but writes none of more than 4,300 digits
         except (yaml.YAMLError, ValueError, LookupError):

@@ -56,11 +56,9 @@ def doubling_merges() -> str:
         (lambda: "? " * 4_000_000, DEEP),
         (lambda: "x0: &x0 [1]\n" + "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, 500)), DEEP),
         (lambda: "x0: &x0 {a: 1}\n" + "".join(f"x{i}: &x{i} {{<<: *x{i - 1}}}\n" for i in range(1, 500)), DEEP),
-        (lambda: "".join(f"%TAG !a{i}! x\n" for i in range(100_000)) + "---\na: 1\n", "`%TAG` lines"),
         (lambda: "a: " + "b" * 11_000_000, "larger than 10 MB"),
-        (lambda: f"seed: {'1:' * 1_000_000}1\n", "cannot be read as !!int"),
     ],
-    ids=["laughs", "merges", "nodes", "flow", "block", "keys", "aliases", "merged", "tags", "size", "base 60"],
+    ids=["laughs", "merges", "nodes", "flow", "block", "keys", "aliases", "merged", "size"],
 )
 def test_a_bomb_of_yaml_is_refused_at_once(text: Callable[[], str], message: str):
     """By the keys and values that it makes, how deep they stand, or its size."""
@@ -77,16 +75,6 @@ def test_a_refusal_takes_little_memory():
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 200e6
 
 
-def test_defaults_under_many_datasets_count_too():
-    """Each fills in all of them: 1,000 times 1,002 values are a million."""
-    keys = ",".join(f"k{i}: v" for i in range(1000))
-    datasets = ",".join(f"d{i}: " for i in range(1000))
-
-    assert "makes 1,002,000 values in all datasets" in refusal(
-        f"defaults: {{dataset: {{keys: {{{keys}}}}}}}\ndatasets: {{{datasets}}}\n"
-    )
-
-
 def test_models_times_datasets_are_bounded():
     """A thousand of each would be a million evaluations."""
     datasets, models = (", ".join(f"{letter}{i}: " for i in range(1000)) for letter in "dm")
@@ -95,17 +83,6 @@ def test_models_times_datasets_are_bounded():
     assert "1,000 models on 1,000 datasets are more than 100,000 evaluations" in refusal(
         f"name: x\n{defaults}\ndatasets: {{{datasets}}}\nmodels: {{{models}}}\nsuites: {{s: [ap]}}\n"
     )
-
-
-@pytest.mark.parametrize("times", [2, 50_000])
-def test_a_chain_of_doublings_is_refused(times):
-    """Each of 60 files extends the next several times: 2**60 files, were each read as often as it is named."""
-    for i in range(60):
-        names = ",".join([f"f{i + 1}.yaml"] * times if i < 3 or times == 2 else ["f60.yaml"])
-        Path(f"f{i}.yaml").write_text(f"extends: [{names}]\n", encoding="utf-8")
-    Path("f60.yaml").write_text("seed: 1\n", encoding="utf-8")
-
-    assert "reads more than 100 files" in refusal("extends: f0.yaml\n" + CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -152,16 +129,15 @@ def test_what_cannot_be_extended(name, message):
 @pytest.mark.parametrize(
     "override",
     [
-        "a" + ".a" * 100_000 + "=1",
         f"suites.s[{'9' * 6000}]=1",
         "name=[" + "a," * 1_000_000 + "]",
         "\udcff=1",
         "name=\0",
     ],
-    ids=["deep", "place", "bomb", "surrogate", "zero byte"],
+    ids=["place", "bomb", "surrogate", "zero byte"],
 )
 def test_overrides_made_to_harm_are_refused(override):
-    """A path too deep, a place of 6,000 digits, a bomb of YAML, and characters that no text has."""
+    """A place of 6,000 digits, a bomb of YAML, and characters that no text has."""
     found = refusal(CONFIG, override)
 
     assert "\n" not in found
