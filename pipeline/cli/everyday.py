@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.report.forms import Form
 
 _BELOW = 2  # lines of a terminal for the prompt
+_NAMED = 5  # files without data that `init` names
 
 
 @click.command(short_help="Evaluate every model of a config.")
@@ -348,16 +349,18 @@ def init(folder: str, force: bool) -> None:
         rankledger init
         rankledger init experiments/july --force
     """
-    from rankledger.pipeline.commands.init import init as write
+    from rankledger.pipeline.commands.init import init
 
-    found = write(folder, force=force)
-    widths = [max(map(len, column)) for column in list(zip(*found.files, strict=True))[:2]]
-    for path, role, reason in found.files:
-        terminal.print_lines(f"{path:{widths[0]}}  {role:{widths[1]}}  {reason}")
-    if found.others:
-        terminal.print_lines(f"no data: {', '.join(found.others)}")
-    evaluate = f"nightly {found.path} --date {found.night}" if found.night else f"evaluate {found.path}"
-    terminal.print_lines("", f"wrote {found.path}", f"next: rankledger {evaluate}")
+    config = init(folder, force=force)
+    widths = [max(map(len, column)) for column in list(zip(*config.lines, strict=True))[:2]]
+    for path, use, reason in config.lines:
+        terminal.print_lines(f"{path:{widths[0]}}  {use:{widths[1]}}  {reason}")
+    if config.others:
+        n_further = len(config.others) - _NAMED
+        further = f" and {n_further:,} more" if n_further > 0 else ""
+        terminal.print_lines(f"no data: {', '.join(config.others[:_NAMED])}{further}")
+    evaluate = f"nightly {config.path} --date {config.night}" if config.night else f"evaluate {config.path}"
+    terminal.print_lines("", f"wrote {config.path}", f"next: rankledger {evaluate}")
 
 
 def _write(text: str, file: str | None) -> None:

@@ -153,16 +153,13 @@ def parse(
         node = _compose(text)
         value = None if node is None else builder.build(node, at, 1)
     except _RefusedError as refusal:
-        return None, {}, [Finding(builder.origin(refusal.line), (), refusal.message)]
+        line, message = refusal.args
+        return None, {}, [Finding(builder.origin(line), (), message)]
     return value, builder.origins, builder.errors
 
 
-@dataclass(eq=False)
 class _RefusedError(Exception):
-    """Reason to refuse the whole text."""
-
-    line: int
-    message: str
+    """Line and message of the reason to refuse the whole text."""
 
 
 class _Composer(Composer):

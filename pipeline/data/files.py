@@ -364,6 +364,17 @@ def files_there(source: Source | str) -> list[StoredFile]:
     return [StoredFile(scheme + found, filesystem, found, source.large) for found in sorted(names)]
 
 
+def list_files(folder: Path) -> list[StoredFile]:
+    """Return every file in a local folder and below, but for names that begin with `_` or `.`.
+
+    Raises:
+        InputError: The folder cannot be read, or holds more than 10,000 files.
+    """
+    filesystem = pa.fs.LocalFileSystem()
+    with refusing_unreadable(str(folder)):
+        return [StoredFile(path, filesystem, path) for path in sorted(_files_below(filesystem, str(folder)))]
+
+
 def _source(source: Source | str) -> Source:
     return Source(source) if isinstance(source, str) else source
 

@@ -21,7 +21,7 @@ from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.external_scores import read_external_scores, read_samples, score_names
-from rankledger.pipeline.data.files import StoredFile, files_there, suffixes
+from rankledger.pipeline.data.files import StoredFile, list_files, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, tool_of
 from rankledger.pipeline.data.formats.common import Format, Sample, score_in
 from rankledger.pipeline.data.formats.tools import PLACE
@@ -79,7 +79,7 @@ class Recognised:
 
 def recognise(folder: Path, skip: Callable[[Path], bool]) -> list[Recognised]:
     """Return every file below a folder and its role, in the order of their paths."""
-    files = [file for file in files_there(str(folder)) if not skip(Path(file.path))]
+    files = [file for file in list_files(folder) if not skip(Path(file.path))]
     return [found for file in files for found in _of_file(file)]
 
 

@@ -599,3 +599,111 @@ def test_one_output_with_a_date_is_no_night(tmp_path):
 
     assert found.night is None
     assert config_of(found)["models"] == {"bm25-2026-11-24": {"outputs": "bm25-2026-11-24.csv"}}
+
+
+def write_nights(folder: Path, datasets: Sequence[str], models: Sequence[str], dates: Sequence[str]) -> None:
+    """DATASET/qrels.tsv and outputs/DATE/DATASET/MODEL.tsv."""
+    for dataset in datasets:
+        write(folder / dataset / "qrels.tsv", TABLE, JUDGED)
+        write(folder / dataset / "queries.tsv", ("query_id", "text"), [(query, "why") for query in QUERIES])
+        for date in dates:
+            for model in models:
+                write(folder / "outputs" / date / dataset / f"{model}.tsv", OUTPUT, RANKED)
+
+
+def test_nights_of_several_datasets_are_one_template(run_cli, tmp_path):
+    """Of 6 datasets, 3 models and 3 nights, in 20 lines: the config is evaluated for each night as it stands."""
+    datasets, models = [f"d{number}" for number in range(6)], ["bm25", "dense", "hybrid"]
+    write_nights(tmp_path, datasets, models, ["2026-11-23", "2026-11-24", "2026-11-25"])
+    outcome = run_cli("init", tmp_path)
+    config = yaml.safe_load((tmp_path / CONFIG).read_text(encoding="utf-8"))
+
+    assert outcome.code == 0
+    assert len(outcome.out.splitlines()) <= 20
+    assert outcome.out.endswith(f"next: rankledger nightly {tmp_path / CONFIG} --date 2026-11-25\n")
+    assert config["datasets"] == dict.fromkeys(sorted(datasets))
+    assert config["models"] == dict.fromkeys(models)
+    assert config["defaults"] == {
+        "dataset": {"judgments": "{dataset}/qrels.tsv", "queries": "{dataset}/queries.tsv"},
+        "model": {"outputs": "outputs/{date}/{dataset}/{model}.tsv"},
+    }
+    for date in ("2026-11-23", "2026-11-25"):
+        validation = rankledger.validate(tmp_path / CONFIG, date=date)
+        assert (len(validation.models), validation.failures) == (3, ())
+    write(tmp_path / "outputs/2026-11-26/d0/bm25.tsv", OUTPUT, RANKED)
+    outcome = run_cli("validate", tmp_path / CONFIG, "--date", "2026-11-26")
+    assert outcome.code == 4
+    assert "outputs/2026-11-26/d0/dense.tsv" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("judgments", "output"),
+    [
+        ("{}/qrels.tsv", "{}/{}.tsv"),
+        ("{}/qrels.tsv", "runs/{}/{}.tsv"),
+        ("{}/qrels/test.tsv", "{}/runs/{}.tsv"),
+        ("qrels/{}.tsv", "runs/{}/{}.tsv"),
+    ],
+)
+def test_datasets_in_folders_of_their_names(run_cli, tmp_path, judgments, output):
+    """Judgments and outputs of a dataset are told apart from those of another by the folder that both name."""
+    for dataset in ("news", "web"):
+        write(tmp_path / judgments.format(dataset), TABLE, JUDGED)
+        for model in ("bm25", "dense"):
+            write(tmp_path / output.format(dataset, model), OUTPUT, RANKED)
+    outcome = run_cli("init", tmp_path)
+    config = yaml.safe_load((tmp_path / CONFIG).read_text(encoding="utf-8"))
+
+    assert outcome.code == 0
+    assert "model dense on web" in outcome.out
+    assert config["defaults"]["dataset"]["judgments"] == judgments.format("{dataset}")
+    assert config["defaults"]["model"]["outputs"] == output.format("{dataset}", "{model}")
+    evaluated = run_cli("evaluate", tmp_path / CONFIG, "--no-tracking", "--set", "bootstrap.resamples=100", "--json")
+    figures = {(line["dataset"], line["model"]) for line in json.loads(evaluated.out)["estimates"]}
+    assert figures == {(dataset, model) for dataset in ("news", "web") for model in ("bm25", "dense")}
+
+
+def test_datasets_that_differ_are_written_one_by_one(run_cli, tmp_path):
+    """A model without output on one, a table of one, ratings on another, and an output in no folder of a dataset."""
+    write_nights(tmp_path, ["news", "web"], ["bm25", "dense"], ["2026-11-23", "2026-11-24"])
+    for file in [*tmp_path.glob("outputs/*/news/dense.tsv"), tmp_path / "news" / "queries.tsv"]:
+        file.unlink()
+    stars = [(query, doc, 1.0 + grade) for query, doc, grade in JUDGED]
+    write(tmp_path / "stars" / "held-out.csv", ("query_id", "doc_id", "rating"), stars)
+    write(tmp_path / "outputs/2026-11-24/stars/knn.csv", ("query_id", "doc_id", "prediction"), stars)
+    write(tmp_path / "stray.tsv", OUTPUT, RANKED)
+    outcome = run_cli("init", tmp_path)
+    text = (tmp_path / CONFIG).read_text(encoding="utf-8")
+    config = yaml.safe_load(text)
+
+    template = "outputs/{date}/{dataset}/{model}.tsv"
+    assert config["datasets"] == {
+        "news": {"judgments": "{dataset}/qrels.tsv"},
+        "stars": {"ratings": "{dataset}/held-out.csv"},
+        "web": {"judgments": "{dataset}/qrels.tsv", "queries": "{dataset}/queries.tsv"},
+    }
+    assert {model: entry["outputs"] for model, entry in config["models"].items()} == {
+        "bm25": {"news": template, "web": template},
+        "knn": {"stars": "outputs/{date}/{dataset}/{model}.csv"},
+        "dense": {"web": template},
+    }
+    assert {name: lines[0] for name, lines in config["suites"].items()} == {"rankings": "ndcg@10", "ratings": "rmse"}
+    assert "# stray.tsv: not in a folder of a dataset" in text
+    assert outcome.code == 0
+    assert rankledger.validate(tmp_path / CONFIG, date="2026-11-24").failures == ()
+
+
+def test_many_files_are_few_lines(run_cli, tmp_path):
+    """Models, files that no reader takes, and what is no data: the numbers stand in the lines of the first."""
+    write(tmp_path / "qrels.tsv", TABLE, JUDGED)
+    for number in range(20):
+        write(tmp_path / f"runs/m{number}.tsv", OUTPUT, RANKED)
+        write(tmp_path / f"notes/{number}.csv", ("who", "what"), [("a", "b")])
+        (tmp_path / f"{number}.md").write_text("# Notes\n\nMade by hand.\n")
+    lines = run_cli("init", tmp_path).out.splitlines()
+
+    assert len(lines) <= 20
+    assert any(line.startswith("runs/{model}.tsv") and "20 models" in line for line in lines)
+    assert any(line.startswith("no data: 0.md, ") and line.endswith(" and 15 more") for line in lines)
+    (tmp_path / "qrels.tsv").unlink()
+    assert len(run_cli("init", tmp_path, "--force").err.splitlines()) <= 20

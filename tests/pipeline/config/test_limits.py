@@ -128,12 +128,7 @@ def test_what_cannot_be_extended(name, message):
 
 @pytest.mark.parametrize(
     "override",
-    [
-        f"suites.s[{'9' * 6000}]=1",
-        "name=[" + "a," * 1_000_000 + "]",
-        "\udcff=1",
-        "name=\0",
-    ],
+    [f"suites.s[{'9' * 6000}]=1", "name=[" + "a," * 1_000_000 + "]", "\udcff=1", "name=\0"],
     ids=["place", "bomb", "surrogate", "zero byte"],
 )
 def test_overrides_made_to_harm_are_refused(override):
