@@ -18,9 +18,8 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS, PlannedGate
 from rankledger.pipeline.gates.evidence import Baseline, Subject
 from rankledger.pipeline.gates.verdicts import Outcome
-from rankledger.pipeline.inference.bounded import bounded_interval, exact_interval
 from rankledger.pipeline.inference.distributions import t_quantile
-from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
+from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, bounded_interval, exact_interval, tail_end
 from rankledger.pipeline.inference.power import least_count
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.inference.tables import ALL

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from itertools import chain, islice, pairwise
 from typing import Any, TypeAlias, TypeVar
 
@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Where
+from rankledger.pipeline.data.joined import OnDemand
+from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Ratio, Where
 from rankledger.pipeline.support.environment import threaded_libraries
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
@@ -29,7 +30,7 @@ from rankledger.pipeline.support.parallel import Workers
 T = TypeVar("T")
 
 Indices: TypeAlias = npt.NDArray[np.int64]
-Counts: TypeAlias = npt.NDArray[np.unsignedinteger]
+Counts: TypeAlias = npt.NDArray[np.integer]
 
 _BATCH = 1 << 15  # counts that are made at a time: 256 kB, so that they stay in the cache
 _CHUNK = 1 << 20  # counts of a chunk: 8 MB. A chunk is drawn from a stream of its own, so this is part of every figure.
@@ -39,7 +40,9 @@ _RANGE = 1 << 16  # clusters whose numbers are rounded and multiplied at a time,
 _KEPT = 1 << 28  # counts of a dataset that are kept for all of its columns, a byte each; more are drawn for each block
 _PRODUCT = 1 << 22  # sums of parts that are made at a time: 32 MB
 _ROUNDED = 1 << 20  # numbers that are rounded at a time: 8 MB
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _FEWEST = 32  # clusters of a part: products of fewer are slow
+_ALIKE = 32  # queries of a cell, on average, from which on drawing cells takes less time than drawing queries
 _WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as long as multiplying all
 
 
@@ -103,6 +106,39 @@ class SlicedClusters:
 
 
 @dataclass(frozen=True, eq=False)
+class Cells:
+    """Clusters that add the same to every sum, K cells of them: only the number drawn of each cell counts."""
+
+    firsts: Indices  # (K,) a cluster of each cell
+    sizes: Indices  # (K,) number of its clusters
+
+    @classmethod
+    def find(cls, columns: Iterable[Floats | Bools]) -> Cells | None:
+        """Group the clusters that have the same numbers in all columns, (C,) each.
+
+        None if there are few clusters, or so many cells that drawing them takes as long.
+        """
+        hashes = np.zeros(1, dtype=np.uint64)
+        for column in columns:
+            if len(column) <= MANY_CLUSTERS:
+                return None
+            bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # -0.0 is 0.0
+            hashes = (hashes ^ bits) * _MULTIPLIER  # each step keeps apart what differs
+            hashes ^= hashes >> np.uint64(32)
+            if len(np.unique(hashes[:_RANGE])) > len(column) // _ALIKE:
+                return None
+        _, firsts, sizes = np.unique(hashes, return_index=True, return_counts=True)
+        return cls(firsts, sizes) if len(firsts) <= len(hashes) // _ALIKE else None
+
+    def draw(self, entropy: list[int], n_resamples: int) -> Counts:
+        """Return (n_resamples, K), how many clusters of each cell are drawn."""
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
+        n_clusters = self.sizes.sum()
+        counts: Counts = rng.multinomial(n_clusters, self.sizes / n_clusters, size=n_resamples)
+        return counts
+
+
+@dataclass(frozen=True, eq=False)
 class ResampledSums:
     """N columns to add up over S slices: one product for each part of the clusters, and slices are sums of parts."""
 
@@ -156,6 +192,7 @@ class LargeSums:
     rows: Indices  # clusters in which any of the columns is not 0, part by part
     ends: Indices  # (A,) end of each part among them
     members: Floats  # (S, A) 1 if a part is in a slice, else 0
+    firsts: Indices | None = None  # (K,) a cluster of each cell if cells are drawn, and then `rows` are cells
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -164,21 +201,31 @@ class LargeSums:
 
     @classmethod
     def of(
-        cls, numbers: Callable[[Where], Floats], steps: Floats, counted: Bools, sliced: SlicedClusters | None
+        cls,
+        numbers: Callable[[Where], Floats],
+        steps: Floats,
+        counted: Bools,
+        sliced: SlicedClusters | None,
+        cells: Cells | None = None,
     ) -> LargeSums:
-        """Return the columns over slices; without slices over all clusters; only those that are counted matter."""
+        """Return the columns over slices or all clusters, of which only those counted matter."""
+        firsts = None
+        if cells is not None:
+            firsts, counted = cells.firsts, counted[cells.firsts]
+            sliced = sliced and replace(sliced, parts=sliced.parts[firsts])
         if sliced is None:
             rows = np.flatnonzero(counted)
-            return cls(numbers, steps, rows, np.array([len(rows)]), np.ones((1, 1)))
-        return cls(numbers, steps, *sliced.part_by_part(counted & (sliced.parts > 0)), sliced.members)
+            return cls(numbers, steps, rows, np.array([len(rows)]), np.ones((1, 1)), firsts)
+        return cls(numbers, steps, *sliced.part_by_part(counted & (sliced.parts > 0)), sliced.members, firsts)
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
-        """Return (S, N, B) the exact sums of the columns, each cluster taken as often as (B, C) weights say."""
+        """Return (S, N, B) the exact sums, each cluster or cell taken as often as (B, C) or (B, K) weights say."""
         parts = np.zeros((len(self.ends), len(self.steps), len(weights)))
         for part, (first, end) in enumerate(pairwise((0, *self.ends.tolist()))):
             for begin in range(first, end, _RANGE):
                 own = self.rows[begin : min(begin + _RANGE, end)]
-                rounded = _to_steps(self.numbers(own), self.steps)
+                clusters = own if self.firsts is None else self.firsts[own]
+                rounded = _to_steps(self.numbers(clusters), self.steps)
                 parts[part] += rounded @ weights[:, own].T.astype(np.float64)
         added: Floats = np.tensordot(self.members, parts, axes=1)
         return added
@@ -194,20 +241,32 @@ class Draws:
     """
 
     def __init__(
-        self, n_clusters: int, stream: str, settings: Settings, *, _chunk: int = _CHUNK, _kept: int = _KEPT
+        self,
+        n_clusters: int,
+        stream: str,
+        settings: Settings,
+        cells: Cells | None = None,
+        *,
+        _chunk: int = _CHUNK,
+        _kept: int = _KEPT,
     ) -> None:
-        """Name the stream: the same name gives the same resamples whatever is summed over them."""
+        """Name the stream: the same name gives the same resamples whatever is summed over them.
+
+        The counts are of clusters, or of cells if there are some.
+        """
+        self._cells = cells
+        self._n_counts = n_clusters if cells is None else len(cells.sizes)
+        self._draw = partial(_draw_counts, n_clusters) if cells is None else cells.draw
         self.n_resamples = settings.resamples
-        self.are_kept = n_clusters * settings.resamples <= _kept
+        self.are_kept = self._n_counts * settings.resamples <= _kept
         self._settings = settings
-        self._n_clusters, self._stream = n_clusters, stream
-        self._chunks = _chunks(n_clusters, stream, settings, _chunk)
+        self._stream = stream
+        self._chunks = _chunks(self._n_counts, stream, settings, _chunk)
 
     @cached_property
     def _counts(self) -> list[Counts]:
         """(B', C) counts of each chunk, drawn once."""
-        calls = [(self._n_clusters, *chunk) for chunk in self._chunks]
-        return list(_in_tasks("Drawing resamples", _draw_counts, calls, self._settings.workers, _TASK))
+        return list(_in_tasks("Drawing resamples", self._draw, self._chunks, self._settings.workers, _TASK))
 
     def let_go(self) -> None:
         """Do not keep the counts. They are drawn again if they are needed again."""
@@ -243,8 +302,9 @@ class Draws:
 
         def finish() -> list[Floats]:
             found = [np.empty((*shape, 1 + self.n_resamples)) for shape in shapes]
+            sizes = np.ones(self._n_counts) if self._cells is None else self._cells.sizes
             for sums, part in zip(found, parts, strict=True):
-                sums[:, :, :1] = part.sums(np.ones((1, self._n_clusters)))
+                sums[:, :, :1] = part.sums(sizes[np.newaxis])
             begin = 1
             for chunk in chain(first, chunks):
                 end = begin + chunk[0].shape[2]
@@ -259,10 +319,10 @@ class Draws:
         if self.are_kept:
             calls: list[tuple[Any, ...]] = [(parts, counts) for counts in self._counts]
             return _in_tasks("Adding up resamples", _sum_counts, calls, self._settings.workers, _TASK)
-        together = _TOGETHER if self._n_clusters > MANY_CLUSTERS else _TASK * _CHUNK
-        at_a_time = -(-together // max(1, self._chunks[0][1] * self._n_clusters))
+        together = _TOGETHER if self._n_counts > MANY_CLUSTERS else _TASK * _CHUNK
+        at_a_time = -(-together // max(1, self._chunks[0][1] * self._n_counts))
         groups = [self._chunks[begin : begin + at_a_time] for begin in range(0, len(self._chunks), at_a_time)]
-        calls = [(parts, self._n_clusters, group) for group in groups]
+        calls = [(parts, self._draw, group) for group in groups]
         return _in_tasks("Drawing resamples", _sum_drawn, calls, self._settings.workers, 1)
 
     def refuse_too_many(self, n_columns: int) -> None:
@@ -384,8 +444,10 @@ def _sum_counts(parts: Sequence[Sums], counts: npt.NDArray[np.number]) -> list[F
     return [part.sums(counts) for part in parts]
 
 
-def _sum_drawn(parts: Sequence[Sums], n_clusters: int, chunks: Sequence[tuple[list[int], int]]) -> list[Floats]:
-    return _sum_counts(parts, np.concatenate([_draw_counts(n_clusters, *chunk) for chunk in chunks]))
+def _sum_drawn(
+    parts: Sequence[Sums], draw: Callable[..., Counts], chunks: Sequence[tuple[list[int], int]]
+) -> list[Floats]:
+    return _sum_counts(parts, np.concatenate([draw(*chunk) for chunk in chunks]))
 
 
 def _draw_counts(n_clusters: int, entropy: list[int], n_resamples: int) -> Counts:
@@ -405,3 +467,105 @@ def _draw_counts(n_clusters: int, entropy: list[int], n_resamples: int) -> Count
         counts = counts.astype(np.promote_types(counts.dtype, np.min_scalar_type(int(found.max()))), copy=False)
         counts[begin:end] = found.reshape(drawn.shape)
     return counts
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Ratio with its sums over the rounded sample and over the resamples. The last axis is 1 + B."""
+
+    ratio: Ratio
+    numerators: Floats
+    denominators: Floats
+
+    @property
+    def figures(self) -> Floats:
+        """(1 + B,) values over the sample and over each resample."""
+        return self.ratio.figure(self.numerators, self.denominators)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Ratios over the same clusters as columns: all numerators, then each different denominator once.
+
+    Most measures weigh the queries alike, and one column serves them all.
+    """
+
+    ratios: Sequence[Ratio]
+    places: Sequence[int]  # position of each ratio's denominator among the different ones
+    numbers: Sequence[Floats]  # (N,) of (C,)
+    bounds: Floats  # (N,)
+
+    @classmethod
+    def alike(cls, ratios: Sequence[Ratio]) -> list[Columns]:
+        """Group the ratios over the same clusters."""
+        together: dict[bytes, list[Ratio]] = {}
+        for ratio in ratios:
+            together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
+        return [cls.of(own) for own in together.values()]
+
+    @classmethod
+    def of(cls, ratios: Sequence[Ratio]) -> Columns:
+        """Return the columns of ratios over as many clusters."""
+        distinct: dict[bytes, int] = {}
+        places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
+        rows = [(ratio, row) for ratio in ratios for row in range(ratio.n_sums)]
+        weights = [*map(np.frombuffer, distinct)]
+
+        def column(place: int) -> Floats:
+            if place >= len(rows):
+                return weights[place - len(rows)]
+            ratio, row = rows[place]
+            numbers: Floats = ratio.numerators[row]
+            return numbers
+
+        bounds = np.array([*(ratio.bound for ratio, _ in rows), *[0.0] * len(weights)])
+        if len(ratios[0].denominators) > MANY_CLUSTERS:
+            return cls(ratios, places, OnDemand(column, len(bounds)), bounds)
+        return cls(ratios, places, [*(row for ratio in ratios for row in ratio.numerators), *weights], bounds)
+
+    @cached_property
+    def _rounded(self) -> Floats:
+        return round_to_exact(self.numbers, self.bounds)
+
+    @property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        """(R,) end of each ratio's numerators among the columns."""
+        return np.cumsum([ratio.n_sums for ratio in self.ratios])
+
+    @property
+    def of_ratio(self) -> dict[Ratio, npt.NDArray[np.int64]]:
+        """Columns of each ratio: numerators first, then the denominator."""
+        return {
+            ratio: np.append(np.arange(end - ratio.n_sums, end), self._ends[-1] + place)
+            for ratio, end, place in zip(self.ratios, self._ends, self.places, strict=True)
+        }
+
+    def part(self, sliced: SlicedClusters | None = None, cells: Cells | None = None) -> ResampledSums | LargeSums:
+        """Return what is to be summed, over slices or over all clusters."""
+        counted = self.ratios[0].denominators > 0
+        if len(counted) > MANY_CLUSTERS:
+            return LargeSums.of(self._at, self._steps, counted, sliced, cells)
+        return ResampledSums.of(self._rounded, counted, sliced)
+
+    @cached_property
+    def _steps(self) -> Floats:
+        return steps_of(self.numbers, self.bounds)
+
+    def _at(self, clusters: Where) -> Floats:
+        weights = self.numbers[sum(ratio.n_sums for ratio in self.ratios) :]
+        return np.vstack(
+            [*(ratio.numerators_at(clusters) for ratio in self.ratios), *(row[clusters] for row in weights)]
+        )
+
+    def share(self, sliced: SlicedClusters) -> Bools:
+        """Return (S, R), True if a ratio's sums over a slice are of its numbers as rounded over all clusters."""
+        same = same_steps(self.numbers, self.bounds, sliced)
+        numerators = np.split(same, self._ends, axis=1)[:-1]
+        weights = [same[:, self._ends[-1] + place] for place in self.places]
+        return np.stack([own.all(axis=1) & its for own, its in zip(numerators, weights, strict=True)], axis=1)
+
+    def drawn(self, sums: Floats) -> Iterator[Drawn]:
+        """Yield each ratio with its sums, given the sums of all columns, (N, 1 + B)."""
+        *numerators, denominators = np.split(sums, self._ends)
+        for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
+            yield Drawn(ratio, own, denominators[place])

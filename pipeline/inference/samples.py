@@ -18,11 +18,19 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.data.scores import ModelKey, Scores
-from rankledger.pipeline.inference.columns import Columns, Drawn
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, Contributions, Ratio, Where, contributions_of
 from rankledger.pipeline.inference.replicates import Components, ReplicateEffects, components_of, mean_effects
-from rankledger.pipeline.inference.resampling import Draws, ResampledSums, Settings, SlicedClusters, round_to_exact
+from rankledger.pipeline.inference.resampling import (
+    Cells,
+    Columns,
+    Drawn,
+    Draws,
+    ResampledSums,
+    Settings,
+    SlicedClusters,
+    round_to_exact,
+)
 from rankledger.pipeline.inference.tables import ALL
 
 T = TypeVar("T")
@@ -106,9 +114,21 @@ class Sample:
         self._influences: dict[Ratio, Floats] = {}
         self._counted: dict[tuple[int, int, str], tuple[int, int]] = {}
         self._denominators: dict[tuple[int, str], Floats] = {}
-        self._draw_from(Draws(self.n_clusters, self.dataset, settings))
+        self._cells = Cells.find(self._each_column())
+        self._draw_from(Draws(self.n_clusters, self.dataset, settings, self._cells))
         n_kept = sum(self.contributions[key].n_sums for key in self._sliced)
         self._draws.refuse_too_many(n_kept + max(self._blocks.values(), default=0) // (1 + self.n_resamples))
+
+    def _each_column(self) -> Iterator[Floats | Bools]:
+        """Yield (Q,) all that sums of queries are made of; nothing if queries are drawn in clusters."""
+        if self.groups.clusters is None:
+            seen: set[int] = set()
+            for (model, measure), own in self.contributions.items():
+                if self._weights[model, measure] not in seen:
+                    seen.add(self._weights[model, measure])
+                    yield own.denominators
+                yield from own.numerators
+            yield from self.groups.slices.values()
 
     def _draw_from(self, draws: Draws) -> None:
         self._draws = draws
@@ -266,7 +286,10 @@ class Sample:
 
         All are drawn together, which takes little longer than drawing the differences.
         """
-        return self._differences(pairs, ResampledSums(slice(None), round_to_exact(columns)))
+        rounded = round_to_exact(columns)
+        return self._differences(
+            pairs, ResampledSums(slice(None), rounded[self._cells.firsts] if self._cells else rounded)
+        )
 
     def _differences(self, pairs: Sequence[Pair], *beside: ResampledSums) -> tuple[Iterator[Resampled], list[Floats]]:
         """Draw them together and yield one by one: each holds a number of every cluster, too."""
@@ -465,7 +488,8 @@ class Sample:
             for name in self.cut
         }
         singles = Columns.alike([*alone])
-        parts = [columns.part(sliced) for columns, sliced in products] + [columns.part() for columns in singles]
+        parts = [columns.part(sliced, self._cells) for columns, sliced in products]
+        parts += [columns.part(cells=self._cells) for columns in singles]
         finish = self._draws.begin(parts)
 
         def keep() -> None:
@@ -482,7 +506,7 @@ class Sample:
 
     def _draw(self, ratios: Sequence[Ratio], *beside: ResampledSums) -> tuple[list[Drawn], list[Floats]]:
         columns = Columns.alike(ratios)
-        sums = [found[0] for found in self._draws.sums([*(each.part() for each in columns), *beside])]
+        sums = [found[0] for found in self._draws.sums([*(each.part(cells=self._cells) for each in columns), *beside])]
         drawn = {one.ratio: one for each, own in zip(columns, sums, strict=False) for one in each.drawn(own)}
         return [drawn[ratio] for ratio in ratios], sums[len(columns) :]
 

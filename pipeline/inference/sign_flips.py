@@ -32,9 +32,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats, divide
-from rankledger.pipeline.inference.columns import Columns
 from rankledger.pipeline.inference.ratios import Ratio
 from rankledger.pipeline.inference.resampling import (
+    Columns,
     Indices,
     ResampledSums,
     Settings,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rankledger.pipeline.inference.bounded import betting_interval, bounded_interval, exact_interval
+from rankledger.pipeline.inference.intervals import betting_interval, bounded_interval, exact_interval
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "betting.json").read_text(encoding="utf-8"))
 

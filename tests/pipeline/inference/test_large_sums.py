@@ -7,9 +7,20 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.ratios import MANY_CLUSTERS, contributions_of
-from rankledger.pipeline.inference.resampling import LargeSums, ResampledSums, SlicedClusters, round_to_exact, steps_of
+from rankledger.pipeline.inference.resampling import (
+    Cells,
+    LargeSums,
+    ResampledSums,
+    SlicedClusters,
+    round_to_exact,
+    steps_of,
+)
+from rankledger.pipeline.inference.samples import Pair
+from tests.pipeline.inference.made_up_samples import AP, sample
+from tests.pipeline.inference.made_up_samples import scores as made_up_scores
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -51,3 +62,37 @@ def test_numbers_of_many_queries_are_made_when_they_are_asked_for():
     np.testing.assert_array_equal(with_gaps.make(some)[0], np.nan_to_num(values[1, some]))
     np.testing.assert_array_equal(with_gaps.numerators[0], np.nan_to_num(values[1]))
     np.testing.assert_array_equal(with_gaps.denominators, np.ones(n_queries))
+
+
+def test_queries_with_the_same_scores_are_drawn_as_cells(monkeypatch):
+    """The sample's figures stay the same. Resampled ones vary as before, and stay paired, over slices, too."""
+    rng = np.random.default_rng(32)
+    ours, theirs = rng.choice([0.0, 0.5, 1.0], (2, MANY_CLUSTERS + 1), p=[0.5, 0.3, 0.2])
+    groups = Groups(slices={"a": rng.random(MANY_CLUSTERS + 1) < 0.1})
+    results = made_up_scores("m", ours), made_up_scores("n", theirs)
+    by_cells = sample(*results, groups=groups, resamples=400)
+    monkeypatch.setattr("rankledger.pipeline.inference.resampling._ALIKE", MANY_CLUSTERS)
+    directly = sample(*results, groups=groups, resamples=400)
+
+    for name in ("all", "a"):
+        figures = [drawn.figure("m", AP, name) for drawn in (by_cells, directly)]
+        differences = [drawn.differences([Pair("m", "n", AP, name)])[0] for drawn in (by_cells, directly)]
+        for cells, each in (figures, differences):
+            assert (cells.estimate, cells.centre, cells.n_clusters) == (each.estimate, each.centre, each.n_clusters)
+            assert cells.std_error == pytest.approx(each.std_error, rel=0.15)
+            assert cells.resamples.mean() == pytest.approx(cells.centre, abs=4 * cells.std_error / 20)
+            assert not np.array_equal(cells.resamples, each.resamples)
+        resampled = figures[0].resamples - by_cells.figure("n", AP, name).resamples
+        np.testing.assert_allclose(differences[0].resamples, resampled, atol=1e-12)
+
+
+def test_cells_hold_the_queries_with_the_same_numbers_in_all_columns():
+    rows = np.random.default_rng(33).integers(0, 3, (2, MANY_CLUSTERS + 1)).astype(float)
+    cells = Cells.find([*rows, rows[0] > 1])
+
+    assert cells is not None
+    assert np.unique(rows[:, cells.firsts], axis=1).shape == (2, 9)
+    sizes = {(*row,): size for row, size in zip(rows[:, cells.firsts].T.tolist(), cells.sizes.tolist(), strict=True)}
+    assert sizes[0, 2] == ((rows[0] == 0) & (rows[1] == 2)).sum()
+    assert Cells.find(rows[:, 1:]) is None  # few queries
+    assert Cells.find([rows[0], np.arange(MANY_CLUSTERS + 1.0)]) is None  # many cells
