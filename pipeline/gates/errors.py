@@ -26,21 +26,10 @@ _NAMED = 5  # slices that a line names
 _SPREAD = 0.1  # of differences, as a share of the range, before anything is measured
 
 
-@dataclass(frozen=True)
-class GateErrors:
-    """How often one evaluation of a gate errs at its limit, over all of its lines together, each in (0, 1).
+def errors_of(gate: PlannedGate, confidence: float) -> tuple[float, float] | None:
+    """Return how often one evaluation of a gate errs at its limit, over all of its lines; None for gates that count.
 
-    Attributes:
-        failing: how often it fails a model that is at its limit: a false alarm.
-        passing: how often it passes a model that is at its limit.
-    """
-
-    failing: float
-    passing: float
-
-
-def errors_of(gate: PlannedGate, confidence: float) -> GateErrors | None:
-    """The errors that a gate really uses; None for gates that count.
+    The first error fails a model that is at its limit, a false alarm. The second passes such a model.
 
     A pass needs no correction for many nights or gates: a model is released if all gates pass, so that it gets through
     no more often than at the gate whose limit it is beyond.
@@ -53,7 +42,7 @@ def errors_of(gate: PlannedGate, confidence: float) -> GateErrors | None:
         return None
     passing = 1 - confidence if gate.kind == "query_drop" else (1 - confidence) / 2
     failing = passing if gate.looks is None else min(passing, gate.looks.error / gate.looks.changed_outputs)
-    return GateErrors(failing / gate.n_sharing, passing)
+    return failing / gate.n_sharing, passing
 
 
 def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
@@ -62,7 +51,7 @@ def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
     Gates that err independently do so together in 1 - Π(1 - error) of nights, and in no case in more than Σ error.
     """
     errors = [
-        errors.failing * (2 if gate.at_least is not None and gate.at_most is not None else 1)
+        errors[0] * (2 if gate.at_least is not None and gate.at_most is not None else 1)
         for gate in gates
         if (errors := errors_of(gate, confidence)) is not None
     ]
@@ -111,7 +100,7 @@ def small_slices(gates: Sequence[PlannedGate], groups: Mapping[str, Groups], con
 def _decisive_count(gate: PlannedGate, confidence: float) -> tuple[int, str]:
     errors = errors_of(gate, confidence)
     if gate.kind == "query_drop" and errors is not None:
-        n = math.ceil(math.log(errors.passing) / math.log1p(-gate.allow))
+        n = math.ceil(math.log(errors[1]) / math.log1p(-gate.allow))
         return max(LEAST_CLUSTERS, n), f"a share of {100 * gate.allow:g}% with no query lost"
     spread = max(
         (_SPREAD * (high - low) for low, high in (measure.metric.range for measure in gate.measures)), default=0

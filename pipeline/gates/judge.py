@@ -44,7 +44,7 @@ from rankledger.pipeline.gates.bounds import (
     subject_name,
     worst,
 )
-from rankledger.pipeline.gates.errors import GateErrors, errors_of, look_at
+from rankledger.pipeline.gates.errors import errors_of, look_at
 from rankledger.pipeline.gates.evidence import Evidence, Subject, slices_of
 from rankledger.pipeline.gates.verdicts import BLOCKING, Effect, Outcome, Verdict
 from rankledger.pipeline.inference.intervals import known
@@ -64,7 +64,7 @@ def _judge_drops(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evide
         for name in slices_of(gate, evidence.samples[subject[0]], *subject[1:])[0]
     ]
     gate_errors, n = errors_of(gate, evidence.rule.confidence), max(1, len(asked))
-    errors = gate_errors and GateErrors(gate_errors.failing / n, gate_errors.passing)
+    errors = gate_errors and (gate_errors[0] / n, gate_errors[1])
     return [_drops(gate, *line, evidence, errors, _rare(gate, n)) for line in asked]
 
 
@@ -76,7 +76,7 @@ def _rare(gate: PlannedGate, n_lines: int) -> str:
 
 
 def _drops(
-    gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, errors: GateErrors | None, rare: str
+    gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, errors: tuple[float, float] | None, rare: str
 ) -> Verdict:
     dataset, model, measure = subject
     assert gate.max_query_drop is not None, "a gate of this kind has it"
@@ -121,14 +121,21 @@ def _counted_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int6
 
 
 def _share_verdict(
-    gate: PlannedGate, subject: Subject, slice: str, count: CrashCount, what: str, errors: GateErrors, rare: str
+    gate: PlannedGate,
+    subject: Subject,
+    slice: str,
+    count: CrashCount,
+    what: str,
+    errors: tuple[float, float],
+    rare: str,
 ) -> Verdict:
+    error, passing = errors
     limit = Limit(gate.allow, least=False)
-    low, high = count.ends(errors.failing)[0], count.ends(errors.passing)[1]
+    low, high = count.ends(error)[0], count.ends(passing)[1]
     outcome = limit.outcome(low, high)
-    needed = count.n_needed(gate.allow, errors.failing, errors.passing) if outcome == "inconclusive" else None
-    confidence = round(1 - 2 * errors.passing, 12)  # 1 - 0.95 is not 0.05 to the last bit
-    failing = errors.failing if errors.failing < errors.passing else None
+    needed = count.n_needed(gate.allow, error, passing) if outcome == "inconclusive" else None
+    confidence = round(1 - 2 * passing, 12)  # 1 - 0.95 is not 0.05 to the last bit
+    failing = error if error < passing else None
     level = format_level(confidence, (), failing, rare)
     shares = " to ".join(format_apart([low, high], gate.allow, lambda share, digits: f"{share:.{digits}%}", 1))
     reason = f"{count} {what}, so {shares} of all {count.unit} could drop by that much; "
@@ -311,10 +318,10 @@ def _failing_errors(
     resamples, to save little: the furthest tails of lines that move together are nearly those of independent ones.
     """
     errors = errors_of(gate, confidence)
-    if errors is None or errors.failing == errors.passing:
+    if errors is None or errors[0] == errors[1]:
         return None
     n_lines = Counter(line.subject[:2] for line in lines)
-    return {task: errors.failing / len(gate.tasks) / n for task, n in n_lines.items()}
+    return {task: errors[0] / len(gate.tasks) / n for task, n in n_lines.items()}
 
 
 def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Verdict:

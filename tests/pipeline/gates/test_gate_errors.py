@@ -75,7 +75,7 @@ def test_the_errors_of_a_gate(gate, failing, passing):
     errors = errors_of(gate, 0.95)
 
     assert errors is not None
-    assert (errors.failing, errors.passing) == pytest.approx((failing, passing))
+    assert errors == pytest.approx((failing, passing))
 
 
 @pytest.mark.parametrize(
