@@ -7,29 +7,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.inference.sign_flips import randomization
 from rankledger.pipeline.support.parallel import Workers
+from tests.simulations.samples import sample_of, scores_of
 
 N_QUERIES, N_MODELS, N_MEASURES, PERMUTATIONS = 7_000, 10, 20, 10_000
 GROUP = "randomization tests of 7,000 queries, 10,000 patterns of signs: 900 of ours, 1 of scipy's"
-CONVENTIONS = PROFILES["trec_eval"].conventions
 
 
-def sample_of(values, measures, clusters=None):
+def sample_models(values, measures, clusters=None):
     """The models' scores, (models, measures, Q), as one sample with few resamples."""
-    query_ids = np.arange(values.shape[2]).astype(str).astype(object)
-    missing = np.zeros(len(query_ids), dtype=bool)
-    results = [
-        Scores("bench", f"m{i}", query_ids, measures, rows, np.ones_like(rows), {}, missing)
-        for i, rows in enumerate(values)
-    ]
-    return Sample(results, CONVENTIONS, Groups(clusters=clusters), Settings(100, 0, Workers()))
+    results = [scores_of(f"m{i}", rows, measures) for i, rows in enumerate(values)]
+    return sample_of(results, 100, groups=Groups(clusters=clusters), jobs=-1)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +36,7 @@ def night() -> SimpleNamespace:
     by_t = [stats.ttest_rel(values[i], values[j], axis=1).pvalue for i, j in models]
     return SimpleNamespace(
         values=values,
-        sample=sample_of(values, measures),
+        sample=sample_models(values, measures),
         pairs=[Pair(f"m{i}", f"m{j}", measure) for i, j in models for measure in measures],
         by_t=np.concatenate(by_t),
     )
@@ -99,7 +92,7 @@ def test_true_hypotheses_are_rejected_at_the_level(draw, capsys):
     measures = tuple(Measure.parse(f"ap@{k}") for k in range(1, at_a_time + 1))
     for seed in range(50):
         apart, clusters = draw(rng, at_a_time)
-        sample = sample_of(np.stack([0.5 + apart, np.full_like(apart, 0.5)]), measures, clusters)
+        sample = sample_models(np.stack([0.5 + apart, np.full_like(apart, 0.5)]), measures, clusters)
         pairs = [Pair("m0", "m1", measure) for measure in measures]
         p_values, _ = randomization(sample, pairs, Settings(2_000, seed, Workers()))
         n_rejected += int((p_values <= 0.05).sum())

@@ -7,18 +7,12 @@ import pytest
 from arch.bootstrap import IIDBootstrap
 from scipy import stats
 
-from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.scores import Scores
-from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate
-from rankledger.pipeline.support.parallel import Workers
+from tests.simulations.samples import CONVENTIONS, sample_of, scores_of
 
 N_QUERIES, N_MEASURES, RESAMPLES = 7_000, 20, 10_000
 GROUP = "BCa intervals of 20 measures, 7,000 queries, 10,000 resamples"
-CONVENTIONS = PROFILES["trec_eval"].conventions
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +25,8 @@ def night() -> SimpleNamespace:
 
 def ours(values):
     measures = tuple(Measure.parse(f"ap@{k}") for k in range(1, N_MEASURES + 1))
-    query_ids = np.array([f"q{i:04}" for i in range(N_QUERIES)], dtype=object)
-    scores = Scores(
-        "bench", "m", query_ids, measures, values, np.ones_like(values), {}, np.zeros(N_QUERIES, dtype=bool)
-    )
-    sample = Sample([scores], CONVENTIONS, Groups(), Settings(RESAMPLES, 0, Workers()))
-    return estimate(sample, [scores], CONVENTIONS, IntervalRule("bca", 0.95))
+    scores = scores_of("m", values, measures)
+    return estimate(sample_of([scores], RESAMPLES, jobs=-1), [scores], CONVENTIONS, IntervalRule("bca", 0.95))
 
 
 @pytest.mark.benchmark(group=GROUP)

@@ -36,9 +36,11 @@ def scores_of(
     return Scores(dataset, model, query_ids, tuple(measures), values, weights, {}, missing, **fields)
 
 
-def sample_of(results: Iterable[Scores], resamples: int, seed: int = 0, groups: Groups | None = None) -> Sample:
+def sample_of(
+    results: Iterable[Scores], resamples: int, seed: int = 0, groups: Groups | None = None, jobs: int = 1
+) -> Sample:
     """Return the scores of several models as one sample."""
-    return Sample([*results], CONVENTIONS, groups or Groups(), Settings(resamples, seed, Workers(jobs=1)))
+    return Sample([*results], CONVENTIONS, groups or Groups(), Settings(resamples, seed, Workers(jobs)))
 
 
 def ends_of(figures: Sequence[Resampled], method: Method = "bca+t") -> Floats:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
+
+from tests.support.http_server import QuietHandler, serve
 
 _OURS = {"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"}  # not the server's to say
 
@@ -91,20 +92,14 @@ def proxy_to(uri: str) -> Iterator[Proxy]:
     """A proxy to the server at a URI such as `http://127.0.0.1:5000`; it ends with the block."""
     proxy = Proxy("", urlsplit(uri).netloc.rpartition("@")[2])
     handler = type("Handler", (_Handler,), {"proxy": proxy})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
-        listening.daemon_threads = True
-        proxy.uri = f"http://127.0.0.1:{listening.server_address[1]}"
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        thread.start()
+    with serve(handler) as proxy.uri:
         try:
             yield proxy
         finally:
             proxy.expect()
-            listening.shutdown()
-            thread.join()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     proxy: Proxy
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else a small answer waits 40 ms for the acknowledgement of its headers

@@ -2,13 +2,13 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.support.http_server import QuietHandler, serve
 
 TOKEN = "ghs_of_the_tests"
 BOT = "github-actions[bot]"
@@ -16,19 +16,13 @@ BOT = "github-actions[bot]"
 
 @dataclass
 class GitHub:
-    """Attributes:
-    api: the address of its API.
-    comments: those of the pull request, in the order of their ids.
-    asked: method and path of each request.
-    lost: how many of the next writes are done and not answered.
-    denied: whether the token may not write, as on a pull request from a fork.
-    """
+    """A repository with one pull request."""
 
-    api: str = ""
-    comments: list[dict[str, Any]] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-    lost: int = 0
-    denied: bool = False
+    api: str = ""  # the address of its API
+    comments: list[dict[str, Any]] = field(default_factory=list)  # of the pull request, in the order of their ids
+    asked: list[str] = field(default_factory=list)  # method and path of each request
+    lost: int = 0  # how many of the next writes are done and not answered
+    denied: bool = False  # whether the token may not write, as on a pull request from a fork
 
     def say(self, body: str, login: str = BOT) -> dict[str, Any]:
         """Add a comment."""
@@ -61,7 +55,7 @@ def github() -> Iterator[GitHub]:
     """A server of its own, for as long as the block runs."""
     hub = GitHub()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
             data = json.loads(self.rfile.read(length)) if length else None
@@ -81,16 +75,5 @@ def github() -> Iterator[GitHub]:
 
         do_POST = do_PATCH = do_GET
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    hub.api = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with serve(Handler) as hub.api:
         yield hub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

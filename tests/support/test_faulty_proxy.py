@@ -1,15 +1,14 @@
 """The proxy of other tests: what it passes on untouched, and what client and server see of each fault."""
 
 import http.client
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support.faulty_proxy import Call, Fault, Proxy, proxy_to
+from tests.support.http_server import QuietHandler, serve
 from tests.support.servers import free_port
 
 BODY = b"0123456789"
@@ -38,7 +37,7 @@ def seen() -> Iterator[Seen]:
     """A proxy to a server that answers every request with ten bytes."""
     bodies: list[bytes] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -48,15 +47,8 @@ def seen() -> Iterator[Seen]:
             self.end_headers()
             self.wfile.write(BODY)
 
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        with proxy_to(f"http://127.0.0.1:{server.server_address[1]}") as proxy:
-            yield Seen(proxy, bodies)
-        server.shutdown()
+    with serve(Handler) as address, proxy_to(address) as proxy:
+        yield Seen(proxy, bodies)
 
 
 def test_what_is_not_spoiled_passes_untouched(seen):

@@ -1,12 +1,12 @@
 """A receiver of webhooks on loopback: it keeps what it was posted, and answers as it is told to, or not at all."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.http_server import QuietHandler, serve
 
 SILENT = 0
 """In the place of a status: it acts on the post, and the connection breaks before it answers."""
@@ -28,21 +28,14 @@ class Post:
 
 @dataclass
 class Receiver:
-    """Attributes:
-    address: where it listens.
-    posts: what it got, in order.
-    answers: the status of each of the next posts; 200 when there are none left.
-    location: where a redirect leads to.
-    said: the text of its answers.
-    meanwhile: what happens once, between a post and its answer.
-    """
+    """What a test holds of a receiver."""
 
     address: str = ""
     posts: list[Post] = field(default_factory=list)
-    answers: list[int] = field(default_factory=list)
-    location: str = ""
-    said: str = ""
-    meanwhile: Callable[[], object] = int
+    answers: list[int] = field(default_factory=list)  # the status of each of the next posts; 200 for all others
+    location: str = ""  # where a redirect leads to
+    said: str = ""  # the text of its answers
+    meanwhile: Callable[[], object] = int  # what happens once, between a post and its answer
 
     @property
     def ids(self) -> list[str]:
@@ -55,7 +48,7 @@ def receiver(port: int = 0) -> Iterator[Receiver]:
     """A receiver of its own, for as long as the block runs."""
     found = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             found.posts.append(Post(self.path, {name.lower(): text for name, text in self.headers.items()}, body))
@@ -73,16 +66,5 @@ def receiver(port: int = 0) -> Iterator[Receiver]:
 
         do_GET = do_POST  # as a redirect may make of a post
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    found.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
+    with serve(Handler, port) as found.address:
         yield found
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
