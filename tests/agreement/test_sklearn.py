@@ -161,6 +161,7 @@ ERRORS = {
     "mse": sklearn.mean_squared_error,
     "rmse": sklearn.root_mean_squared_error,
 }
+EXPLAINED = {"r2": sklearn.r2_score, "explained_variance": sklearn.explained_variance_score}
 
 
 def pairs(collection: Collection) -> dict[str, tuple[list[float], list[float]]]:
@@ -179,49 +180,27 @@ def rated(folder: Path, collection: Collection, measures: list[str]) -> Evaluati
     return rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
 
 
-def test_rating_errors_pool_all_pairs(tmp_path):
-    """MAE, MSE and RMSE over more than 300 pairs, each pair with the same weight."""
-    evaluation = rated(tmp_path, RATINGS, [*ERRORS])
+def test_ratings_pool_all_pairs(tmp_path):
+    """Errors, `r2_score` and `explained_variance_score` over more than 300 pairs, each pair with the same weight."""
+    evaluation = rated(tmp_path, RATINGS, [*ERRORS, *EXPLAINED])
     users = pairs(RATINGS).values()
     ratings = [rating for one, _ in users for rating in one]
     predictions = [prediction for _, one in users for prediction in one]
 
     assert len(ratings) > 300
-    expected = {name: error(ratings, predictions) for name, error in ERRORS.items()}
+    expected = {name: function(ratings, predictions) for name, function in (ERRORS | EXPLAINED).items()}
     assert_agree({"all": {line.measure: line.estimate for line in evaluation.estimates}}, {"all": expected}, at_least=1)
 
 
-def test_rating_errors_of_each_user(tmp_path):
-    scores = rated(tmp_path, RATINGS, [*ERRORS]).scores.set_index("query_id")
-    expected = {user: {name: error(*both) for name, error in ERRORS.items()} for user, both in pairs(RATINGS).items()}
+@pytest.mark.parametrize(("functions", "at_least"), [(ERRORS, 50), (EXPLAINED, 40)], ids=["errors", "explained"])
+def test_ratings_of_each_user(tmp_path, functions, at_least):
+    """With nothing to explain, as all ratings are equal, it is undefined for us and 1 or 0 there."""
+    scores = rated(tmp_path, RATINGS, [*functions]).scores.set_index("query_id")
+    users = {user: both for user, both in pairs(RATINGS).items() if functions is ERRORS or len(set(both[0])) > 1}
+    expected = {user: {name: function(*both) for name, function in functions.items()} for user, both in users.items()}
 
-    assert_agree(scores[[*ERRORS]].to_dict("index"), expected, at_least=50)
-
-
-EXPLAINED = {"r2": sklearn.r2_score, "explained_variance": sklearn.explained_variance_score}
-
-
-def test_explained_variance_pools_all_pairs(tmp_path):
-    """`r2_score` and `explained_variance_score` over more than 300 pairs, about the mean of all ratings."""
-    evaluation = rated(tmp_path, RATINGS, [*EXPLAINED])
-    users = pairs(RATINGS).values()
-    ratings = [rating for one, _ in users for rating in one]
-    predictions = [prediction for _, one in users for prediction in one]
-
-    expected = {name: score(ratings, predictions) for name, score in EXPLAINED.items()}
-    assert_agree({"all": {line.measure: line.estimate for line in evaluation.estimates}}, {"all": expected}, at_least=1)
-
-
-def test_explained_variance_of_each_user(tmp_path):
-    """The same of each user alone, about the user's own mean; with nothing to explain, as all ratings are equal, it is
-    undefined for us and 1 or 0 there.
-    """
-    scores = rated(tmp_path, RATINGS, [*EXPLAINED]).scores.set_index("query_id")
-    varied = {user: both for user, both in pairs(RATINGS).items() if len(set(both[0])) > 1}
-    expected = {user: {name: score(*both) for name, score in EXPLAINED.items()} for user, both in varied.items()}
-
-    assert_agree(scores[[*EXPLAINED]].to_dict("index"), expected, at_least=40)
-    assert scores[[*EXPLAINED]].drop([*varied]).isna().all(axis=None)
+    assert_agree(scores[[*functions]].to_dict("index"), expected, at_least=at_least)
+    assert scores[[*functions]].drop([*users]).isna().all(axis=None)
 
 
 def test_scores_are_doubles(tmp_path):
