@@ -18,9 +18,11 @@ from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import completeness, failures, notes, rerun_command
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import (
+    LETTERS,
     Interval,
     Leaderboard,
     PageFigures,
+    board_table,
     comparability_notes,
     difference_rows,
     difference_table,
@@ -142,17 +144,9 @@ def _add_dataset(budget: ByteBudget, figures: PageFigures, board: Leaderboard, n
 
 
 def _leaderboard(board: Leaderboard, n_measures: int) -> TextTable:
-    columns, ranks = board.columns[:n_measures], board.columns[0].ranks
-    rows = tuple(
-        (
-            short_text(model, _NAME),
-            *([ranks[model]] if ranks else []),
-            *(column.text(model).replace(", ", _UNBROKEN) for column in columns),
-        )
-        for model in board.models
-    )
-    headers = ("model", *(["rank"] if ranks else []), *(column.measure for column in columns))
-    return TextTable("", headers, (False, *[True] * (len(headers) - 1)), rows)
+    table = board_table(board, n_measures, most=_NAME).without(LETTERS)
+    rows = ((model, *(cell.replace(", ", _UNBROKEN) for cell in cells)) for model, *cells in table.rows)
+    return replace(table, rows=tuple(rows))
 
 
 def _add_differences(budget: ByteBudget, figures: PageFigures, dataset: str) -> None:

@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.messages import failures, legend, notes
-from rankledger.pipeline.report.tables import Leaderboard, MeasureColumn, leaderboards
+from rankledger.pipeline.report.tables import Leaderboard, board_table, leaderboards
 from rankledger.pipeline.report.terminal import NO_RECORD
-from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.report.text_table import TextTable, short_text
 from rankledger.pipeline.report.verdicts import cause_table, group_by_cause, headline
 from rankledger.pipeline.support.text import counted
 
@@ -18,6 +18,7 @@ _MEASURES = 4
 _MODELS = 50  # of a table
 _NOTES = 12
 _CAUSES = 10
+_NAME = 80  # characters
 _LENGTH = 400  # characters of a line
 
 # Styles stand in the elements: an untrusted notebook loses its style sheets. Colours are the page's own.
@@ -33,7 +34,7 @@ def leaderboard(evaluation: Evaluation) -> str:
     parts = [
         Markup("<p><strong>{}</strong>{}</p>").format(short_text(evaluation.evaluation_id), verdict),
         *_causes(evaluation),
-        *map(_table, boards),
+        *(_in_html(board_table(board, _MEASURES, most=_NAME), _MODELS) for board in boards),
         *(paragraph.format(short_text(line, _LENGTH)) for line in _lines(evaluation, boards)),
     ]
     return str(Markup('<div style="overflow-x:auto">\n{}\n</div>').format(Markup("\n").join(parts)))
@@ -42,60 +43,29 @@ def leaderboard(evaluation: Evaluation) -> str:
 def _causes(evaluation: Evaluation) -> Iterator[Markup]:
     causes = cause_table(group_by_cause(evaluation.verdicts))
     if causes.rows:
-        heads = (Markup('<th scope="col" style="{}">{}</th>').format(_WORDS, head) for head in causes.headers)
-        rows = (
-            Markup("<tr>{}</tr>").format(Markup().join(Markup('<td style="{}">{}</td>').format(_WORDS, c) for c in row))
-            for row in causes.rows[:_CAUSES]
-        )
-        table = '<table style="color:inherit">\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody></table>'
-        yield Markup(table).format(Markup().join(heads), Markup("\n").join(rows))
+        yield _in_html(causes, _CAUSES)
     if (n_left := len(causes.rows) - _CAUSES) > 0:
         yield Markup("<p>{}</p>").format(f"{counted(n_left, 'more cause')} in gates.json")
 
 
-def _table(board: Leaderboard) -> Markup:
+def _in_html(table: TextTable, most: int) -> Markup:
+    """Return the first rows of a table."""
+    styles = [_NUMBER if numeric else _WORDS for numeric in table.numeric]
+    heads = map(Markup('<th scope="col" style="{}">{}</th>').format, styles, table.headers)
+    rows = []
+    for place, (name, *cells) in enumerate(table.rows[:most]):
+        row = [Markup('<th scope="row" style="{}">{}</th>').format(_WORDS, name)]
+        for column, cell in enumerate(cells, start=1):
+            text = Markup("<b>{}</b>").format(cell) if (place, column) in table.bold else cell
+            row.append(Markup('<td style="{}">{}</td>').format(styles[column], text))
+        rows.append(Markup("<tr>{}</tr>").format(Markup().join(row)))
+    caption = Markup('<caption style="text-align:left;white-space:nowrap">{}</caption>\n').format(table.title)
     return Markup("""\
 <table style="color:inherit">
-<caption style="text-align:left;white-space:nowrap">{title}</caption>
-<thead><tr><th scope="col" style="{words}">model</th>{heads}</tr></thead>
+{}<thead><tr>{}</tr></thead>
 <tbody>
-{rows}
-</tbody></table>""").format(
-        title=board.title,
-        words=_WORDS,
-        heads=Markup().join(_heads(board)),
-        rows=Markup("\n").join(
-            Markup('<tr><th scope="row" style="{}">{}</th>{}</tr>').format(
-                _WORDS, short_text(model), Markup().join(_cells(board, model))
-            )
-            for model in board.models[:_MODELS]
-        ),
-    )
-
-
-def _heads(board: Leaderboard) -> Iterator[Markup]:
-    lead, *others = board.columns[:_MEASURES]
-    if lead.ranks:
-        yield Markup('<th scope="col" style="{}">rank</th>').format(_NUMBER)
-    yield Markup('<th scope="col" style="{}">{}</th>').format(_NUMBER, lead.measure)
-    if lead.letters:
-        yield Markup('<th scope="col" style="{}">letters</th>').format(_WORDS)
-    yield from (Markup('<th scope="col" style="{}">{}</th>').format(_NUMBER, column.measure) for column in others)
-
-
-def _cells(board: Leaderboard, model: str) -> Iterator[Markup]:
-    lead, *others = board.columns[:_MEASURES]
-    if lead.ranks:
-        yield Markup('<td style="{}">{}</td>').format(_NUMBER, lead.ranks[model])
-    yield _figure(lead, model)
-    if lead.letters:
-        yield Markup('<td style="{}">{}</td>').format(_WORDS, lead.letters.get(model, ""))
-    yield from (_figure(column, model) for column in others)
-
-
-def _figure(column: MeasureColumn, model: str) -> Markup:
-    figure = Markup("<b>{}</b>" if column.is_best(model) else "{}").format(column.text(model))
-    return Markup('<td style="{}">{}</td>').format(_NUMBER, figure)
+{}
+</tbody></table>""").format(caption if table.title else "", Markup().join(heads), Markup("\n").join(rows))
 
 
 def _lines(evaluation: Evaluation, boards: Sequence[Leaderboard]) -> Iterator[str]:

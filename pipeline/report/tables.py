@@ -25,6 +25,12 @@ from rankledger.pipeline.support.text import queries
 POOLED = "*"
 """The name of all datasets together in the summary."""
 
+NAME = 400
+"""Characters of a name, which may have 10,000."""
+
+RANK, LETTERS = "rank", "letters"
+"""Headers of a leaderboard."""
+
 FLIPS = "†"
 """Marks a figure that leads only because of the order of tied documents."""
 
@@ -249,6 +255,40 @@ class Leaderboard:
     @property
     def title(self) -> str:
         return f"{short_text(display_name(self.dataset), 400)} ({queries(self.columns[0].n_queries)})"
+
+
+def board_table(
+    board: Leaderboard, n_measures: int, *, ends: bool = True, ranks: bool = True, n_cells: int = 0, most: int = NAME
+) -> TextTable:
+    """Return a row per model, the best first, with the first measures of a dataset.
+
+    Args:
+        board: the leaderboard.
+        n_measures: number of measures.
+        ends: False leaves out the intervals of all measures but the first.
+        ranks: False leaves out the ranks.
+        n_cells: width of the interval bars of the first measure. 0 draws none.
+        most: characters of a name.
+    """
+    lead, *others = board.columns[:n_measures]
+    columns = [("model", False, [short_text(model, most) for model in board.models])]
+    if ranks and lead.ranks:
+        columns.append((RANK, True, list(lead.ranks.values())))
+    figures = {len(columns): lead}
+    columns.append((lead.measure, True, list(map(lead.text, board.models))))
+    if lead.letters:
+        columns.append((LETTERS, False, [lead.letters[model] for model in board.models]))
+    if n_cells:
+        bars = [interval_bar(Interval.of(line), lead.scale, n_cells) for line in lead.estimates.values()]
+        columns.append((scale_header(lead.scale, n_cells), False, bars))
+    for column in others:
+        figures[len(columns)] = column
+        columns.append((column.measure, True, [column.text(model, ends=ends) for model in board.models]))
+    headers, numeric, cells = zip(*columns, strict=True)
+    places = ((row, column, model) for column in figures for row, model in enumerate(board.models))
+    best = frozenset((row, column) for row, column, model in places if figures[column].is_best(model))
+    fixed = (scale_header(lead.scale, n_cells),) if n_cells else ()
+    return TextTable(board.title, headers, numeric, tuple(zip(*cells, strict=True)), fixed, best)
 
 
 def leaderboards(evaluation: Evaluation) -> list[Leaderboard]:

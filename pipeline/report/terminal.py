@@ -7,8 +7,9 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import repeat
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankledger.pipeline.data.inputs import Validation
 from rankledger.pipeline.inference.tables import ALL, Comparison
@@ -18,32 +19,29 @@ from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import dataset_counts, failures, legend, notes
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
+    LETTERS,
     MOST_CELLS,
+    NAME,
+    RANK,
     Interval,
     Leaderboard,
     MeasureColumn,
+    board_table,
     difference_rows,
     difference_table,
-    interval_bar,
     leaderboards,
     scale_header,
     shared_baseline,
 )
-from rankledger.pipeline.report.text_table import TerminalText, frame_width, short_text
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, frame_width, short_text
 from rankledger.pipeline.support.text import counted, queries, visible
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 NO_RECORD = "record: none, because no model output was evaluated"
 
-_LETTERS = "letters"
-_RANK = "rank"
 _NARROWEST = 15  # columns of a name on a narrow terminal, with its frame
 _OUTPUTS = 30  # with a line of their own
 _PAIRS = 45  # of a table: all pairs of ten models
 _PAGE = "report.html"
-_NAME = 400  # characters of a name, which may have 10,000
 _NOTE = 2_000  # characters
 
 
@@ -219,55 +217,27 @@ class _FittedLeaderboard:
         parts += [f"{counted(len(left), 'more measure')}: {', '.join(left)}"] if left else []
         return f"{'; '.join(parts)} (COLUMNS={needed} shows all, summary.csv has all)" if parts else ""
 
-    def table(self) -> Table:
-        """Return the table, wider than the terminal if figures would be cut."""
-        from rich.table import Table
-        from rich.text import Text
-
-        lead, *others = self.board.columns[: self.n_measures]
-        width = self._least_width if self._least_width > self.width else None
-        table = Table(title=Text(self.board.title), title_justify="left", width=width)
-        table.add_column("model", overflow="fold")
-        if self.ranks:
-            table.add_column(_RANK, justify="right", no_wrap=True)
-        table.add_column(Text(lead.measure), justify="right", no_wrap=True)
-        if lead.letters:
-            table.add_column(_LETTERS)
-        if self.n_cells:
-            table.add_column(scale_header(lead.scale, self.n_cells), no_wrap=True)
-        for column in others:
-            table.add_column(Text(column.measure), justify="right", no_wrap=True)
-        for model, line in lead.estimates.items():
-            cells = [(c.text(model, ends=self.ends or c is lead), c.is_best(model)) for c in (lead, *others)]
-            first, *rest = (Text(text, style="bold" if is_best else "") for text, is_best in cells)
-            ranks = [Text(lead.ranks[model])] if self.ranks else []
-            beside = [Text(lead.letters[model])] if lead.letters else []
-            beside += [Text(interval_bar(Interval.of(line), lead.scale, self.n_cells))] if self.n_cells else []
-            table.add_row(Text(_short_name(model)), *ranks, first, *beside, *rest)
-        return table
+    def table(self) -> TextTable:
+        return board_table(self.board, self.n_measures, ends=self.ends, ranks=self.ranks, n_cells=self.n_cells)
 
     def _others_width(self, n_measures: int) -> int:
         return sum(_width(column, ends=self.ends) for column in self.board.columns[1:n_measures])
 
     @property
     def _names_width(self) -> int:
-        names = min(frame_width(["model", *map(_short_name, self.board.models)]), self.width // 2)
+        names = min(frame_width(["model", *map(short_text, self.board.models, repeat(NAME))]), self.width // 2)
         return 1 + names + self._beside_width(())
 
     @property
     def _least_width(self) -> int:
         lead = self.board.columns[0]
-        names = min(frame_width(["model", *map(_short_name, self.board.models)]), _NARROWEST)
+        names = min(frame_width(["model", *map(short_text, self.board.models, repeat(NAME))]), _NARROWEST)
         return 1 + names + _width(lead) + self._beside_width(lead.letters.values())
 
     def _beside_width(self, letters: Iterable[str]) -> int:
         lead = self.board.columns[0]
-        ranks = frame_width([_RANK, *lead.ranks.values()]) if self.ranks else 0
-        return ranks + (frame_width([_LETTERS, *letters]) if lead.letters else 0)
-
-
-def _short_name(name: str) -> str:
-    return short_text(name, _NAME)
+        ranks = frame_width([RANK, *lead.ranks.values()]) if self.ranks else 0
+        return ranks + (frame_width([LETTERS, *letters]) if lead.letters else 0)
 
 
 def _width(column: MeasureColumn, *, ends: bool = True) -> int:

@@ -92,6 +92,7 @@ class TextTable:
     numeric: tuple[bool, ...]  # by column
     rows: tuple[tuple[str, ...], ...]
     fixed: Collection[str] = ()  # headers of columns that are never folded, such as drawings
+    bold: frozenset[tuple[int, int]] = frozenset()  # cells by row and column
     optional: tuple[str, ...] = ()  # headers that a narrow terminal leaves out, the empty columns first
 
     def without(self, *headers: str) -> TextTable:
@@ -104,6 +105,7 @@ class TextTable:
             headers=tuple(self.headers[column] for column in columns),
             numeric=tuple(self.numeric[column] for column in columns),
             rows=tuple(tuple(row[column] for column in columns) for row in self.rows),
+            bold=frozenset((row, columns.index(column)) for row, column in self.bold if column in columns),
         )
 
     def for_terminal(self, width: int) -> Table:
@@ -133,8 +135,9 @@ class TextTable:
             justify: Literal["right", "left"] = "right" if numeric else "left"
             unbroken = numeric or header in self.fixed
             table.add_column(Text(visible(header)), justify=justify, no_wrap=unbroken, overflow="fold", min_width=least)
-        for row in self._terminal_rows():
-            table.add_row(*map(Text, row))
+        for place, row in enumerate(self._terminal_rows()):
+            styles = ("bold" if (place, column) in self.bold else "" for column in range(len(row)))
+            table.add_row(*map(Text, row, styles))
         return table
 
     def _terminal_rows(self) -> list[list[str]]:
