@@ -16,13 +16,11 @@ from rankledger.pipeline.report.html.blocks import (
     Block,
     Column,
     Command,
-    Drawing,
     Drawings,
     Facts,
     Folded,
     Group,
     Kind,
-    PagePart,
     Row,
     Section,
     Table,
@@ -56,7 +54,7 @@ def facts(manifest: Description) -> list[tuple[str, str]]:
 def history(figures: PageFigures) -> Section | None:
     """Return a part per measure. None if the page has no history."""
     parts = tuple(
-        PagePart(f"{short_text(own.measure)}, night by night", tuple(_history_blocks(own, place)))
+        Section("", f"{short_text(own.measure)}, night by night", tuple(_history_blocks(own, place)))
         for place, own in enumerate(figures.page.history, start=1)
     )
     return Section("history", "History", parts) if parts else None
@@ -66,7 +64,7 @@ def _history_blocks(history: History, place: int) -> Iterator[Block]:
     from rankledger.pipeline.report.changes import break_lines
 
     drawings = [
-        Drawing(f"nights-{place}-{number}", chart)
+        (f"nights-{place}-{number}", chart)
         for number, series in enumerate(history.series[:_SERIES], start=1)
         if (chart := charts.nights(series, history.measure))
     ]
@@ -91,17 +89,17 @@ def _series(history: History, series: Series, name: str) -> Folded:
 def curves(figures: PageFigures) -> Section | None:
     """Return the curves of each dataset. None if there are none."""
     drawings = {dataset: tuple(_drawings(figures, dataset)) for dataset in figures.leading}
-    parts = tuple(PagePart(dataset_title(dataset), (Drawings(own),)) for dataset, own in drawings.items() if own)
+    parts = tuple(Section("", dataset_title(dataset), (Drawings(own),)) for dataset, own in drawings.items() if own)
     return Section("curves", "Curves", parts) if parts else None
 
 
-def _drawings(figures: PageFigures, dataset: str) -> Iterator[Drawing]:
+def _drawings(figures: PageFigures, dataset: str) -> Iterator[tuple[str, charts.Chart]]:
     models = figures.best_first(dataset)
     precision = charts.precision_recall(dataset, figures.page.curves, models)
     if precision:
-        yield Drawing(f"precision-{short_text(dataset)}", precision)
+        yield (f"precision-{short_text(dataset)}", precision)
     for place, chart in enumerate(charts.by_cutoff(dataset, figures.page.evaluation.estimates, models), start=1):
-        yield Drawing(f"cutoffs-{short_text(dataset)}-{place}", chart)
+        yield (f"cutoffs-{short_text(dataset)}-{place}", chart)
 
 
 _WARNING = 600  # characters
@@ -115,7 +113,7 @@ _HEADS = (
 def quality(figures: PageFigures) -> Section:
     """Return warnings, counts of the joins and judged shares by rank, by dataset."""
     parts = tuple(
-        PagePart(short_text(name), tuple(_quality_blocks(figures, name, described)))
+        Section("", short_text(name), tuple(_quality_blocks(figures, name, described)))
         for name, described in figures.page.manifest.datasets.items()
     )
     return Section("quality", "Data quality", parts)
@@ -138,7 +136,7 @@ def _quality_blocks(figures: PageFigures, dataset: str, described: Dataset) -> I
     points = [point for point in figures.page.curves if point.dataset == dataset and point.curve == "judged"]
     chart = charts.judged_by_rank(dataset, points, figures.best_first(dataset)) if points else None
     if chart:
-        yield Drawings((Drawing(f"judged-{short_text(dataset)}", chart),))
+        yield Drawings(((f"judged-{short_text(dataset)}", chart),))
 
 
 def _quality_row(output: Output) -> Row:
@@ -185,7 +183,7 @@ def definitions(figures: PageFigures) -> Section:
     )
     table = Table("definitions", "Definitions of the measures", columns, (Group(rows),), searched="measure")
     conventions = tuple((name.replace("_", " "), _setting(value)) for name, value in manifest.conventions)
-    return Section("definitions", "Definitions", (table, PagePart("Conventions", (Facts(conventions),))))
+    return Section("definitions", "Definitions", (table, Section("", "Conventions", (Facts(conventions),))))
 
 
 def _parameters(meant: Definition) -> str:
@@ -226,10 +224,10 @@ def provenance(figures: PageFigures) -> Section:
         Command("rankledger reproduce ."),
     )
     blocks = (
-        PagePart("Make it again", again),
-        PagePart("Settings and versions", (Facts(tuple(_facts(manifest))),)),
-        PagePart("Inputs", (_file_table("inputs", "Judgments, queries and documents", inputs),)),
-        PagePart("Model outputs", (_file_table("outputs", "Outputs of the models", outputs),)),
+        Section("", "Make it again", again),
+        Section("", "Settings and versions", (Facts(tuple(_facts(manifest))),)),
+        Section("", "Inputs", (_file_table("inputs", "Judgments, queries and documents", inputs),)),
+        Section("", "Model outputs", (_file_table("outputs", "Outputs of the models", outputs),)),
     )
     return Section("provenance", "Provenance", blocks)
 

@@ -109,18 +109,10 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """Chart, and the name of the file its data are saved to."""
-
-    name: str
-    chart: Chart
-
-
-@dataclass(frozen=True)
 class Drawings:
     """Charts beside each other, as many as there is room for."""
 
-    items: tuple[Drawing, ...]
+    items: tuple[tuple[str, Chart], ...]  # each with the name of the file its data are saved to
 
 
 @dataclass(frozen=True)
@@ -165,27 +157,16 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class PagePart:
-    """Part of a section, with its own heading."""
-
-    title: str
-    blocks: tuple[Block, ...]
-    folded: bool | None = None  # None folds all parts of a section but the first
-    key: str = ""  # end of a link
-
-
-Block: TypeAlias = Table | Words | Facts | Command | Drawings | Plot | SideBySide | Folded | PagePart
-
-
-@dataclass(frozen=True)
 class Section:
-    """Section of the page."""
+    """Section of the page, or part of a section."""
 
     key: str  # end of a link
     title: str
     blocks: tuple[Block, ...]
-    folded: bool | None = None  # None if it cannot be folded
+    folded: bool | None = None  # None for a section that cannot be folded. Of parts, all but the first are
 
+
+Block: TypeAlias = Table | Words | Facts | Command | Drawings | Plot | SideBySide | Folded | Section
 
 TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no practical difference": "", "unclear": ""}
 """The colours of effect labels."""

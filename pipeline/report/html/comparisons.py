@@ -19,7 +19,6 @@ from rankledger.pipeline.report.html.blocks import (
     Facts,
     Folded,
     Group,
-    PagePart,
     Row,
     Section,
     Table,
@@ -87,13 +86,13 @@ def _verdict(report: ComparisonReport) -> Section:
 
 def _figures(report: ComparisonReport) -> Section | None:
     parts = [
-        PagePart(dataset_title(dataset), tuple(_figure_blocks(report, dataset)))
+        Section("", dataset_title(dataset), tuple(_figure_blocks(report, dataset)))
         for dataset in dict.fromkeys((*report.leading, *report.unchanged))
     ]
     blocks: list[Block] = [part for part in parts if part.blocks]
     figures = [line for line in report.figures if line.before != line.after]
     if figures:
-        blocks.append(PagePart("Figures of all lists together", (_set_figures(figures),)))
+        blocks.append(Section("", "Figures of all lists together", (_set_figures(figures),)))
     return Section("figures", "Figures", tuple(blocks)) if blocks else None
 
 
@@ -162,7 +161,7 @@ def _slices(report: ComparisonReport) -> Section | None:
         if table := tuple(
             slice_blocks(dataset, lines, report.practical_difference, 1 - report.confidence, ("before", "after"))
         ):
-            blocks.append(PagePart(dataset_title(dataset), table))
+            blocks.append(Section("", dataset_title(dataset), table))
     return Section("slices", "Slices", tuple(blocks)) if blocks else None
 
 

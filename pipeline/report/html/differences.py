@@ -22,11 +22,9 @@ from rankledger.pipeline.report.html.blocks import (
     Column,
     Command,
     DifferenceBars,
-    Drawing,
     Drawings,
     Folded,
     Group,
-    PagePart,
     Row,
     Section,
     Table,
@@ -81,7 +79,7 @@ def differences(figures: PageFigures) -> Section | None:
     parts: list[Block] = [] if whole else [Words("Differences by other measures: comparisons.csv.", "quiet")]
     for dataset, measure in lead.items():
         own = [key for key in keys if key[0] == dataset and (whole or key[2] == measure)]
-        parts += [PagePart(dataset_title(dataset), tuple(_difference_blocks(figures, dataset, own)))] if own else []
+        parts += [Section("", dataset_title(dataset), tuple(_difference_blocks(figures, dataset, own)))] if own else []
     return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet"))) if keys else None
 
 
@@ -96,7 +94,7 @@ def slices(figures: PageFigures) -> Section | None:
         if table := tuple(
             slice_blocks(dataset, own, figures.practical_difference, figures.alpha, ("baseline's", "figure"))
         ):
-            blocks.append(PagePart(dataset_title(dataset), table))
+            blocks.append(Section("", dataset_title(dataset), table))
     return Section("slices", "Slices", tuple(blocks)) if blocks else None
 
 
@@ -201,7 +199,7 @@ def queries(figures: PageFigures) -> Section | None:
 
 def pair_parts(
     pairs: Sequence[PairedScores], kinds: Mapping[str, str], details: Sequence[QueryDetail], records: tuple[str, str]
-) -> Iterator[PagePart]:
+) -> Iterator[Section]:
     """Yield a part per pair: its chart, and the queries with the largest changes.
 
     `records` are what `explain` finds the baselines and the models by if they are of no other record.
@@ -212,8 +210,8 @@ def pair_parts(
         chart, blocks = query_chart(pair), tuple[Block, ...]()
         if chart:
             queries = _change_blocks(_PairToShow(pair, kinds[pair.dataset], place, known, records))
-            blocks = (Drawings((Drawing(f"scores-{place}", chart),)), *queries)
-        yield PagePart(title, blocks, key=f"queries-{place}")
+            blocks = (Drawings(((f"scores-{place}", chart),)), *queries)
+        yield Section(f"queries-{place}", title, blocks)
 
 
 @dataclass(frozen=True, eq=False)

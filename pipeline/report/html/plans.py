@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from rankledger.pipeline.history.power import PowerPlan
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.report.html import charts
-from rankledger.pipeline.report.html.blocks import Block, Drawing, Drawings, Section, Words, text_table
+from rankledger.pipeline.report.html.blocks import Block, Drawings, Section, Words, text_table
 from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.plans import heading, needed_tables, notes
 from rankledger.pipeline.report.text_table import short_text
@@ -31,4 +31,4 @@ def _blocks(plan: PowerPlan, dataset: str) -> Iterator[Block]:
     points = [point for point in plan.points if (point.dataset, point.slice) == (dataset, ALL)]
     chart = charts.power_by_queries(dataset, points)
     if chart is not None:
-        yield Drawings((Drawing(f"power-{name}", chart),))
+        yield Drawings(((f"power-{name}", chart),))

@@ -28,14 +28,6 @@ class Mark:
     covered: bool  # True if its name would overlap another
 
 
-@dataclass(frozen=True)
-class Marks:
-    """Marks of a plot, and what is written at the ends of its axes."""
-
-    marks: tuple[Mark, ...]
-    ends: tuple[str, str, str, str]
-
-
 def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
     """Plot the primary measure against the first external metric, or the second measure. None without two of both.
 
@@ -64,8 +56,11 @@ def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
     return Plot(f"trade-off-{short_text(dataset)}", across, up, own)
 
 
-def marks_of(plot: Plot) -> Marks:
-    """Return the marks. Models without a value on an axis have none, and unbeaten ones come first."""
+def marks_of(plot: Plot) -> tuple[list[Mark], list[str]]:
+    """Return the marks, the unbeaten ones first, and the numbers at the ends of the axes.
+
+    Models without a value on an axis have no mark.
+    """
     scales = _scale(own[0] for own in plot.models.values()), _scale(own[1] for own in plot.models.values())
     shown = {model: own for model, own in plot.models.items() if all(line.value is not None for line in own)}
     best = {model: (_worth(own[0], plot.across), _worth(own[1], plot.up)) for model, own in shown.items()}
@@ -82,13 +77,12 @@ def marks_of(plot: Plot) -> Marks:
         named += [] if is_covered else [(x, y)]
         place = ";".join(_placed(shown[model][0], scales[0], "x") + _placed(shown[model][1], scales[1], "y"))
         marks.append(Mark(model, place, not beaten(model), x > _RIGHT, is_covered))
-    ends = tuple(number(end) for scale in scales for end in (scale.low, scale.high))
-    return Marks(tuple(marks), (ends[0], ends[1], ends[2], ends[3]))
+    return marks, [number(end) for scale in scales for end in (scale.low, scale.high)]
 
 
 def plot_text(plot: Plot) -> str:
     """Name the models that no other beats on both axes."""
-    names = [isolated(mark.model) for mark in marks_of(plot).marks if mark.unbeaten]
+    names = [isolated(mark.model) for mark in marks_of(plot)[0] if mark.unbeaten]
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return f"Not beaten on both: {', '.join(names[:_NAMED])}{more}."
 

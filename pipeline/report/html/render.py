@@ -19,12 +19,10 @@ from rankledger.pipeline.report.html.blocks import (
     Cell,
     Column,
     Command,
-    Drawing,
     Drawings,
     Facts,
     Folded,
     Group,
-    PagePart,
     Plot,
     Row,
     Section,
@@ -32,6 +30,7 @@ from rankledger.pipeline.report.html.blocks import (
     Table,
     Words,
 )
+from rankledger.pipeline.report.html.charts import Chart
 from rankledger.pipeline.report.html.plots import marks_of, plot_csv, plot_text
 from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.page import Page
@@ -180,11 +179,11 @@ class _Writer:
     filters: _Filters = field(default_factory=_Filters)
 
     def section(self, section: Section) -> Markup:
-        parts = [block for block in section.blocks if isinstance(block, PagePart) and block.folded is None]
+        parts = [block for block in section.blocks if isinstance(block, Section) and block.folded is None]
         first = parts[0] if len(parts) > 1 else None
         blocks = [
             replace(block, folded=block is not first)
-            if first and isinstance(block, PagePart) and block.folded is None
+            if first and isinstance(block, Section) and block.folded is None
             else block
             for block in section.blocks
         ]
@@ -221,7 +220,7 @@ class _Writer:
                 return Markup("<details{}><summary><bdi>{}</bdi>: {}</summary>\n{}\n</details>").format(
                     about, name, title, self.blocks(inner, level)
                 )
-            case PagePart(title, inner, folded, key):
+            case Section(key, title, inner, folded):
                 named = Markup(' id="{}"').format(key) if key else ""
                 head = Markup("<h{level}{named}><bdi>{title}</bdi></h{level}>").format(
                     level=level, named=named, title=title
@@ -341,9 +340,9 @@ def _cell(column: Column, cell: str | Cell) -> str:
 
 
 def _plot(plot: Plot) -> Markup:
-    marks = marks_of(plot)
+    marks, limits = marks_of(plot)
     mark = Markup('<div class="mark{}" style="{}"><bdi>{}</bdi></div>')
-    ends = zip(("x0", "x1", "y0", "y1"), marks.ends, strict=True)
+    ends = zip(("x0", "x1", "y0", "y1"), limits, strict=True)
     return Markup("""\
 <figure class="plot">
 <p class="title"><bdi>{title}</bdi></p>
@@ -357,7 +356,7 @@ def _plot(plot: Plot) -> Markup:
             mark.format(
                 " front" * own.unbeaten + " right" * own.at_right + " covered" * own.covered, own.place, own.model
             )
-            for own in marks.marks
+            for own in marks
         ),
         text=plot_text(plot),
         name=plot.name,
@@ -365,8 +364,8 @@ def _plot(plot: Plot) -> Markup:
     )
 
 
-def _figure(drawing: Drawing) -> Markup:
-    chart = drawing.chart
+def _figure(drawing: tuple[str, Chart]) -> Markup:
+    name, chart = drawing
     points = Markup(' data-points="{}"').format(" ".join(f"{value:.6g}" for value in chart.points))
     return Markup("""\
 <figure{points}>
@@ -379,7 +378,7 @@ def _figure(drawing: Drawing) -> Markup:
         title=chart.title,
         svg=Markup(chart.svg),
         text=chart.text,
-        name=drawing.name,
+        name=name,
         csv=chart.csv,
     )
 

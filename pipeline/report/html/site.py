@@ -11,7 +11,6 @@ from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
     Column,
-    Drawing,
     Drawings,
     EstimateBars,
     Facts,
@@ -260,7 +259,7 @@ def _model_blocks(name: str, own: Sequence[SiteSeries]) -> Iterator[Block]:
     caption = f"{short_text(name)} in {short_text(evaluation.name)}"
     yield Table(f"figures-{short_text(evaluation.name)}", caption, columns, (Group(rows),))
     drawn = ((one, charts.nights(one.series, one.measure)) for one in own)
-    drawings = [Drawing(f"nights-{short_text(one.series.dataset)}", chart) for one, chart in drawn if chart]
+    drawings = [(f"nights-{short_text(one.series.dataset)}", chart) for one, chart in drawn if chart]
     yield Drawings(tuple(drawings))
 
 

@@ -15,7 +15,6 @@ from rankledger.pipeline.report.html.blocks import (
     DifferenceBars,
     EstimateBars,
     Group,
-    PagePart,
     Row,
     Section,
     Table,
@@ -44,7 +43,7 @@ def standing(figures: PageFigures) -> Section | None:
         ("Owners and external metrics", _external_metrics(figures)),
     )
     found = ((title, tuple(content)) for title, content in parts)
-    blocks = tuple(PagePart(title, content, folded=False) for title, content in found if content)
+    blocks = tuple(Section("", title, content, folded=False) for title, content in found if content)
     return Section("standing", "Standing", blocks) if blocks else None
 
 

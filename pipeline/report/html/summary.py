@@ -22,7 +22,6 @@ from rankledger.pipeline.report.html.blocks import (
     Column,
     DifferenceBars,
     Group,
-    PagePart,
     Row,
     Section,
     SideBySide,
@@ -241,7 +240,7 @@ def leaderboard(figures: PageFigures) -> Section:
     """Return models by measures for each dataset, and a plot of two measures."""
     whole = len(figures.page.evaluation.estimates) <= _BOARD_CELLS
     parts: list[Block] = [
-        PagePart(dataset_title(name), tuple(_board_blocks(figures, name, whole))) for name in figures.leading
+        Section("", dataset_title(name), tuple(_board_blocks(figures, name, whole))) for name in figures.leading
     ]
     parts += [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
     parts += [Words(text, "quiet") for text in _legend(figures)]

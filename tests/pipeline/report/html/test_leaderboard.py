@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from rankledger.pipeline.report.html.blocks import Cell, PagePart, Table, Words
+from rankledger.pipeline.report.html.blocks import Cell, Section, Table, Words
 from rankledger.pipeline.report.html.summary import leaderboard
 from rankledger.pipeline.report.tables import page_figures
 from tests.support.sample_page import compared, estimate, page
@@ -15,7 +15,7 @@ ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "c
 
 def blocks_of(found) -> tuple:
     """The blocks of the one dataset."""
-    (part,) = (block for block in leaderboard(page_figures(found)).blocks if isinstance(block, PagePart))
+    (part,) = (block for block in leaderboard(page_figures(found)).blocks if isinstance(block, Section))
     return part.blocks
 
 
@@ -145,9 +145,9 @@ def test_marks_are_explained_once_for_all_datasets():
     blocks = leaderboard(page_figures(page(estimates=tuple(lines), comparison_lines=()))).blocks
     plain = leaderboard(page_figures(page(estimates=(estimate("bm25", 0.5),), comparison_lines=()))).blocks
 
-    assert [type(block) for block in blocks] == [PagePart, PagePart, Words]
+    assert [type(block) for block in blocks] == [Section, Section, Words]
     assert blocks[-1].text.startswith("~ an interval that is not reliable")
-    assert [type(block) for block in plain] == [PagePart]
+    assert [type(block) for block in plain] == [Section]
 
 
 def test_conclusions_are_explained():

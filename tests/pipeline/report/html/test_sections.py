@@ -17,8 +17,8 @@ from rankledger.pipeline.report.html.blocks import (
     Command,
     Facts,
     Folded,
-    PagePart,
     Row,
+    Section,
     SideBySide,
     Table,
     Words,
@@ -40,7 +40,7 @@ def every(blocks: Iterable[Block]) -> list[Block]:
     for block in blocks:
         if isinstance(block, SideBySide):
             found += every((*block.first, *block.second))
-        found += [block, *(every(block.blocks) if isinstance(block, PagePart | Folded) else ())]
+        found += [block, *(every(block.blocks) if isinstance(block, Section | Folded) else ())]
     return found
 
 
@@ -138,7 +138,7 @@ def stand(found: Page) -> tuple[Block, ...]:
 
 def test_what_changed_since_another_record_is_news():
     """It comes first, and what fails stands out."""
-    parts = [block for block in stand(page()) if isinstance(block, PagePart)]
+    parts = [block for block in stand(page()) if isinstance(block, Section)]
     assert [part.title for part in parts] == ["Against other records", "Owners and external metrics"]
     (records,) = (block for block in parts[0].blocks if isinstance(block, Table))
     assert {cell.tone for cell in records.groups[0].rows[0][1:4] if isinstance(cell, Cell)} == {"bad"}
@@ -165,7 +165,7 @@ def test_a_share_of_lost_queries_is_no_difference():
 
     assert [row[5] for row in table(blocks, "records")] == [sample_page.verdict().gate]
     alone = stand(page(verdicts=(share,)))
-    assert not [block for block in alone if isinstance(block, PagePart) and block.title == "Against other records"]
+    assert not [block for block in alone if isinstance(block, Section) and block.title == "Against other records"]
 
 
 def test_gates_that_only_warn_have_the_tone_of_a_warning():
