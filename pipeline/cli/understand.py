@@ -146,8 +146,7 @@ def plan(
         rankledger plan last#dense --against last#bm25 --margin 0 --change 0.02
     """
     from rankledger.pipeline.commands.plan import plan, write_curve
-    from rankledger.pipeline.report.html.plans import plan_html
-    from rankledger.pipeline.report.plans import plan_data, plan_markdown, plan_tables
+    from rankledger.pipeline.report.plans import plan_data, plan_html, plan_markdown, plan_tables
     from rankledger.pipeline.report.verdicts import write_text
 
     found = plan(

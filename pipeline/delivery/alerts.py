@@ -32,9 +32,9 @@ from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
 from rankledger.pipeline.record.store import STATE, Records, json_file, read_json_file
 from rankledger.pipeline.record.tables import read_file
 from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.report.exports import metrics_text
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.messages import promotions
-from rankledger.pipeline.report.prometheus import metrics_text
 from rankledger.pipeline.report.text_table import short_sentence
 from rankledger.pipeline.report.verdicts import Cause, find_cause, list_names, mask_names, raised
 from rankledger.pipeline.support.atomic import write_whole

@@ -1,4 +1,4 @@
-"""Plans as text: the queries that a gate needs, and its power by their number."""
+"""Plans: the queries that a gate needs, and its power by their number."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
 from rankledger.pipeline.history.comparison import RecordPair
 from rankledger.pipeline.history.power import PowerLine, PowerPlan, PowerPoint
 from rankledger.pipeline.inference.tables import ALL
+from rankledger.pipeline.report.html import charts
+from rankledger.pipeline.report.html.blocks import Block, Drawings, Section, Words, text_table
+from rankledger.pipeline.report.html.render import document
 from rankledger.pipeline.report.tables import figure, models, signed
-from rankledger.pipeline.report.text_table import TerminalText, TextTable, plain
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, plain, short_text
 
 _MARKS = {
     "few": f"under {LEAST_CLUSTERS}",
@@ -151,3 +154,24 @@ def _counts(*amounts: int | None) -> str:
 
 def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
+
+
+def plan_html(plan: PowerPlan) -> str:
+    """Write the page of a plan: a section for each dataset, with its tables and its power curves."""
+    return document(short_text(heading(plan)), tuple(_sections(plan)))
+
+
+def _sections(plan: PowerPlan) -> Iterator[Section]:
+    for place, dataset in enumerate(dict.fromkeys(line.dataset for line in plan.lines), start=1):
+        yield Section(f"needed-{place}", short_text(dataset), tuple(_blocks(plan, dataset)))
+    yield Section("notes", "Notes", tuple(map(Words, notes(plan))))
+
+
+def _blocks(plan: PowerPlan, dataset: str) -> Iterator[Block]:
+    name = short_text(dataset)
+    for table, kind in zip(needed_tables(plan, dataset), ("needed", "needed-slices"), strict=False):
+        yield text_table(f"{kind}-{name}", table, "model")
+    points = [point for point in plan.points if (point.dataset, point.slice) == (dataset, ALL)]
+    chart = charts.power_by_queries(dataset, points)
+    if chart is not None:
+        yield Drawings(((f"power-{name}", chart),))

@@ -11,30 +11,28 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from rankledger.pipeline.history.history import HistoryEntry, history_of, nights_of
 from rankledger.pipeline.history.views import History
-from rankledger.pipeline.inference.tables import ALL, Estimate
+from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.evaluation import Evaluation, Record, evaluation_of, find_state
 from rankledger.pipeline.record.manifest import Manifest, is_evaluation_id, read_typed
 from rankledger.pipeline.record.workspace import Workspace
-from rankledger.pipeline.report import feed
 from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.html.render import GENERATOR
-from rankledger.pipeline.report.html.site import pages
-from rankledger.pipeline.report.site_pages import (
+from rankledger.pipeline.report.html.site import (
     FEED,
     Site,
     SiteDataset,
     SiteEvaluation,
-    SiteFigure,
     SiteRecord,
+    atom,
     evaluation_path,
+    pages,
     record_path,
 )
 from rankledger.pipeline.support.atomic import write_whole
@@ -43,9 +41,8 @@ from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.support.text import counted
 
 _STATE = "site-state.json"
-_LAYOUT = 2  # of the state file
+_LAYOUT = 3  # of the state file
 _POOLED = "*"  # what the summary calls all datasets together
-_OF_FIGURES = ("dataset", "model", "estimate", "ci_low", "ci_high", "std_error", "n_queries", "mark")
 _SLUG = re.compile(r"[a-z0-9-]*[0-9a-f]{16}")
 _FOLDERS: Mapping[str, Callable[[str], object]] = {
     "records": is_evaluation_id,
@@ -57,31 +54,22 @@ _FOLDERS: Mapping[str, Callable[[str], object]] = {
 
 @dataclass(frozen=True)
 class SiteResult:
-    """What was written.
-
-    Attributes:
-        index: the page to open.
-        n_evaluations: evaluations.
-        n_records: their records.
-        n_read: those that were read; the others were known.
-        remarks: what was left out, a line each.
-    """
+    """Written site."""
 
     index: Path
     n_evaluations: int
     n_records: int
-    n_read: int
-    remarks: tuple[str, ...] = ()
+    n_read: int  # records that were read again
+    remarks: tuple[str, ...] = ()  # on what was left out
 
     def __str__(self) -> str:
-        """The page to open, and what it is of."""
         evaluations = counted(self.n_evaluations, "evaluation")
         return f"site: {self.index} ({evaluations}, {counted(self.n_records, 'record')}, {self.n_read:,} read)"
 
 
 @dataclass(frozen=True)
 class _Known:
-    """A record as it was read, and the stamp that it had."""
+    """Record as it was read, and the stamp that it had."""
 
     stamp: str
     record: SiteRecord
@@ -89,7 +77,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class _State:
-    """What `site-state.json` holds; `writer` says whose reading of a record it is."""
+    """Contents of `site-state.json`, a cache that may be deleted. `writer` is the version that read the records."""
 
     writer: str
     records: dict[str, _Known] = field(default_factory=dict)
@@ -139,7 +127,7 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
 
 
 def _checked_url(url: str) -> str:
-    """The URL with a `/` at its end; empty stays empty."""
+    """Return the URL with a `/` at its end."""
     if not url:
         return ""
     try:
@@ -188,7 +176,7 @@ def _writer() -> str:
 
 
 def _read_state(folder: Path) -> _State:
-    """What is known of the records; nothing if the file is missing, damaged or another version's."""
+    """Return the cache. It is empty if the file is missing, damaged or another version's."""
     try:
         state = read_typed(_State, (folder / _STATE).read_bytes())
     except (OSError, ValidationError, ValueError):
@@ -197,8 +185,8 @@ def _read_state(folder: Path) -> _State:
 
 
 def _write(folder: Path, made: Site) -> None:
-    """Write the pages, those first that others link to, and delete those of what is gone."""
-    texts = dict(pages(made)) | {FEED: feed.atom(made)}
+    """Write the pages, the index last, and delete those of what is gone."""
+    texts = dict(pages(made)) | {FEED: atom(made)}
     texts["index.html"] = texts.pop("index.html")  # last
     for path, text in each("Writing pages", texts.items(), len(texts), "pages"):
         _write_changed(folder / path, text.encode(errors="replace"))
@@ -210,7 +198,7 @@ def _write(folder: Path, made: Site) -> None:
 
 
 def _write_changed(path: Path, data: bytes) -> None:
-    """Write a file whole, unless it holds that already: what did not change keeps its time, and is not uploaded."""
+    """Write a file unless it holds that already, so that what did not change is not uploaded again."""
     try:
         if path.stat().st_size == len(data) and path.read_bytes() == data:
             return
@@ -220,7 +208,7 @@ def _write_changed(path: Path, data: bytes) -> None:
 
 
 def _looked_at(entry: RecordEntry, known: Mapping[str, _Known], folder: Path) -> _Known:
-    """What the site needs of a record, whose page is copied: read if it is not known, or not what it was."""
+    """Return the summary of a record, read if its stamp changed, and copy its page."""
     found, stamp = known.get(entry.evaluation_id), entry.stamp
     if found is None or found.stamp != stamp:
         found = _Known(stamp, _read(entry))
@@ -237,7 +225,7 @@ _CONTENTS = b'<nav aria-label="Contents">\n<ul>'
 
 
 def _with_link_back(page: bytes, name: str) -> bytes:
-    """The page with a link to all nights first in its contents; one without contents, of another writer, as it is."""
+    """Add a link to all nights to the contents of a page, if it has contents."""
     link = f'\n<li><a href="../{evaluation_path(name)}">All nights</a></li>'
     return page.replace(_CONTENTS, _CONTENTS + link.encode(), 1)
 
@@ -251,6 +239,15 @@ def _size(path: Path) -> int | None:
 
 def _read(entry: RecordEntry) -> SiteRecord:
     manifest, evaluation = entry.manifest, _evaluation_in(entry.record)
+    figures = tuple(
+        line for line in evaluation.estimates if line.slice == ALL and evaluation.leading[line.dataset] == line.measure
+    )
+    evaluated = {(line.dataset, line.model) for line in figures}
+    failures = {
+        (failure.dataset, failure.model): failure
+        for failure in evaluation.failures
+        if failure.dataset in evaluation.leading and (failure.dataset, failure.model) not in evaluated
+    }
     page = manifest.files.get("report.html")
     git = manifest.environment.git
     return SiteRecord(
@@ -271,28 +268,17 @@ def _read(entry: RecordEntry) -> SiteRecord:
         page_size=page.size if page else None,
         owners=manifest.owners,
         datasets={name: _measured(manifest, name, measure) for name, measure in evaluation.leading.items()},
-        figures=tuple(_figures(evaluation)),
+        figures=figures,
+        failures=tuple(failures.values()),
     )
 
 
 def _evaluation_in(record: Record) -> Evaluation:
-    """The evaluation of a record as far as its headline needs it: the other tables are not read."""
+    """Read the tables of a record that its headline needs."""
     read = ("summary", "verdicts", "changes")
     return evaluation_of(
         Record(record.path, record.manifest, lambda name: getattr(record, name) if name in read else ())
     )
-
-
-def _figures(evaluation: Evaluation) -> Iterator[SiteFigure]:
-    evaluated = set()
-    for line in evaluation.estimates:
-        if line.slice == ALL and evaluation.leading[line.dataset] == line.measure:
-            evaluated.add((line.dataset, line.model))
-            yield SiteFigure(**{name: getattr(line, name) for name in _OF_FIGURES})
-    failed = {(failure.dataset, failure.model): failure.reason for failure in evaluation.failures}
-    for (dataset, model), reason in failed.items():
-        if dataset in evaluation.leading and (dataset, model) not in evaluated:
-            yield SiteFigure(dataset, model, failure=reason)
 
 
 def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:
@@ -301,7 +287,6 @@ def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:
 
 
 def _evaluations(records: Iterable[SiteRecord]) -> Iterator[SiteEvaluation]:
-    """The evaluations by name, the most recent record of each first."""
     for _, own in groupby(sorted(records, key=lambda record: record.name), key=lambda record: record.name):
         known = tuple(own)
         nights, _ = nights_of(known)
@@ -310,7 +295,7 @@ def _evaluations(records: Iterable[SiteRecord]) -> Iterator[SiteEvaluation]:
 
 
 def _histories(evaluation: SiteEvaluation) -> Iterator[History]:
-    """The lead measures of the last night; of each, the datasets that it leads on, and the nights on which it led."""
+    """Yield the history of each primary measure of the last night, on the datasets and nights on which it led."""
     last = {name: dataset.measure for name, dataset in evaluation.last.datasets.items()}
     for measure in dict.fromkeys(last.values()):
         entries = [_history_entry(night, measure) for night in evaluation.nights]
@@ -322,23 +307,17 @@ def _histories(evaluation: SiteEvaluation) -> Iterator[History]:
 
 def _history_entry(night: SiteRecord, measure: str) -> HistoryEntry:
     datasets = {name: dataset for name, dataset in night.datasets.items() if dataset.measure == measure}
-    figures = [figure for figure in night.figures if figure.dataset in datasets]
     return HistoryEntry(
         evaluation_id=night.evaluation_id,
         measure=measure,
         date=night.date,
         created=night.created,
         repeats=night.repeats,
-        lines={(line.dataset, line.model): _line(line, measure) for line in figures if not line.failure},
-        failures={(line.dataset, line.model): line.failure for line in figures if line.failure},
+        lines={(line.dataset, line.model): line for line in night.figures if line.dataset in datasets},
+        failures={(own.dataset, own.model): own.reason for own in night.failures if own.dataset in datasets},
         verdicts=(),
         direction=next((dataset.direction for dataset in datasets.values()), None),
         rests_on={name: dataset.rests_on for name, dataset in datasets.items()},
         version=night.version,
         commit=night.commit,
     )
-
-
-def _line(figure: SiteFigure, measure: str) -> Estimate:
-    own: dict[str, Any] = {name: getattr(figure, name) for name in _OF_FIGURES}
-    return Estimate(slice=ALL, measure=measure, n_missing=0, n_undefined=0, **own)

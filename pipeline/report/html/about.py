@@ -14,6 +14,7 @@ from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Outpu
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     Block,
+    Chart,
     Column,
     Command,
     Drawings,
@@ -93,7 +94,7 @@ def curves(figures: PageFigures) -> Section | None:
     return Section("curves", "Curves", parts) if parts else None
 
 
-def _drawings(figures: PageFigures, dataset: str) -> Iterator[tuple[str, charts.Chart]]:
+def _drawings(figures: PageFigures, dataset: str) -> Iterator[tuple[str, Chart]]:
     models = figures.best_first(dataset)
     precision = charts.precision_recall(dataset, figures.page.curves, models)
     if precision:

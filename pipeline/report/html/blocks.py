@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 from unicodedata import bidirectional
 
 from rankledger.pipeline.report.effects import EffectLabel
 from rankledger.pipeline.report.tables import Interval, Scale, display_name, figure, models, signed
 from rankledger.pipeline.report.text_table import TextTable, short_text
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.report.html.charts import Chart
 
 Kind: TypeAlias = Literal["name", "reason", "text", "number", "mark", "bar", "difference"]
 Tone: TypeAlias = Literal["", "good", "bad", "warn", "quiet"]
@@ -106,6 +103,17 @@ class Command:
     """Command to type."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Chart for a page."""
+
+    title: str
+    svg: str  # element of a page
+    text: str  # main figures for a reader who does not see it
+    csv: str  # every number in full
+    points: tuple[float, ...] = ()  # place of points for queries: box of the panel in pixels, ends of both scales
 
 
 @dataclass(frozen=True)

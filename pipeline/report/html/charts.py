@@ -1,4 +1,4 @@
-"""Charts of curves and histories; None in place of a chart that has nothing to show."""
+"""Charts of curves, histories and trade-offs. None replaces a chart that has nothing to show."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
 from rankledger.pipeline.history.views import Night, Series
 from rankledger.pipeline.inference.tables import ALL, CurvePoint, Estimate
 from rankledger.pipeline.report.html import svg
-from rankledger.pipeline.report.tables import display_name, figure, models, signed
-from rankledger.pipeline.report.text_table import printable
+from rankledger.pipeline.report.html.blocks import Axis, Chart, Plot, isolated
+from rankledger.pipeline.report.tables import Interval, PageFigures, Scale, display_name, figure, models, signed
+from rankledger.pipeline.report.text_table import number, printable, short_text
 from rankledger.pipeline.support.text import counted, to_cell
 
 if TYPE_CHECKING:
@@ -27,17 +28,6 @@ if TYPE_CHECKING:
 Cell = str | float | int | None
 
 _LONGEST = 200  # characters of a text in the data
-
-
-@dataclass(frozen=True)
-class Chart:
-    """Chart for a page."""
-
-    title: str
-    svg: str  # element of a page
-    text: str  # main figures for a reader who does not see it
-    csv: str  # every number in full
-    points: tuple[float, ...] = ()  # place of points for queries: box of the panel in pixels, ends of both scales
 
 
 def data(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
@@ -267,9 +257,9 @@ def _draw_nights(title: str, drawn: Sequence[Night], levels: Sequence[tuple[int,
     limits = svg.limits_around([*ends, *(level for _, _, level in levels)])
     panel = svg.Panel(drawing, box, (-0.5, len(drawn) - 0.5), limits)
     panel.scale_up(svg.ticks(limits))
-    for number in range(len(drawn) - 1, -1, -max(1, round(_DATE * len(drawn) / box[2] + 0.5))):
-        date = short(drawn[number].date, 12)
-        panel.text((number, limits[0]), date, shift=(0, -12), anchor="middle", colour=svg.MUTED)
+    for place in range(len(drawn) - 1, -1, -max(1, round(_DATE * len(drawn) / box[2] + 0.5))):
+        date = short(drawn[place].date, 12)
+        panel.text((place, limits[0]), date, shift=(0, -12), anchor="middle", colour=svg.MUTED)
     _draw_breaks(panel, drawn)
     panel.lines(([(n, night.ci_low), (n, night.ci_high)] for n, night in enumerate(drawn)), svg.COLOURS[0])
     panel.marks([(n, night.estimate) for n, night in enumerate(drawn)], svg.COLOURS[0], 0)
@@ -286,7 +276,7 @@ _SPARK_MARGIN = 3  # half a mark
 def sparkline(series: Series) -> str:
     """Draw the last 30 nights of a series as an element of SVG. Empty if none of them has a figure."""
     drawn = series.nights[-_SPARK_NIGHTS:]
-    known = [(number, night, night.estimate) for number, night in enumerate(drawn) if night.estimate is not None]
+    known = [(place, night, night.estimate) for place, night in enumerate(drawn) if night.estimate is not None]
     if not known:
         return ""
     figures = [estimate for _, _, estimate in known]
@@ -307,28 +297,28 @@ def sparkline(series: Series) -> str:
 def _runs(drawn: Sequence[Night]) -> list[list[tuple[int, float]]]:
     """Yield runs of nights that can be compared. A lone night occurs twice, and is drawn as a dot."""
     runs: list[list[tuple[int, float]]] = [[]]
-    for number, night in enumerate(drawn):
+    for place, night in enumerate(drawn):
         if night.estimate is None or night.breaks:
             runs.append([])
         if night.estimate is not None:
-            runs[-1].append((number, night.estimate))
+            runs[-1].append((place, night.estimate))
     return [run if len(run) > 1 else 2 * run for run in runs if run]
 
 
 def _draw_breaks(panel: svg.Panel, drawn: Sequence[Night]) -> None:
     low, high = panel.up
-    broken = [number for number, night in enumerate(drawn) if night.breaks and number]
-    panel.lines(([(number - 0.5, low), (number - 0.5, high)] for number in broken), svg.MUTED, dashes="4,3")
-    for number in broken:
-        initials = "".join(change.kind[0].upper() for change in drawn[number].breaks)
-        panel.text((number - 0.5, high), initials, shift=(0, 10), anchor="middle", colour=svg.MUTED)
+    broken = [place for place, night in enumerate(drawn) if night.breaks and place]
+    panel.lines(([(place - 0.5, low), (place - 0.5, high)] for place in broken), svg.MUTED, dashes="4,3")
+    for place in broken:
+        initials = "".join(change.kind[0].upper() for change in drawn[place].breaks)
+        panel.text((place - 0.5, high), initials, shift=(0, 10), anchor="middle", colour=svg.MUTED)
 
 
 def _levels(series: Series, drawn: Sequence[Night]) -> Iterator[tuple[int, int, float]]:
     hidden = len(series.nights) - len(drawn)
-    numbers = {night.date: number - hidden for number, night in enumerate(series.nights)}
+    numbers = {night.date: place - hidden for place, night in enumerate(series.nights)}
     steps = [step for step in series.steps if numbers.get(step.date, -1) > 0]
-    starts = {0, len(drawn), *(number for number, night in enumerate(drawn) if night.breaks)}
+    starts = {0, len(drawn), *(place for place, night in enumerate(drawn) if night.breaks)}
     starts |= {numbers[step.date] for step in steps}
     for step in steps:
         at = numbers[step.date]
@@ -353,3 +343,110 @@ def _describe_nights(series: Series, drawn: Sequence[Night]) -> list[str]:
         *([f"Not comparable across a change (dashed, by its initial): {', '.join(breaks)}."] if breaks else []),
         *([f"{counted(n_failed, 'night')} without an evaluated output (crosses)."] if n_failed else []),
     ]
+
+
+_PLOT_MARGIN = 0.08  # of a scale, at either end
+_PLOT_NAMED = 8  # models that the text names
+_PLOT_NAME = (0.08, 0.045)  # of the width and the height, which a name takes
+_PLOT_RIGHT = 0.6  # of the width, beyond which names stand on the left of their marks
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Model on the plot."""
+
+    model: str
+    place: str  # custom properties of the point and its intervals, as shares of the plot
+    unbeaten: bool  # True if no model is better on one axis and at least as good on the other
+    at_right: bool  # True if the name has no room on its right
+    covered: bool  # True if its name would overlap another
+
+
+def trade_off(figures: PageFigures, dataset: str) -> Plot | None:
+    """Plot the primary measure against the first external metric, or the second measure. None without two of both.
+
+    An external metric is a cost: lower is better.
+    """
+    columns = [column for (name, part, _), column in figures.columns.items() if (name, part) == (dataset, ALL)]
+    columns = [column for column in columns if column.direction != "neither"]
+    columns.sort(key=lambda column: column.measure != figures.leading[dataset])
+    models = list(dict.fromkeys(model for column in columns for model in column.estimates))
+    numbers = {model: extra.numbers for model, extra in figures.page.manifest.external_metrics.items()}
+    axes = [
+        (
+            Axis(column.measure, "lower" if column.direction == "lower" else "higher"),
+            {model: Interval.of(line) for model, line in column.estimates.items()},
+        )
+        for column in columns
+    ]
+    if cost := next((name for model in models for name in numbers.get(model, {})), None):
+        costs = {model: Interval(own[cost]) for model, own in numbers.items() if cost in own}
+        axes.insert(1, (Axis(short_text(cost), "lower"), costs))
+    if len(models) < 2 or len(axes) < 2:
+        return None
+    (up, heights), (across, widths) = axes[:2]
+    none = Interval(None)
+    own = {short_text(model): (widths.get(model, none), heights.get(model, none)) for model in models}
+    return Plot(f"trade-off-{short_text(dataset)}", across, up, own)
+
+
+def marks_of(plot: Plot) -> tuple[list[Mark], list[str]]:
+    """Return the marks, the unbeaten ones first, and the numbers at the ends of the axes.
+
+    Models without a value on an axis have no mark.
+    """
+    scales = _scale(own[0] for own in plot.models.values()), _scale(own[1] for own in plot.models.values())
+    shown = {model: own for model, own in plot.models.items() if all(line.value is not None for line in own)}
+    best = {model: (_worth(own[0], plot.across), _worth(own[1], plot.up)) for model, own in shown.items()}
+
+    def beaten(model: str) -> bool:
+        own = best[model]
+        return any(other != own and other[0] >= own[0] and other[1] >= own[1] for other in best.values())
+
+    marks: list[Mark] = []
+    named: list[tuple[float, float]] = []
+    for model in sorted(shown, key=beaten):
+        x, y = (scale.share(line.value or 0.0) for scale, line in zip(scales, shown[model], strict=True))
+        is_covered = any(abs(x - left) < _PLOT_NAME[0] and abs(y - bottom) < _PLOT_NAME[1] for left, bottom in named)
+        named += [] if is_covered else [(x, y)]
+        place = ";".join(_placed(shown[model][0], scales[0], "x") + _placed(shown[model][1], scales[1], "y"))
+        marks.append(Mark(model, place, not beaten(model), x > _PLOT_RIGHT, is_covered))
+    return marks, [number(end) for scale in scales for end in (scale.low, scale.high)]
+
+
+def plot_text(plot: Plot) -> str:
+    """Name the models that no other beats on both axes."""
+    names = [isolated(mark.model) for mark in marks_of(plot)[0] if mark.unbeaten]
+    more = f" and {len(names) - _PLOT_NAMED} more" if len(names) > _PLOT_NAMED else ""
+    return f"Not beaten on both: {', '.join(names[:_PLOT_NAMED])}{more}."
+
+
+def plot_csv(plot: Plot) -> str:
+    """Write both axes by model with the ends of their intervals, to six decimals."""
+    titles = (plot.across.title, plot.up.title)
+    heads = [head for title in titles for head in (title, f"{title} ci_low", f"{title} ci_high")]
+    rows = (
+        [model, *(_short(end) for line in values for end in (line.value, line.low, line.high))]
+        for model, values in plot.models.items()
+    )
+    return data(["model", *heads], rows)
+
+
+def _short(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _worth(line: Interval, axis: Axis) -> float:
+    return (line.value or 0.0) * (1 if axis.better == "higher" else -1)
+
+
+def _scale(values: Iterable[Interval]) -> Scale:
+    scale = Scale.of(values)
+    margin = (scale.high - scale.low) * _PLOT_MARGIN or abs(scale.high) * _PLOT_MARGIN or 0.5
+    return Scale(scale.low - margin, scale.high + margin)
+
+
+def _placed(line: Interval, scale: Scale, axis: str) -> list[str]:
+    value = line.value or 0.0
+    low, middle, high = (scale.share(value if end is None else end) for end in (line.low, value, line.high))
+    return [f"--{axis}:{middle:.3f}", f"--{axis}l:{low:.3f}", f"--{axis}w:{high - low:.3f}"]

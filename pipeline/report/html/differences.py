@@ -19,6 +19,7 @@ from rankledger.pipeline.report.html.blocks import (
     TONES,
     Block,
     Cell,
+    Chart,
     Column,
     Command,
     DifferenceBars,
@@ -33,7 +34,7 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
     isolated,
 )
-from rankledger.pipeline.report.html.charts import Chart, cut, data, short
+from rankledger.pipeline.report.html.charts import cut, data, short
 from rankledger.pipeline.report.messages import slice_notes
 from rankledger.pipeline.report.tables import (
     DifferenceRow,

@@ -17,6 +17,7 @@ from rankledger.pipeline.report.html import about, differences, summary
 from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
+    Chart,
     Column,
     Command,
     Drawings,
@@ -30,8 +31,7 @@ from rankledger.pipeline.report.html.blocks import (
     Table,
     Words,
 )
-from rankledger.pipeline.report.html.charts import Chart
-from rankledger.pipeline.report.html.plots import marks_of, plot_csv, plot_text
+from rankledger.pipeline.report.html.charts import marks_of, plot_csv, plot_text
 from rankledger.pipeline.report.html.standing import standing
 from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import page_figures

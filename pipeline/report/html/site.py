@@ -1,11 +1,27 @@
-"""The pages of a site over all records: what stands where, the nights of each evaluation, and the figures of models."""
+"""Pages and feed of a site over all records.
+
+Paths within the site are made of ids, and of slugs with a digest, because a name may be anything.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import groupby, pairwise
+from uuid import UUID, uuid5
+from xml.etree import ElementTree
 
-from rankledger.pipeline.history.views import Night, Series
+from pydantic import AwareDatetime
+
+from rankledger.pipeline.data.joined import Failure
+from rankledger.pipeline.history.views import History, Night, Series
+from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import State
+from rankledger.pipeline.record.manifest_parts import Comparability
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
     Block,
@@ -23,18 +39,129 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
 )
 from rankledger.pipeline.report.html.render import SiteFrame, document
-from rankledger.pipeline.report.site_pages import (
-    FEED,
-    Site,
-    SiteEvaluation,
-    SiteRecord,
-    SiteSeries,
-    evaluation_path,
-    model_path,
-)
 from rankledger.pipeline.report.tables import Interval, display_name, figure, signed
-from rankledger.pipeline.report.text_table import short_text
+from rankledger.pipeline.report.text_table import printable, short_text
 from rankledger.pipeline.support.text import counted
+
+FEED = "feed.xml"
+
+
+def evaluation_path(name: str) -> str:
+    """Return the path of an evaluation's page."""
+    return f"evaluations/{_slug(name)}.html"
+
+
+def model_path(name: str) -> str:
+    """Return the path of a model's page."""
+    return f"models/{_slug(name)}.html"
+
+
+def record_path(evaluation_id: str) -> str:
+    """Return the path of a record's page."""
+    return f"records/{evaluation_id}.html"
+
+
+def _slug(name: str) -> str:
+    """Return letters and digits of a name, and a digest, which tells `BM25` from `bm25` on any disk."""
+    plain = re.sub("[^a-z0-9]+", "-", name.lower())[:40].strip("-")
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return f"{plain}-{digest}" if plain else digest
+
+
+@dataclass(frozen=True)
+class SiteDataset:
+    """Primary measure of a dataset, and what its scores rest on besides outputs."""
+
+    measure: str
+    direction: str
+    rests_on: Comparability
+
+
+@dataclass(frozen=True)
+class SiteRecord:
+    """Summary of a record."""
+
+    evaluation_id: str
+    name: str
+    date: str  # of the night
+    created: AwareDatetime  # in UTC
+    repeats: bool  # True if an earlier evaluation was repeated, which is no new night
+    state: State
+    has_gates: bool
+    headline: str
+    failing: tuple[str, ...] = ()  # models that a gate blocks, with their owners, such as `bm25 (search-team)`
+    version: str | None = None  # of rankledger
+    commit: str | None = None
+    page_size: int | None = None  # bytes of its page; None if it has none
+    owners: dict[str, str] = field(default_factory=dict)
+    datasets: dict[str, SiteDataset] = field(default_factory=dict)  # `*` is the mean of all
+    figures: tuple[Estimate, ...] = ()  # by the primary measures, over all queries
+    failures: tuple[Failure, ...] = ()  # of models without such figures
+
+    @property
+    def path(self) -> str:
+        """Page to link to: the record's, or the evaluation's."""
+        return evaluation_path(self.name) if self.page_size is None else record_path(self.evaluation_id)
+
+
+@dataclass(frozen=True)
+class SiteEvaluation:
+    """Records of a name."""
+
+    records: tuple[SiteRecord, ...]  # most recent first; at least one
+    nights: tuple[SiteRecord, ...]  # the last record of each date without repetitions, oldest first
+    histories: tuple[History, ...] = ()  # of the primary measures of the last night
+
+    @property
+    def name(self) -> str:
+        return self.records[0].name
+
+    @property
+    def last(self) -> SiteRecord:
+        """Last night, or the last record if all repeat records that are gone."""
+        return (self.nights or self.records[:1])[-1]
+
+    @property
+    def changes(self) -> tuple[tuple[SiteRecord, SiteRecord], ...]:
+        """Nights whose verdict is not the one of the night before, each after that night, oldest first."""
+        return tuple((before, night) for before, night in pairwise(self.nights) if night.state != before.state)
+
+    @property
+    def since(self) -> SiteRecord:
+        """First night of the present verdict."""
+        changes = self.changes
+        return changes[-1][1] if changes else (self.nights or self.records[-1:])[0]
+
+
+@dataclass(frozen=True)
+class SiteSeries:
+    """Nights of a model on a dataset in an evaluation."""
+
+    evaluation: SiteEvaluation
+    measure: str
+    series: Series
+
+
+@dataclass(frozen=True)
+class Site:
+    """Contents of the site."""
+
+    evaluations: tuple[SiteEvaluation, ...]
+    identity: str = ""  # of the feed: the URL of the site or of the records
+    url: str = ""  # of the site, with a `/` at its end
+
+    @cached_property
+    def models(self) -> dict[str, tuple[SiteSeries, ...]]:
+        """Series of each model."""
+        series = sorted(self._series(), key=lambda one: one.series.model)
+        return {name: tuple(own) for name, own in groupby(series, key=lambda one: one.series.model)}
+
+    def _series(self) -> Iterator[SiteSeries]:
+        for evaluation in self.evaluations:
+            for history in evaluation.histories:
+                for series in history.series:
+                    yield SiteSeries(evaluation, history.measure, series)
+
 
 _MODELS = "models.html"
 _NIGHTS = 30  # of the figures by night
@@ -68,9 +195,6 @@ def _frame(base: str, *more: tuple[str, str], search: tuple[tuple[str, str, str]
     """Return the links of a page. `base` leads to the folder of the site."""
     named = (("All evaluations", "index.html"), ("All models", _MODELS), ("Feed", FEED), *more)
     return SiteFrame(tuple((title, base + path) for title, path in named), base + FEED, search)
-
-
-# ---- all evaluations
 
 
 def _evaluations(site: Site) -> Section:
@@ -107,9 +231,6 @@ def _failing(record: SiteRecord) -> str:
     named = [short_text(model) for model in record.failing[:_NAMED]]
     more = len(record.failing) - len(named)
     return ", ".join([*named, *([f"{more} more"] if more else [])])
-
-
-# ---- one evaluation
 
 
 def _evaluation_page(evaluation: SiteEvaluation) -> str:
@@ -210,9 +331,6 @@ def _by_night_cell(night: Night | None) -> Cell:
     return Cell("failed", "bad") if night.failure else Cell(figure(night.estimate))
 
 
-# ---- models
-
-
 def _models(site: Site) -> Section:
     rows = tuple(_model_row(name, own) for name, own in site.models.items())
     columns = (
@@ -272,9 +390,6 @@ def _dataset_row(one: SiteSeries) -> Row:
     )
 
 
-# ---- search
-
-
 def _search(site: Site) -> Iterator[tuple[str, str, str]]:
     for evaluation in site.evaluations:
         last = evaluation.last
@@ -290,3 +405,58 @@ def _search(site: Site) -> Iterator[tuple[str, str, str]]:
         for record in evaluation.records:
             title = f"{short_text(evaluation.name)} {short_text(record.date)}"
             yield title, record.path, f"{record.state}, {record.evaluation_id}"
+
+
+_ATOM = "http://www.w3.org/2005/Atom"
+_IDS = UUID("6f6f0b0e-5d0c-4c3e-9a53-2c1f4bb0c7a1")  # the namespace of our ids, drawn once
+_MOST_ENTRIES = 100  # entries
+
+
+def atom(site: Site) -> str:
+    """Write the last 100 changes of a verdict as a feed, the most recent first.
+
+    An id is made of name, date and verdict, so that it stays if the site moves or a night is evaluated again.
+
+    Reference:
+        RFC 4287, the Atom Syndication Format, sections 4.1.1 and 4.1.2.
+    """
+    changes = [change for evaluation in site.evaluations for change in evaluation.changes]
+    changes = sorted(changes, key=lambda change: (change[1].created, change[1].name), reverse=True)[:_MOST_ENTRIES]
+    moments = [night.created for _, night in changes]
+    moments = moments or [min(evaluation.since.created for evaluation in site.evaluations)]
+    feed = ElementTree.Element("feed", {"xmlns": _ATOM, "xml:lang": "en"})
+    _add(feed, "id", _uuid(f"feed of {site.identity}"))
+    _add(feed, "title", "rankledger: changes of verdicts")
+    _add(feed, "updated", _moment(max(moments)))
+    ElementTree.SubElement(ElementTree.SubElement(feed, "author"), "name").text = "rankledger"
+    ElementTree.SubElement(feed, "link", {"rel": "alternate", "type": "text/html", "href": f"{site.url}index.html"})
+    if site.url:
+        own = {"rel": "self", "type": "application/atom+xml", "href": f"{site.url}{FEED}"}
+        ElementTree.SubElement(feed, "link", own)
+    for before, night in changes:
+        _add_entry(feed, before, night, site.url)
+    ElementTree.indent(feed)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(feed, encoding="unicode")}\n'
+
+
+def _add_entry(feed: ElementTree.Element, before: SiteRecord, night: SiteRecord, url: str) -> None:
+    entry = ElementTree.SubElement(feed, "entry")
+    name, date, earlier = map(short_text, (night.name, night.date, before.date))
+    _add(entry, "id", _uuid(f"verdict\n{night.name}\n{night.date}\n{night.state}"))
+    _add(entry, "title", f"{name}: {night.state} on {date}, after {before.state}")
+    _add(entry, "updated", _moment(night.created))
+    ElementTree.SubElement(entry, "link", {"rel": "alternate", "type": "text/html", "href": f"{url}{night.path}"})
+    models = f" Not passed: {', '.join(map(short_text, night.failing))}." if night.failing else ""
+    _add(entry, "summary", f"{printable(night.headline)}{models} The night before, {earlier}: {before.state}.")
+
+
+def _add(parent: ElementTree.Element, name: str, text: str) -> None:
+    ElementTree.SubElement(parent, name).text = text
+
+
+def _uuid(name: str) -> str:
+    return f"urn:uuid:{uuid5(_IDS, name)}"
+
+
+def _moment(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -30,8 +30,8 @@ from rankledger.pipeline.report.html.blocks import (
     Words,
     dataset_title,
 )
-from rankledger.pipeline.report.html.plots import trade_off
-from rankledger.pipeline.report.html.trends import over_time
+from rankledger.pipeline.report.html.charts import trade_off
+from rankledger.pipeline.report.html.standing import over_time
 from rankledger.pipeline.report.messages import (
     agreement_notes,
     completeness,

@@ -12,8 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from rankledger.pipeline.record.evaluation import State
-from rankledger.pipeline.report.feed import atom
-from rankledger.pipeline.report.site_pages import Site, SiteEvaluation, SiteRecord
+from rankledger.pipeline.report.html.site import Site, SiteEvaluation, SiteRecord, atom
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 SEQUENCE: tuple[State, ...] = ("passed", "failed", "failed", "passed")

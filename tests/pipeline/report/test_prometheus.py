@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.gates.verdicts import Verdict
-from rankledger.pipeline.report.prometheus import metrics_text
+from rankledger.pipeline.report.exports import metrics_text
 from tests.support.handwritten_results import estimates, page
 
 HOSTILE = 'a"b\\c{d}=e,\nf # HELP \\n é'

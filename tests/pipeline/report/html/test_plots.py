@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rankledger.pipeline.report.html.blocks import Axis, Plot
-from rankledger.pipeline.report.html.plots import marks_of, plot_text, trade_off
+from rankledger.pipeline.report.html.charts import marks_of, plot_text, trade_off
 from rankledger.pipeline.report.tables import Interval, page_figures
 from tests.support.sample_page import estimate, page
 

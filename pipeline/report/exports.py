@@ -1,10 +1,12 @@
-"""A record in the schema of Every Eval Ever, version 0.3.0: for each model its figures, and its scores query by query.
+"""Evaluations in formats of other tools.
 
-The schema has one file of each kind for a model, in a folder by evaluation, developer and model. A record holds no
-texts: `input.raw` and `output.raw` are empty. The figures of slices are not part of it.
+A record in the schema of Every Eval Ever, version 0.3.0, has one file of each kind for a model, in a folder by
+evaluation, developer and model. A record holds no texts, so that `input.raw` and `output.raw` are empty. The figures of
+slices are not part of it. The text format of Prometheus is for the textfile collector of its node exporter.
 
 Reference:
     github.com/evaleval/every_eval_ever, `eval.schema.json` and `instance_level_eval.schema.json`.
+    Prometheus, exposition formats, version 0.0.4: https://prometheus.io/docs/instrumenting/exposition_formats.
 """
 
 from __future__ import annotations
@@ -13,18 +15,21 @@ import hashlib
 import json
 import re
 import uuid
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.gates.verdicts import Effect
 from rankledger.pipeline.inference.tables import ALL, Estimate
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation, Record, State, find_state
 from rankledger.pipeline.record.manifest import Manifest
+from rankledger.pipeline.report.text_table import printable
 
 _VERSION = "0.3.0"
 _RESERVED = re.compile(r"(\.|$|data$|(con|prn|aux|nul|com\d|lpt\d)(\.|$))", re.ASCII | re.IGNORECASE)
@@ -169,3 +174,58 @@ def _instances(manifest: Manifest, log: dict[str, Any], column: ScoreColumn) -> 
             "evaluation": {"score": value, "is_correct": value == best},
             "metadata": metadata | ({"missing": "true"} if missing else {}),
         }
+
+
+_Sample = tuple[Mapping[str, str], float]
+
+
+def metrics_text(evaluation: Evaluation, manifest: Manifest) -> str:
+    """Return the figures on all queries with their intervals, the state, the verdicts by gate, and the times.
+
+    Names and labels stay the same from night to night: a gate has a series for each effect, an evaluation for each
+    state. Undefined figures have none.
+    """
+    own = {"evaluation": evaluation.name}
+    figures = [line for line in evaluation.estimates if line.slice == ALL]
+    found = find_state(evaluation.verdicts, evaluation.failures, evaluation.data_warnings)
+    states = [({**own, "state": state}, float(state == found)) for state in get_args(State)]
+    began = datetime.fromisoformat(f"{manifest.date}T00:00:00+00:00")
+    finished = datetime.fromisoformat(manifest.finished).astimezone(UTC)
+    families = (
+        ("rankledger_estimate", "Figure over all queries.", _samples(own, figures, "estimate")),
+        ("rankledger_estimate_ci_low", "Lower end of its confidence interval.", _samples(own, figures, "ci_low")),
+        ("rankledger_estimate_ci_high", "Upper end of its confidence interval.", _samples(own, figures, "ci_high")),
+        ("rankledger_state", "1 for the state of the last night, 0 for the others.", states),
+        ("rankledger_gate_verdicts", "Verdicts of each gate, by effect.", _gates(own, evaluation)),
+        ("rankledger_failed_outputs", "Model outputs missing or refused.", [(own, len(evaluation.failures))]),
+        ("rankledger_night_timestamp_seconds", "Start of the last night's day in UTC.", [(own, began.timestamp())]),
+        ("rankledger_finished_timestamp_seconds", "When its evaluation ended.", [(own, finished.timestamp())]),
+    )
+    return "".join(line for name, text, samples in families for line in _write_family(name, text, samples))
+
+
+def _samples(own: Mapping[str, str], lines: Iterable[Estimate], field: str) -> Iterator[_Sample]:
+    for line in lines:
+        value: float | None = getattr(line, field)
+        if value is not None:
+            yield {**own, "dataset": line.dataset, "model": line.model, "measure": line.measure}, value
+
+
+def _gates(own: Mapping[str, str], evaluation: Evaluation) -> Iterator[_Sample]:
+    counts = Counter((line.gate, line.effect) for line in evaluation.verdicts)
+    for gate in dict.fromkeys(line.gate for line in evaluation.verdicts):
+        for effect in get_args(Effect):
+            yield {**own, "gate": gate, "effect": effect}, counts[gate, effect]
+
+
+def _write_family(name: str, text: str, samples: Iterable[_Sample]) -> Iterator[str]:
+    lines = [f"{name}{{{_labels(labels)}}} {float(value)!r}\n" for labels, value in samples]
+    return iter([f"# HELP {name} {text}\n", f"# TYPE {name} gauge\n", *lines] if lines else [])
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{key}="{_escaped(value)}"' for key, value in labels.items())
+
+
+def _escaped(value: str) -> str:
+    return printable(value).replace("\\", "\\\\").replace('"', '\\"')
