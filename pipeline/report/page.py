@@ -1,6 +1,6 @@
-"""From an evaluation to its page, at once or from its record: both are the same.
+"""Pages of an evaluation, made at once or from its record.
 
-A page reads the evaluation, the records that its manifest pins, and the figures of those before it: nothing else.
+A page reads the evaluation, the records that its manifest pins, and the figures of the records before it.
 """
 
 from __future__ import annotations
@@ -37,24 +37,18 @@ from rankledger.pipeline.support.errors import InputError
 if TYPE_CHECKING:
     from rankledger.pipeline.history.analysis import Computed
     from rankledger.pipeline.history.baselines import RecordedDataset
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.record.manifest import Description
-
-
 Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
-"""(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
+"""(Q,) ids of queries, scores by one measure, and True for queries without output."""
 
 ShownPair: TypeAlias = tuple[PairedScores, Record | None]
-"""A pair with its scores, and the record of the baseline if that is another one."""
+"""Pair with its scores, and the record of the baseline if that is another one."""
 
 _MOST_PAIRS = 8  # each with two charts and its queries: 65 kB of a page
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """A pair that a page may show; the record is that of the baseline, empty where it is this one."""
+    """Pair that a page may show. `record` is the baseline's, empty if it is this one."""
 
     dataset: str
     model: str
@@ -64,12 +58,7 @@ class _Pair:
 
 
 def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) -> Page:
-    """The page of a finished record.
-
-    Args:
-        record: the record.
-        workspace: where those are that its models were compared with, and those before it.
-        with_history: whether it has the history that was known when the record was written.
+    """Make the page of a finished record, with the history that was known when it was written.
 
     Raises:
         OSError: the place of records cannot be reached.
@@ -81,14 +70,7 @@ def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) 
 def new_page(
     evaluation: Evaluation, manifest: Description, computed: Computed, workspace: Workspace
 ) -> tuple[Page, tuple[QueryChange, ...]]:
-    """The page of an evaluation that has no record yet; and the queries on it that changed most.
-
-    Args:
-        evaluation: its figures, and the scores of its queries.
-        manifest: what the manifest says of it; what differs each time is not shown.
-        computed: what it was made of.
-        workspace: where other records are.
-    """
+    """Make the page of an evaluation that has no record yet. Also return the queries on it that changed most."""
     scored = {(scores.dataset, scores.model): scores for scores in evaluation.results}
     pager = _Pager(evaluation, manifest, partial(_column, scored), workspace)
     shown = pager.chosen()
@@ -98,7 +80,6 @@ def new_page(
 
 
 def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
-    """What `read_column` will read of the record."""
     scores = scored.get((dataset, model))
     for row, own in enumerate(scores.measures if scores else ()):
         if scores and str(own) == measure:
@@ -107,7 +88,7 @@ def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, 
 
 
 class _Pager:
-    """Finds the pairs of one evaluation and their scores; `remarks` say what is left out, and why."""
+    """Finder of the pairs of one evaluation and their scores. `remarks` say what is left out, and why."""
 
     def __init__(
         self,
@@ -126,11 +107,7 @@ class _Pager:
         self._pinned = cache(partial(_pinned, workspace))  # each is opened once: it may have as many lines as this one
 
     def chosen(self) -> list[ShownPair]:
-        """The pairs to show, by each dataset's leading difference.
-
-        Against records come first, for what has dropped since yesterday is asked first; then the best models against
-        those that they were compared with.
-        """
+        """Return the pairs to show: against records first, then the best models against their baselines."""
         pairs = [
             list(dict.fromkeys((*self._against_records(dataset), *self._compared(dataset))))
             for dataset in self._leading
@@ -150,7 +127,6 @@ class _Pager:
         query_changes: Sequence[QueryChange],
         details: Sequence[QueryDetail],
     ) -> Page:
-        """The page with these pairs, curves, largest changes and what is known of their queries."""
         by_pair: dict[tuple[str, str, str], list[QueryChange]] = {}
         for query in query_changes:
             by_pair.setdefault((query.dataset, query.model, query.baseline), []).append(query)
@@ -169,7 +145,7 @@ class _Pager:
         )
 
     def _shown(self, pair: _Pair) -> ShownPair | None:
-        """A pair with its scores; None if no query has one, or they cannot be compared, which is remarked on."""
+        """Return a pair with its scores. None if no query has one, or if they cannot be compared."""
         measure = self._leading[pair.dataset]
         after = self._column(pair.dataset, pair.model, measure)
         if not pair.record:
@@ -195,14 +171,12 @@ class _Pager:
         self.remarks.append(f"{pair.model} against {_label(pair)} is not shown on {pair.dataset}: {reason}")
 
     def _against_records(self, dataset: str) -> Iterator[_Pair]:
-        """The models that a gate compared with a record, those first that did not pass."""
         for verdict in sorted(self._evaluation.verdicts, key=lambda verdict: verdict.outcome in ("pass", "not judged")):
             found = self._manifest.baselines.get(verdict.gate, {}).get(verdict.model)
             if verdict.dataset == dataset and found and found.record and dataset not in found.new_datasets:
                 yield _Pair(dataset, verdict.model, found.model, found.record, str(found.manifest_sha256))
 
     def _compared(self, dataset: str) -> list[_Pair]:
-        """The models that were compared, the best first."""
         lines = [
             line
             for line in self._evaluation.comparison_lines
@@ -213,7 +187,6 @@ class _Pager:
         return [_Pair(dataset, line.model, line.baseline) for line in lines]
 
     def _baseline(self, pair: _Pair, measure: str) -> Record | str:
-        """The record that a model was compared with; or why its scores cannot stand beside the current ones."""
         record = self._pinned(pair.record, pair.sha256)
         if isinstance(record, str):
             return record
@@ -224,7 +197,6 @@ class _Pager:
 
 
 def _pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Record | str:
-    """The record whose manifest has that hash; or why it is not to be had."""
     try:
         path = workspace.records.fetch(evaluation_id)
         if path is None or digest_of(path) != sha256:
@@ -244,7 +216,7 @@ _MOST_DOCUMENTS = 20  # of one query: a pooled collection has hundreds of releva
 
 
 def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[QueryChange]:
-    """The queries of each pair, the greatest change first; without documents where their ranks are not known."""
+    """Yield the queries of each pair, the greatest change first, without documents if their ranks are unknown."""
     recorded = cache(_recorded_dataset)  # pairs share the judgments that their baselines had
     for scores, record in shown:
         if not np.nan_to_num(scores.change).any():
@@ -292,7 +264,7 @@ def _details(
 
 
 def _current_output(dataset: str, model: str, computed: Computed) -> ShownOutput | None:
-    """A model's output; None if it has several, or none that was read."""
+    """Return a model's output. None if it has several, or none that was read."""
     inputs = computed.inputs
     task = next((own for own in computed.opened.planned.tasks if own.key == (dataset, model)), None)
     if task is None or task.key not in inputs.joined:
@@ -318,22 +290,9 @@ def _recorded_dataset(path: Path, name: str) -> RecordedDataset:
 
 @dataclass(frozen=True, eq=False)
 class Page:
-    """All that a report shows of one evaluation.
+    """Contents of a report on one evaluation."""
 
-    Attributes:
-        title: what it is called: the evaluation's name, with the date where one was given; its id where a report shows
-            several.
-        evaluation: its figures, as `evaluation_of` gives them.
-        manifest: what the record's `manifest.json` says of the evaluation. The page in the record shows nothing of it
-            that differs each time: no id, time, user, host, platform or seconds.
-        curves: the points of its curves.
-        pairs: the pairs that are shown query by query.
-        remarks: what is left out, and why, a line each.
-        history: series of the evaluations of its name; on the page in the record those known when it was written.
-        details: of the queries with the largest changes, what is known of them.
-    """
-
-    title: str
+    title: str  # name and date; the id if a report shows several
     evaluation: Evaluation
     manifest: Description
     curves: tuple[CurvePoint, ...] = ()
@@ -344,10 +303,9 @@ class Page:
 
     @cached_property
     def datasets(self) -> tuple[str, ...]:
-        """The datasets that a model was evaluated on, `*` for the mean of all, in the order of the summary."""
+        """Datasets that a model was evaluated on, `*` for the mean of all, in the order of the summary."""
         return tuple(dict.fromkeys(line.dataset for line in self.evaluation.estimates))
 
     @property
     def practical_difference(self) -> Mapping[str, float]:
-        """By measure, the least difference that matters, where the config says."""
         return self.manifest.practical_difference
