@@ -9,7 +9,7 @@ import pytest
 
 from rankledger.metrics.counts import fallout
 from rankledger.pipeline.support.errors import InputError
-from tests.agreement.cases import Case, assert_agree, assert_within, ours
+from tests.agreement.cases import ByHand, Case, assert_agree, assert_within, ours
 from tests.agreement.labelled_cases import all_pairs, estimates, figures_of_users, has, labelled, labelled_users
 from tests.agreement.recorded_tool import TORCHMETRICS, by_query
 from tests.agreement.relevance_matrices import Floats, all_judged, columns, matrix_case
@@ -135,24 +135,41 @@ def test_means_leave_out_queries_without_output_and_count_undefined_ones_as_0(tm
         assert means[measure] == pytest.approx(TORCHMETRICS("mean", name, *documents, **arguments), abs=1e-6), measure
 
 
-def test_scores_are_rounded_to_float32(tmp_path):
-    """1 + 1e-9 and 1 are equal: of two orders one has the relevant document first, (1 + 1 / log2 3) / 2 = 0.815465."""
-    case = Case({"q": {"d0": 0, "d1": 1}}, {"q": {"d0": 1.0, "d1": 1.0 + 1e-9}})
-    found, _ = ours(tmp_path, case, "torchmetrics", ["ndcg"])
+ONE_RELEVANT = {"q": {"d0": 1, "d1": 0, "d2": 1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}}
+GRADED = {"q": {"d0": 2, "d1": -1, "d2": 1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}}
+CANCELLING = {"q": {"d0": 1, "d1": 0, "d2": -1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}}
+THIRD = 1 / np.log2(3)
+BY_HAND = {
+    # 1 + 1e-9 and 1 are equal: of two orders one has the relevant document first.
+    "scores are rounded to float32": (
+        "torchmetrics",
+        ByHand({"q": {"d0": 0, "d1": 1}}, {"q": {"d0": 1.0, "d1": 1.0 + 1e-9}}, *[{"ndcg": (1 + THIRD) / 2}] * 2),
+    ),
+    # `RetrievalMAP` divides 1 by the one hit; over the relevant documents of the query it is 1/2.
+    "average precision at k is a mean over what was found": (
+        "torchmetrics",
+        ByHand(*ONE_RELEVANT, {"ap@2": 1}, {"ap@2": 1, "ap(denominator=relevant)@2": 1 / 2}),
+    ),
+    # Where what was judged harmful gains nothing, nothing is subtracted.
+    "negative gains are not subtracted": (
+        "trec_eval",
+        ByHand(*GRADED, {"ndcg": (2 - THIRD + 1 / 2) / (2 + THIRD - 1 / 2)}, {"ndcg": (2 + 1 / 2) / (2 + THIRD)}),
+    ),
+    # The function gives 1; the class takes the sum of the grades for the number of relevant documents, see below.
+    "grades that sum to 0 are not nothing": ("trec_eval", ByHand(*CANCELLING, {"ndcg": 1}, {"ndcg": 1})),
+}
 
-    assert one("ndcg", [1.0, 1.0 + 1e-9], [0, 1]) == pytest.approx(0.815465, abs=1e-6)
-    assert found["q"]["ndcg"] == pytest.approx(0.815465, abs=1e-6)
+
+@pytest.mark.parametrize(("profile", "case"), BY_HAND.values(), ids=BY_HAND)
+def test_by_hand(tmp_path, profile, case):
+    grades, scores = [*case.judgments["q"].values()], [*case.ranking["q"].values()]
+
+    assert {name: one(name, scores, grades) for name in case.theirs} == pytest.approx(case.theirs, abs=1e-6)
+    case.assert_ours(tmp_path, profile)
 
 
-def test_average_precision_at_k_is_a_mean_over_what_was_found(tmp_path):
-    """The first and the third document are relevant: at 2, `RetrievalMAP` divides 1 by the one hit and gives 1; over
-    the relevant documents of the query it is 1/2.
-    """
-    case = Case({"q": {"d0": 1, "d1": 0, "d2": 1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}})
-    found, _ = ours(tmp_path, case, "torchmetrics", ["ap@2", "ap(denominator=relevant)@2"])
-
-    assert one("ap@2", [3.0, 2, 1], [1, 0, 1]) == 1.0
-    assert found["q"] == {"ap@2": 1.0, "ap(denominator=relevant)@2": 0.5}
+def test_the_class_takes_grades_that_sum_to_0_for_nothing():
+    assert TORCHMETRICS("mean", "RetrievalNormalizedDCG", [3.0, 2, 1], [1, 0, -1], [0, 0, 0]) == 0.0
 
 
 def test_equal_scores_stand_in_some_order(tmp_path):
@@ -227,30 +244,6 @@ def test_negative_grades_are_refused(tmp_path):
         assert "binary" in TORCHMETRICS("refusal", FUNCTIONS[name], [3.0, 2, 1], [1, 0, -1])
     with pytest.raises(InputError, match="-1"):
         ours(tmp_path, case, "torchmetrics", ["ap"])
-
-
-def test_negative_gains_are_not_subtracted(tmp_path):
-    """Grades 2, -1, 1 down the list: nDCG is (2 - 1 / log2 3 + 1/2) / (2 + 1 / log2 3 - 1/2) = 0.877115 here; where
-    what was judged harmful gains nothing it is (2 + 1/2) / (2 + 1 / log2 3) = 0.950234.
-    """
-    case = Case({"q": {"d0": 2, "d1": -1, "d2": 1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}})
-    found, _ = ours(tmp_path, case, "trec_eval", ["ndcg"])
-
-    assert one("ndcg", [3.0, 2, 1], [2, -1, 1]) == pytest.approx(0.877115, abs=1e-6)
-    assert found["q"]["ndcg"] == pytest.approx(0.950234, abs=1e-6)
-
-
-def test_grades_that_sum_to_0_are_not_nothing(tmp_path):
-    """Grades 1, 0, -1, perfectly ranked: the function gives 1, the class takes their sum for the number of relevant
-    documents and gives 0; it is 1.
-    """
-    scores, targets = [3.0, 2, 1], [1, 0, -1]
-    case = Case({"q": {"d0": 1, "d1": 0, "d2": -1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}})
-    found, _ = ours(tmp_path, case, "trec_eval", ["ndcg"])
-
-    assert one("ndcg", scores, targets) == 1.0
-    assert TORCHMETRICS("mean", "RetrievalNormalizedDCG", scores, targets, [0, 0, 0]) == 0.0
-    assert found["q"]["ndcg"] == 1.0
 
 
 @pytest.mark.parametrize(
