@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE
+from rankledger.metrics.aggregation import GEOMETRIC_MEAN, LINEARISED, MEAN, ROOT_MEAN_SQUARE
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
@@ -211,25 +211,30 @@ def test_mistakes_are_answered_in_one_line(text):
         Measure.parse(text)
 
 
-@pytest.mark.parametrize("text", ["err(max_grade=-1)", "err(max_grade=0)", "rbp(gain=graded,max_grade=-2)"])
-def test_a_greatest_grade_that_no_document_can_have_is_refused(text):
-    """A perfect document has a grade above 0; the message speaks of no judgment, for none has been read."""
-    with pytest.raises(ValueError, match=r"^max_grade (?!.*judgment)"):
-        Measure.parse(text)
-
-
 @pytest.mark.parametrize(
-    ("text", "idle"),
+    ("text", "message"),
     [
+        # A perfect document has a grade above 0; the message speaks of no judgment, for none has been read.
+        *(
+            (text, r"^max_grade (?!.*judgment)")
+            for text in ("err(max_grade=-1)", "err(max_grade=0)", "rbp(gain=graded,max_grade=-2)")
+        ),
+        # A parameter that cannot move the figure beside the others written is a mistake.
         ("dcg(discount=log2,base=2)", "base"),
         ("rbp(max_grade=3)", "max_grade"),
         ("rbp(gain=graded,rel=2)", "rel"),
         ("err(grades=probability,max_grade=3)", "max_grade"),
+        # Its square, or its product with a grade, might be infinite.
+        *((text, "at most 1e9, found") for text in ("f(beta=1e10)", "f(beta=1e200)@10", "q_measure(beta=1e308)")),
+        # Names of known measures that are not computed here, though some of ours are written alike.
+        *(
+            (text, "it is not computed here, so add its values as an external score")
+            for text in ("infNDCG", "statAP", "ordered_pair_accuracy", "context_precision", "rmsle@5", "PFound")
+        ),
     ],
 )
-def test_parameters_without_effect_are_refused(text, idle):
-    """A parameter that cannot move the figure beside the others written is a mistake, as `base` is without jarvelin."""
-    with pytest.raises(ValueError, match=idle):
+def test_what_cannot_be_measured_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
         Measure.parse(text)
 
 
@@ -252,13 +257,7 @@ def test_a_mistyped_name_gets_a_suggestion(text):
 
     with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
         Measure.parse(text)
-
-
-@each("text", ["infNDCG", "statAP", "ordered_pair_accuracy", "context_precision", "rmsle@5", "PFound"])
-def test_another_measure_is_not_suggested_by_its_letters(text):
-    """Names of known measures that are not computed here, though some of ours are written alike."""
-    with pytest.raises(ValueError, match="it is not computed here, so add its values as an external score"):
-        Measure.parse(text)
+    assert Measure.expand(SUGGESTIONS[text])
 
 
 @pytest.mark.parametrize("text", ["ndcg_cut_10" + "_10" * 20_000, "p@" + "9," * 30_000, "x" * 70_000, "(" * 70_000])
@@ -270,11 +269,6 @@ def test_a_text_that_is_too_long_for_a_measure_is_refused_by_its_length(text):
     assert len(str(error.value)) < 200
 
 
-@each("text", sorted(SUGGESTIONS))
-def test_suggestions_can_be_followed(text):
-    assert Measure.expand(SUGGESTIONS[text])
-
-
 def test_arguments_are_the_functions():
     """Every parameter of the function gets a value, the given one or the default, and the cutoff is among them."""
     assert Measure.parse("ap(rel=2)@10").arguments(max_grade=3) == {"rel": 2, "denominator": "relevant", "k": 10}
@@ -283,40 +277,27 @@ def test_arguments_are_the_functions():
     assert Measure.parse("item_coverage@5").arguments(max_grade=3) == {"k": 5}
 
 
-def test_arguments_leave_the_average_out():
-    assert Measure.parse("rmse(average=query)").arguments(max_grade=5) == {}
-
-
 def test_arguments_give_the_greatest_grade_where_none_is_named():
+    """Which mean over queries is taken is not the function's business."""
     assert Measure.parse("err").arguments(max_grade=3)["max_grade"] == 3
     assert Measure.parse("err(max_grade=4)").arguments(max_grade=3)["max_grade"] == 4
     assert Measure.parse("rbp(gain=graded)").arguments(max_grade=2)["max_grade"] == 2
+    assert Measure.parse("rmse(average=query)").arguments(max_grade=5) == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "weighted"),
+    ("text", "weighted", "scale"),
     [
-        *(("rmse", True), ("rmse(average=pooled)", True), ("rmse(average=query)", False), ("ap", False)),
-        *(("auc", True), ("auc(average=impressions)", True), ("auc(average=query)", False), ("lauc@3", False)),
+        *(("ap", False, MEAN), ("gmap@10", False, GEOMETRIC_MEAN), ("mae", True, MEAN)),
+        *(("rmse", True, ROOT_MEAN_SQUARE), ("rmse(average=pooled)", True, ROOT_MEAN_SQUARE)),
+        ("rmse(average=query)", False, MEAN),
+        *(("auc", True, LINEARISED), ("auc(average=impressions)", True, MEAN), ("auc(average=query)", False, MEAN)),
+        ("lauc@3", False, MEAN),
     ],
 )
-def test_weighted(text, weighted):
-    """Users weigh as much as their pairs unless the mean of their own figures is asked for; rankings have none."""
+def test_weights_and_scale(text, weighted, scale):
+    """Users weigh as much as their pairs, on the metric's scale, unless the mean of their own figures is asked for."""
     assert Measure.parse(text).weighted is weighted
-
-
-@pytest.mark.parametrize(
-    ("text", "scale"),
-    [
-        ("ap", MEAN),
-        ("gmap@10", GEOMETRIC_MEAN),
-        ("rmse", ROOT_MEAN_SQUARE),
-        ("rmse(average=query)", MEAN),
-        ("mae", MEAN),
-    ],
-)
-def test_aggregation(text, scale):
-    """Queries are averaged on the metric's scale; a mean of the users' own errors is a mean as it stands."""
     assert Measure.parse(text).aggregation is scale
 
 
@@ -463,23 +444,17 @@ def test_a_default_of_the_profile_is_in_the_fingerprint():
     assert Measure.parse("ndcg(gain=linear)@10", exponential).fingerprint(exponential) == fingerprint("ndcg@10")
 
 
-def test_equal_measures_have_one_fingerprint():
+def test_measures_are_values():
+    """Equal measures are one key, and a worker process gets the measures that it was sent."""
     measure = Measure.parse("rbp(p=0.5,gain=graded,max_grade=2)@20")
     again = Measure.parse("rbp(max_grade=2,gain=graded,p=0.5)@20")
+    sent = [Measure.parse(text) for text in EVERY_VARIANT]
 
     assert again == measure
     assert hash(again) == hash(measure)
     assert copy.copy(measure).fingerprint(TREC_EVAL) == again.fingerprint(TREC_EVAL)
-
-
-def test_measures_survive_pickling():
-    measures_sent = [Measure.parse(text) for text in EVERY_VARIANT]
-
-    assert pickle.loads(pickle.dumps(measures_sent)) == measures_sent
-
-
-def test_measures_are_values():
     assert len({Measure.parse("ndcg@10"), Measure.parse(" ndcg @10"), Measure.parse("ndcg@5")}) == 2
+    assert pickle.loads(pickle.dumps(sent)) == sent
 
 
 @pytest.mark.parametrize("text", ["dcg(discount=jarvelin,base=1e20)", "rbp(gain=graded,max_grade=1e300)@10"])
@@ -489,10 +464,3 @@ def test_whole_numbers_too_great_for_integers_stay_doubles(text):
 
     assert Measure.parse(str(measure)) == measure
     assert len(str(measure)) < 50
-
-
-@pytest.mark.parametrize("text", ["f(beta=1e10)", "f(beta=1e200)@10", "q_measure(beta=1e308)"])
-def test_a_beta_that_drowns_the_rest_is_refused(text):
-    """Its square, or its product with a grade, might be infinite."""
-    with pytest.raises(ValueError, match="at most 1e9, found"):
-        Measure.parse(text)
