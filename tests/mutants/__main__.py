@@ -1,9 +1,5 @@
 """`python -m tests.mutants`: change the code in one place at a time, and count the changes that a test notices.
 
-    python -m tests.mutants --n 200                                       # this checkout's code and tests
-    python -m tests.mutants --n 200 --other ../before                     # only functions that the other has, too
-    python -m tests.mutants --n 200 --other ../before --in-other          # the same mutants, by the other's tests
-
 The sample. A mutant is one change of one node inside a function of metrics, inference, join or record: see
 `sites.ROOMS` and `sites.CHANGES`; `sites.mutants` says what is never changed. All mutants are sorted by a hash of the
 seed and their names, and the first N are taken. So each has the same chance, and a room has mutants by its share of
@@ -32,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutants.calls import CUT_OFF
-from tests.mutants.sites import ROOMS, Function, Mutant, common, functions, mutants, rewrite
+from tests.mutants.sites import ROOMS, Function, Mutant, functions, mutants, rewrite
 
 ROOT = Path(__file__).parents[2]
 BATCHES = (4.0, 15.0, float("inf"))  # seconds that the tests of the first, the second and the last process take
@@ -45,11 +41,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Sample, test and report."""
     options = _parser().parse_args(arguments)
     options.keep.mkdir(parents=True, exist_ok=True)
-    sample = sampled(options.n, options.seed, options.other, options.in_other)
+    sample = sampled(options.n, options.seed)
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
-        source = options.other if options.in_other else ROOT
-        shutil.copytree(source, tree, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+        shutil.copytree(ROOT, tree, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
         calls = recorded(tree, options.tests, options.keep)
         results = options.keep / "results.jsonl"
         done = {line["mutant"] for line in _lines(results)}
@@ -68,24 +63,15 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--n", type=int, default=200, help="mutants (default: 200)")
     add("--seed", type=int, default=0, help="of the sample (default: 0)")
-    add("--other", type=Path, help="another checkout: sample only functions that it has, too")
-    add("--in-other", action="store_true", help="mutate the other checkout, and run its tests")
     add("--tests", nargs="+", default=["tests"], metavar="PATH", help="tests to run (default: tests)")
     add("--cpu-seconds", type=float, default=60.0, help="per mutant (default: 60)")
     add("--keep", type=Path, default=Path("runs/mutants"), metavar="DIR", help="for results (default: runs/mutants)")
     return parser
 
 
-def sampled(n: int, seed: int, other: Path | None, in_other: bool) -> list[Mutant]:
-    """The first `n` mutants by a hash of the seed and the mutant's key, as they stand in the tree that is tested."""
-    ours = functions(ROOT, ROOMS)
-    pairs = common(ours, functions(other, {"": ("metrics", "pipeline")})) if other else [(each, each) for each in ours]
-    chosen = [
-        Function(here.room, use.path, use.name, use.node)
-        for here, there in pairs
-        for use in [there if in_other else here]
-    ]
-    every = {mutant.key: mutant for function in chosen for mutant in mutants(function)}
+def sampled(n: int, seed: int) -> list[Mutant]:
+    """The first `n` mutants by a hash of the seed and the mutant's key."""
+    every = {mutant.key: mutant for function in functions(ROOT, ROOMS) for mutant in mutants(function)}
     return [every[key] for key in sorted(every, key=lambda key: hashlib.sha256(f"{seed}:{key}".encode()).digest())[:n]]
 
 

@@ -1,12 +1,8 @@
 """Where the code can be mutated, and how: the functions of the rooms and the changes that their nodes allow."""
 
 import ast
-import copy
-import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -57,12 +53,6 @@ class Function:
     """With its classes: `Measure.parse`."""
     node: ast.FunctionDef | ast.AsyncFunctionDef
 
-    @cached_property
-    def identity(self) -> tuple[str, str]:
-        """Its name, and a digest of its body without docstrings, annotations, error texts and modules of imports."""
-        node = _Plain().visit(copy.deepcopy(self.node))
-        return self.name, hashlib.sha256(ast.dump(node).encode()).hexdigest()[:8]
-
     @property
     def lines(self) -> range:
         """From its first decorator to its end."""
@@ -83,8 +73,8 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What names it in every tree that has the function."""
-        return ":".join([*self.function.identity, str(self.index), self.operator])
+        """Name of the mutant, as long as the function's body stays."""
+        return f"{self.function.path}:{self.function.name}:{self.index}:{self.operator}"
 
     @property
     def place(self) -> str:
@@ -119,48 +109,6 @@ def _of(parent: ast.AST, room: str, path: str, prefix: str) -> Iterator[Function
             yield from _of(node, room, path, prefix)
 
 
-def common(here: Sequence[Function], there: Sequence[Function]) -> list[tuple[Function, Function]]:
-    """The functions of `here`, each with the one that is like it `there`; none that either tree has twice."""
-    ours, theirs = (Counter(function.identity for function in tree) for tree in (here, there))
-    like = {function.identity: function for function in there}
-    return [(function, like[key]) for function in here if ours[key := function.identity] == theirs[key] == 1]
-
-
-class _Plain(ast.NodeTransformer):
-    """Takes out what no mutant changes."""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns, node.body = None, _without_docstring(node.body)
-        return self.generic_visit(node)
-
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        node.annotation = None
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        node.annotation = ast.Constant(None)
-        return self.generic_visit(node)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
-        node.module = ""
-        return node
-
-    def visit_Raise(self, node: ast.Raise) -> ast.AST:
-        return _Textless().visit(node)
-
-
-class _Textless(ast.NodeTransformer):
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.AST:
-        return ast.Constant("")
-
-    def visit_Constant(self, node: ast.Constant) -> ast.AST:
-        return ast.Constant("") if isinstance(node.value, str) else node
-
-
-def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
-    return body[1:] if _is_text(body[0]) else body
-
-
 def _is_text(node: ast.AST) -> bool:
     if isinstance(node, ast.Expr):
         node = node.value
@@ -175,7 +123,7 @@ def mutants(function: Function) -> list[Mutant]:
     numbers = count()
     return [
         Mutant(function, next(numbers), operator, changed, replacement)
-        for statement in _without_docstring(function.node.body)
+        for statement in function.node.body[_is_text(function.node.body[0]) :]
         for node in _walk(statement)
         for operator, changed, replacement in CHANGES.get(type(node), lambda _: iter(()))(node)
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.__main__ import ROOT, Call, batches, sampled
-from tests.mutants.sites import ROOMS, common, functions, mutants, rewrite
+from tests.mutants.sites import ROOMS, functions, mutants, rewrite
 
 
 def tree(folder: Path, source: str) -> Path:
@@ -44,24 +44,11 @@ def test_every_change_of_a_body(tmp_path, body, changed):
     )
 
 
-def test_a_function_is_common_if_it_does_the_same_in_both_trees(tmp_path):
-    """Whatever its docstring, its annotations and the texts of its errors; a function that occurs twice is left out."""
-    twice = "def twice():\n    return 1\n"
-    here = tree(
-        tmp_path / "here", f"def f(a: int):\n    'x'\n    raise OSError('a')\ndef g():\n    return 1\n{twice}{twice}"
-    )
-    there = tree(tmp_path / "there", f"def g():\n    return 2\n{twice}def f(a):\n    raise OSError(f'b {{a}}')\n")
-
-    pairs = common(*(functions(each, {"metrics": ["metrics"]}) for each in (here, there)))
-
-    assert [(ours.name, ours.lines[0], theirs.lines[0]) for ours, theirs in pairs] == [("f", 1, 5)]
-
-
 def test_a_sample_has_mutants_of_every_room_that_can_be_compiled():
     """The same seed gives the same mutants, and a smaller sample is the beginning of a larger one."""
-    sample = sampled(150, 0, None, in_other=False)
+    sample = sampled(150, 0)
 
-    assert [mutant.key for mutant in sampled(50, 0, None, in_other=False)] == [mutant.key for mutant in sample[:50]]
+    assert [mutant.key for mutant in sampled(50, 0)] == [mutant.key for mutant in sample[:50]]
     assert {mutant.function.room for mutant in sample} == {*ROOMS}
     for mutant in sample:
         source = (ROOT / mutant.function.path).read_text(encoding="utf-8")
