@@ -25,7 +25,7 @@ from rankledger.pipeline.config.planned import Plan, Planning
 from rankledger.pipeline.config.schema import Loaded, load
 from rankledger.pipeline.config.sources import OutputKey
 from rankledger.pipeline.config.values import format_duration
-from rankledger.pipeline.data.files import InputState, input_state, marker_beside
+from rankledger.pipeline.data.locate import InputState, input_state, marker_beside
 from rankledger.pipeline.data.outputs import source_of
 from rankledger.pipeline.delivery.deliver import deliver
 from rankledger.pipeline.delivery.promote import pending_promotions
@@ -260,7 +260,7 @@ def _alerted(evaluation: Plain, loaded: Loaded, workspace: Workspace) -> Evaluat
     """The evaluation with the reasons why alerts were not sent, if there are any; what is due is sent."""
     if not loaded.config.notify:
         return Evaluation.from_results(evaluation)
-    from rankledger.pipeline.delivery.alerts import send_alerts  # here, because few configs have targets
+    from rankledger.pipeline.delivery.alerts import send_alerts
 
     result = send_alerts(loaded, workspace.records, workspace.runs_dir)
     return Evaluation.from_results(replace(evaluation, unsent=result.unsent))

@@ -18,7 +18,7 @@ from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.sources import IN_MEMORY
 from rankledger.pipeline.data.dataset import describe
-from rankledger.pipeline.data.moved_files import MovedFiles, link_files, most_alike
+from rankledger.pipeline.data.locate import MovedFiles, link_files, most_alike
 from rankledger.pipeline.data.outputs import source_of
 from rankledger.pipeline.data.rows import InputFile, short_digest
 from rankledger.pipeline.history.changes import changed_figures, definition_differences, other_code, other_versions

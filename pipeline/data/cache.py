@@ -30,8 +30,9 @@ import pyarrow.fs
 from pyarrow import parquet
 
 from rankledger.metrics.conventions import Ties
-from rankledger.pipeline.data.files import first_line, open_filesystem
+from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.joined import Hits, Quality, hit_columns
+from rankledger.pipeline.data.locate import open_filesystem
 from rankledger.pipeline.data.rows import Chunk, Content, Rows, row_number
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of
 from rankledger.pipeline.support.atomic import partial_beside

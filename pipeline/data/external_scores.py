@@ -26,7 +26,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.mlflow_names import EXTRA, clashes
 from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import group_queries
-from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing_unreadable
+from rankledger.pipeline.data.files import StoredFile, refusing_unreadable
 from rankledger.pipeline.data.formats import tool_of
 from rankledger.pipeline.data.formats.common import (
     LONGEST_ID,
@@ -42,6 +42,7 @@ from rankledger.pipeline.data.formats.json import JsonObject, decoded, json_obje
 from rankledger.pipeline.data.formats.tools import OF_AN_ANSWER, PLACE
 from rankledger.pipeline.data.formats.trec import order_fields
 from rankledger.pipeline.data.joined import Groups, Quality
+from rankledger.pipeline.data.locate import each_file, find_files
 from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.parts import file_parts
 from rankledger.pipeline.data.readers import read_queries

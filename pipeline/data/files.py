@@ -1,30 +1,26 @@
-"""Input files: found by path, glob or URL, opened and hashed.
+"""Input files, opened and hashed.
 
 What is hashed is what is parsed: a file is read once, from the beginning, and rejected if it changed meanwhile. It is
-not mapped, because a mapped file that is cut short ends the process, and its pages count as memory.
+not mapped, because a mapped file that is cut short ends the process, and its pages count as memory. The
+digest is one SHA-256, or for a large file the SHA-256 of the digests of its ranges, which are hashed side by side. The
+size alone decides which.
 """
 
 from __future__ import annotations
 
-import copy
 import csv
-import fnmatch
 import functools
-import glob
 import hashlib
 import lzma
 import os
-import posixpath
-import re
 import stat
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 
@@ -32,25 +28,71 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
-from rankledger.pipeline.config.sources import IN_MEMORY, Source
-from rankledger.pipeline.data.digests import Digest, describe_ranges, has_ranges
-from rankledger.pipeline.data.folders import input_files
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.support.parallel import map_threads
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
 _XZ_MEMORY = 1 << 28  # bytes for a file's dictionary: `xz -9` takes a quarter of it
 _DAMAGED = (OSError, EOFError, NotImplementedError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
 _PIECE = 1 << 22  # bytes that are read or uncompressed at a time
 _RATIO = 200  # of the bytes uncompressed to those stored: text reaches 20, tables of numbers 50, zeros 1,000
-_GOOGLE_PATIENCE = timedelta(seconds=60)
-_MOST_PARTS = 10_000  # files and folders below the folder of one input; `/` or a home folder holds more
 _SPECIAL = {
     stat.S_IFIFO: "a named pipe (FIFO)",
     stat.S_IFSOCK: "a socket",
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+_LARGEST = 1 << 32  # bytes of a file with one SHA-256
+_RANGE = 1 << 26  # bytes
+_REQUEST = 1 << 24  # bytes that are read at a time: a request at a URL
+
+
+def has_ranges(size: int) -> bool:
+    """Return whether a file of this size is hashed in ranges."""
+    return size > _LARGEST
+
+
+def describe_ranges(path: str, file: Any, size: int) -> InputFile:
+    """Hash the ranges of a large file, by a thread per core. `file` is an Arrow file."""
+
+    def digest_from(begin: int) -> str:
+        digest, end = hashlib.sha256(), begin + _RANGE
+        while data := file.read_at(min(_REQUEST, end - begin), begin):
+            digest.update(data)
+            begin += len(data)
+        return digest.hexdigest()
+
+    return _describe(path, size, map_threads(digest_from, range(0, size, _RANGE)))
+
+
+def _describe(path: str, size: int, digests: Iterable[str]) -> InputFile:
+    lines = "".join(f"{digest}\n" for digest in digests)
+    return InputFile(path, size, ranges_sha256=hashlib.sha256(lines.encode()).hexdigest())
+
+
+class Digest:
+    """Digest of bytes that are passed one after the other."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._ranges: list[str] = []
+        self._current = hashlib.sha256()
+        self._n_bytes = 0  # of the current range
+
+    def update(self, view: memoryview) -> None:
+        while has_ranges(self._size) and self._n_bytes + len(view) >= _RANGE:
+            n_left = _RANGE - self._n_bytes
+            self._current.update(view[:n_left])
+            self._ranges.append(self._current.hexdigest())
+            self._current, self._n_bytes, view = hashlib.sha256(), 0, view[n_left:]
+        self._current.update(view)
+        self._n_bytes += len(view)
+
+    def describe(self, path: str) -> InputFile:
+        if not has_ranges(self._size):
+            return InputFile(path, self._size, self._current.hexdigest())
+        return _describe(path, self._size, [*self._ranges, *([self._current.hexdigest()] if self._n_bytes else [])])
 
 
 @dataclass(frozen=True)
@@ -129,7 +171,7 @@ class StoredFile:
         """Return the size, and what else changes if the bytes do."""
         if self._is_local:
             found = os.stat(self.name)  # noqa: PTH116
-            _refuse_special(self.path, found.st_mode)
+            refuse_special(self.path, found.st_mode)
             return found.st_size, found.st_mtime_ns, found.st_dev, found.st_ino
         info = self.filesystem.get_file_info(self.name)
         if info.type != pa.fs.FileType.File:
@@ -324,146 +366,10 @@ def suffixes(name: str) -> tuple[str, str]:
     return (PurePosixPath(path.stem).suffix, path.suffix) if path.suffix in _COMPRESSIONS else (path.suffix, "")
 
 
-def each_file(source: Source | str) -> Iterator[StoredFile]:
-    """Yield the files of an input. Raise an InputError if there are others after the last one."""
-    path = _source(source).path
-    files = find_files(source)
-    yield from files
-    if [file.path for file in files] not in ([path], [file.path for file in files_there(source)]):
-        raise InputError(f"{path}: its files changed while it was read; evaluate again when it is complete")
-
-
-def find_files(source: Source | str) -> list[StoredFile]:
-    """Return the files of an input, in the order of their names, as `files_there`. No file is an InputError."""
-    path = _source(source).path
-    files = files_there(source)
-    if not files and Path(path).is_dir():
-        raise InputError(f"{path}: a folder without files (names that begin with . or _ do not count); fix the path")
-    if not files:
-        raise InputError(f"{path}: file not found; check the path")
-    return files
-
-
-def files_there(source: Source | str) -> list[StoredFile]:
-    """Return the files of an input, in the order of their names; none if nothing is there.
-
-    The input is a file, a glob, a folder of parts (names that begin with `.` or `_` are skipped) or a URL of one of
-    these. An unreachable input, or one that is neither file nor folder, is an InputError.
-    """
-    source = _source(source)
-    path = source.path
-    if source.streams and (path == "-" or Path(path).is_fifo()):
-        return [StoredFile(path, None, path)]
-    with refusing_unreadable(path):
-        if "\0" in path:
-            raise InputError(f"{path}: a path cannot hold a NUL character; check the path".replace("\0", "\\0"))
-        scheme, filesystem, name = open_filesystem(path)
-        names = _names(path, filesystem, name, is_url=bool(scheme))
-    if names == [name]:
-        return [StoredFile(path, filesystem, name, source.large)]
-    return [StoredFile(scheme + found, filesystem, found, source.large) for found in sorted(names)]
-
-
-def list_files(folder: Path) -> list[StoredFile]:
-    """Return every file in a local folder and below, but for names that begin with `_` or `.`.
-
-    Raises:
-        InputError: The folder cannot be read, or holds more than 10,000 files.
-    """
-    filesystem = pa.fs.LocalFileSystem()
-    with refusing_unreadable(str(folder)):
-        return [StoredFile(path, filesystem, path) for path in sorted(_files_below(filesystem, str(folder)))]
-
-
-def _source(source: Source | str) -> Source:
-    return Source(source) if isinstance(source, str) else source
-
-
-def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
-    kind = filesystem.get_file_info(name).type
-    if kind == pa.fs.FileType.File:
-        return [name]
-    if kind == pa.fs.FileType.Directory:
-        return input_files(name, _files_below(filesystem, name))
-    if kind == pa.fs.FileType.Unknown:
-        _refuse_special(path, os.stat(name).st_mode)  # noqa: PTH116
-    if is_url:
-        folder = name.partition("*")[0].rpartition("/")[0]
-        return [found for found in _files_below(filesystem, folder) if _matches(found.split("/"), name.split("/"))]
-    return [match for match in glob.glob(name, recursive=True) if _is_file(match)]  # noqa: PTH207
-
-
-def _is_file(name: str) -> bool:
-    """Return whether a path is a file and not a folder. Reject anything else, and broken links."""
-    with refusing_unreadable(name):
-        mode = os.stat(name).st_mode  # noqa: PTH116
-    _refuse_special(name, mode)
-    return stat.S_ISREG(mode)
-
-
-def _refuse_special(path: str, mode: int) -> None:
+def refuse_special(path: str, mode: int) -> None:
     """Reject what is neither file nor folder: it may have no end, or wait for a writer."""
     if special := _SPECIAL.get(stat.S_IFMT(mode)):
         raise InputError(f"{path}: {special}, not a file; write the data to a file and name that")
-
-
-def open_filesystem(path: str) -> tuple[str, Any, str]:
-    """Return the scheme with its `://` (empty for local paths), the filesystem, and the path on it."""
-    scheme, separator, _ = path.rpartition("://")
-    if not separator:
-        return "", pa.fs.LocalFileSystem(), path
-    if path.startswith(IN_MEMORY):
-        raise InputError(f"{path}: was given in memory, and a record keeps no inputs; evaluate again from its data")
-    try:
-        filesystem, name = pa.fs.FileSystem.from_uri(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: {first_line(error)}; fix the URL") from None
-    return scheme + separator, _configured(filesystem), name
-
-
-def _configured(filesystem: Any) -> Any:
-    """Return the filesystem with what its URL does not say: retries, and the key of an Azure account."""
-    if filesystem.type_name == "s3":  # by its URL, Arrow asks a server that does not answer thirty times, for 100 s
-        return copy.copy(filesystem)  # three times
-    if filesystem.type_name == "gcs":  # by its URL, Arrow asks for a quarter of an hour
-        build, (options,) = filesystem.__reduce__()
-        return build({**options, "retry_time_limit": options["retry_time_limit"] or _GOOGLE_PATIENCE})
-    if filesystem.type_name == "abfs" and (key := os.environ.get("AZURE_STORAGE_ACCOUNT_KEY")):
-        build, (options,) = filesystem.__reduce__()
-        return build({**options, "account_key": key})
-    return filesystem
-
-
-def _files_below(filesystem: Any, folder: str) -> list[str]:
-    """Return the files in a folder and its subfolders. Names that begin with `_` or `.` are skipped."""
-    folders, files = [folder], list[str]()
-    n_found = 0
-    is_flat = filesystem.type_name == "gcs"  # where Arrow lists no subfolders, but all that is below a folder
-    while folders:
-        selector = pa.fs.FileSelector(folders.pop(), allow_not_found=True, recursive=is_flat)
-        entries = filesystem.get_file_info(selector)
-        n_found += len(entries)
-        if n_found > _MOST_PARTS:
-            raise InputError(f"{folder}: holds more than {_MOST_PARTS:,} files; name the folder of one input")
-        for info in entries:
-            names = info.path.removeprefix(folder).split("/") if is_flat else [info.base_name]
-            if any(name.startswith(("_", ".")) for name in names):
-                continue
-            if info.type == pa.fs.FileType.Unknown:
-                _refuse_special(info.path, os.stat(info.path).st_mode)  # noqa: PTH116
-            elif info.type == pa.fs.FileType.Directory and not is_flat:
-                folders.append(info.path)
-            elif info.type == pa.fs.FileType.File:
-                files.append(info.path)
-    return files
-
-
-def _matches(parts: list[str], patterns: list[str]) -> bool:
-    if not patterns:
-        return not parts
-    if patterns[0] == "**":
-        return any(_matches(parts[skipped:], patterns[1:]) for skipped in range(len(parts) + 1))
-    return bool(parts) and fnmatch.fnmatchcase(parts[0], patterns[0]) and _matches(parts[1:], patterns[1:])
 
 
 def first_line(error: Exception) -> str:
@@ -475,46 +381,6 @@ def first_line(error: Exception) -> str:
 @functools.cache  # it can be read once
 def _stream(name: str) -> pa.Buffer:
     return pa.py_buffer(sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes())
-
-
-_WILD = re.compile(r"[*?[]")
-
-
-@dataclass(frozen=True)
-class InputState:
-    """Files of an input at one moment."""
-
-    sizes: tuple[tuple[str, int], ...] = ()  # bytes of each file, by its path
-    trouble: str = ""  # why the files are unknown; empty if they are known
-
-
-def input_state(path: str) -> InputState:
-    """Return which files of an input exist now."""
-    try:
-        return InputState(tuple((file.path, file.size) for file in files_there(path)))
-    except InputError as error:  # also of a server that is away now, or a file that was just replaced
-        return InputState(trouble=str(error))
-
-
-def marker_beside(path: str, sight: InputState, marker: str) -> str:
-    """Return the path of an input's marker: in the folder of parts, or in the folder of the file or the glob's matches.
-
-    Args:
-        path: Path or URL of the input.
-        sight: Files of the input, at least one.
-        marker: Name of the marker, which may begin with folders or `..`.
-    """
-    scheme, separator, name = path.rpartition("://")
-    query = ""
-    if separator:
-        name, mark, asked = name.partition("?")
-        query = mark + asked
-    folder = name
-    if sight.sizes[0][0] == path:
-        folder = posixpath.dirname(name)
-    elif wild := _WILD.search(name):
-        folder = posixpath.dirname(name[: wild.start()])
-    return f"{scheme}{separator}{posixpath.normpath(posixpath.join(folder, marker))}{query}"
 
 
 def without_options(path: str) -> str:

@@ -18,8 +18,9 @@ from rankledger.metrics.logged import LogBlock
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.external_scores import ExternalOutput
-from rankledger.pipeline.data.files import each_file, refusing_unreadable
+from rankledger.pipeline.data.files import refusing_unreadable
 from rankledger.pipeline.data.formats.common import REMEDIES, Kind
+from rankledger.pipeline.data.locate import each_file
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts
 from rankledger.pipeline.data.readers import Reading
 from rankledger.pipeline.support.arrow import numpy_of

@@ -21,11 +21,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rankledger.pipeline.config.sources import Source
-from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
+from rankledger.pipeline.data.files import Contents, StoredFile, suffixes
 from rankledger.pipeline.data.formats import FORMATS, find_format, format_of, layouts, tool_of
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Format, Kind, Spans, without_bom
 from rankledger.pipeline.data.formats.delimited import are_quoted
 from rankledger.pipeline.data.formats.lists import recognise_lists
+from rankledger.pipeline.data.locate import files_there
 from rankledger.pipeline.support.errors import InputError
 
 PART_ROWS = 1_000_000

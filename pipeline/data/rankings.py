@@ -41,10 +41,10 @@ from rankledger.pipeline.data.judgments import (
     repeat_of,
 )
 from rankledger.pipeline.data.overlap import look_alikes
-from rankledger.pipeline.data.partitions import partitioned
 from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.data.rows import Rows, merge_rows, row_number
+from rankledger.pipeline.data.spill import partition_rows
 from rankledger.pipeline.support.arrow import integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError
 
@@ -257,7 +257,7 @@ class RankingJoin:
             return
         found = "the rows of its queries are scattered, so they were brought together on disk"
         self._found, self._aside, self._problem = [], [], None
-        for rows, numbers in partitioned(ranges, folder):
+        for rows, numbers in partition_rows(ranges, folder):
             self.add(rows, numbers)
         scattered = f"{ranges.path}: {found}; write a query's rows together to read it faster"
         self.remarks = (*ranges.remarks, scattered)

@@ -24,15 +24,16 @@ import pyarrow.compute as pc
 
 from rankledger.pipeline.config.sources import InMemory, Source
 from rankledger.pipeline.data.features import joined_feature, read_features
-from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing_unreadable, suffixes
+from rankledger.pipeline.data.files import StoredFile, refusing_unreadable, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, parse
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Kind, count_lines, refuse_surrogates
 from rankledger.pipeline.data.formats.layouts import RANK, columns_line, is_number, recognise
 from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.formats.trec import last_fields
+from rankledger.pipeline.data.locate import each_file, find_files
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts, first_part, recognised
 from rankledger.pipeline.data.rows import MANY_ROWS, Chunk, Ids, InputFile, Rows, merge_rows, row_number
-from rankledger.pipeline.data.stored_documents import DocumentFile
+from rankledger.pipeline.data.spill import Spill
 from rankledger.pipeline.support.arrow import concatenate, floats, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_ahead
@@ -241,7 +242,7 @@ def _read_rows(source: Source | str, kind: Kind, folder: Path | None = None, man
         n_rows += rows.ends[-1]
         parts.append(rows)
         if n_rows > many:
-            stored = stored or DocumentFile(folder)
+            stored = stored or Spill(folder)
             for number, own in enumerate(parts):  # whose documents are not there already
                 kept = [stored.keep(c, len(own.query_ids)) if isinstance(c, Chunk) else c for c in own.chunks]
                 parts[number] = replace(own, chunks=tuple(kept))

@@ -21,12 +21,13 @@ from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.external_scores import read_external_scores, read_samples, score_names
-from rankledger.pipeline.data.files import StoredFile, list_files, suffixes
+from rankledger.pipeline.data.files import StoredFile, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of, tool_of
 from rankledger.pipeline.data.formats.common import Format, Sample, score_in
 from rankledger.pipeline.data.formats.tools import PLACE
 from rankledger.pipeline.data.formats.trec import is_measure
 from rankledger.pipeline.data.judgments import hash_pairs
+from rankledger.pipeline.data.locate import list_files
 from rankledger.pipeline.data.rows import Ids, Rows
 from rankledger.pipeline.support.errors import InputError
 

@@ -12,8 +12,8 @@ import pyarrow.fs
 import pytest
 
 import rankledger
-from rankledger.pipeline.data import digests
-from rankledger.pipeline.data.files import find_files, open_filesystem
+from rankledger.pipeline.data import files as input_files
+from rankledger.pipeline.data.locate import find_files, open_filesystem
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.store import Remote, open_records
 from tests.support.generated_data import search_collection, write_config
@@ -107,8 +107,8 @@ def test_folders_and_patterns_are_found(url):
 
 def test_ranges_of_a_large_file_are_hashed_at_once(url, tmp_path, monkeypatch):
     """Its digest is that of the same bytes on this machine, as if it were larger than 4 GiB."""
-    monkeypatch.setattr(digests, "_LARGEST", 1_000)
-    monkeypatch.setattr(digests, "_RANGE", 1_500)
+    monkeypatch.setattr(input_files, "_LARGEST", 1_000)
+    monkeypatch.setattr(input_files, "_RANGE", 1_500)
     here = tmp_path / "large.tsv"
     here.write_bytes(bytes(range(256)) * 40)
     put(url("large.tsv"), here.read_bytes())

@@ -19,7 +19,7 @@ from rankledger.metrics import measure
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.commands.reproduce import reproduce
 from rankledger.pipeline.commands.upkeep import verify
-from rankledger.pipeline.data import digests
+from rankledger.pipeline.data import files as input_files
 from rankledger.pipeline.record.evaluation import Evaluation, Record
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.receipts import read_receipt
@@ -263,8 +263,8 @@ def test_a_flipped_byte_is_named_with_the_figures_that_moved(folder):
 
 def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
     """With every file above 100 bytes a large one, also of inputs that moved, and with a flipped byte."""
-    monkeypatch.setattr(digests, "_LARGEST", 100)
-    monkeypatch.setattr(digests, "_RANGE", 64)
+    monkeypatch.setattr(input_files, "_LARGEST", 100)
+    monkeypatch.setattr(input_files, "_RANGE", 64)
     evaluation = evaluate(folder, {"web": WEB})
     files = [file for output in read_record(evaluation.record).manifest.outputs for file in output.files]
     assert all(file.sha256 is None and file.ranges_sha256 for file in files)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import pyarrow.fs
 import pytest
 
-from rankledger.pipeline.data import files
+from rankledger.pipeline.data import locate
 
 
 @pytest.fixture
 def bucket(tmp_path, monkeypatch):
     """Files under `bucket://` are on a filesystem that is not the local one, as those of a cloud are."""
     filesystem = pyarrow.fs.SubTreeFileSystem(str(tmp_path), pyarrow.fs.LocalFileSystem())
-    opened = files.open_filesystem
+    opened = locate.open_filesystem
 
     def open_bucket(path):
         scheme, separator, name = path.partition("://")
         name = name.partition("?")[0]
         return ("bucket://", filesystem, name) if separator and scheme == "bucket" else opened(path)
 
-    monkeypatch.setattr(files, "open_filesystem", open_bucket)
+    monkeypatch.setattr(locate, "open_filesystem", open_bucket)
     return "bucket://"

@@ -19,7 +19,8 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.dataset import describe
-from rankledger.pipeline.data.files import StoredFile, each_file
+from rankledger.pipeline.data.files import StoredFile
+from rankledger.pipeline.data.locate import each_file
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries, read_ranking
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.data.trec_files import join_qrels

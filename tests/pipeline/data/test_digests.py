@@ -11,20 +11,19 @@ import pyarrow as pa
 import pytest
 
 from rankledger.pipeline.config.sources import Source
-from rankledger.pipeline.data import digests
+from rankledger.pipeline.data import files as input_files
 from rankledger.pipeline.data.dataset import content_of, describe
-from rankledger.pipeline.data.digests import Digest, describe_ranges
-from rankledger.pipeline.data.files import find_files
-from rankledger.pipeline.data.moved_files import MovedFiles
+from rankledger.pipeline.data.files import Digest, describe_ranges
+from rankledger.pipeline.data.locate import MovedFiles, find_files
 from rankledger.pipeline.data.rows import InputFile, short_digest
 
 
 @pytest.fixture(autouse=True)
 def small_ranges(monkeypatch):
     """A file above 20 bytes is large, and its ranges have 8 bytes, read 3 at a time."""
-    monkeypatch.setattr(digests, "_LARGEST", 20)
-    monkeypatch.setattr(digests, "_RANGE", 8)
-    monkeypatch.setattr(digests, "_PIECE", 3)
+    monkeypatch.setattr(input_files, "_LARGEST", 20)
+    monkeypatch.setattr(input_files, "_RANGE", 8)
+    monkeypatch.setattr(input_files, "_REQUEST", 3)
 
 
 def by_hand(path: str, data: bytes) -> InputFile:

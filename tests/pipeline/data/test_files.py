@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow.fs
 import pytest
 
-from rankledger.pipeline.data import files
-from rankledger.pipeline.data.files import files_there, find_files
+from rankledger.pipeline.data import locate
+from rankledger.pipeline.data.locate import files_there, find_files
 from rankledger.pipeline.data.readers import read_judgments, read_ranking
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import compress, contents, refusal, write, zipped
@@ -97,7 +97,7 @@ def test_google_storage_is_asked_for_a_minute():
     google = "gs://anonymous@eval/web?endpoint_override=127.0.0.1:1"
 
     for url, seconds in ((google, 60), (f"{google}&retry_limit_seconds=7", 7)):
-        (options,) = files.open_filesystem(url)[1].__reduce__()[1]
+        (options,) = locate.open_filesystem(url)[1].__reduce__()[1]
         assert (options["retry_time_limit"], options["endpoint_override"]) == (timedelta(0, seconds), "127.0.0.1:1")
 
 
@@ -107,7 +107,7 @@ def test_the_key_of_an_azure_account_is_taken_from_the_environment(monkeypatch):
     server = {"blob_storage_authority": "127.0.0.1:1", "dfs_storage_authority": "127.0.0.1:2"}
     query = "&".join(f"{name}={value}" for name, value in server.items())
 
-    found = files.open_filesystem(f"abfs://eval@ledger.dfs.core.windows.net/web?{query}")
+    found = locate.open_filesystem(f"abfs://eval@ledger.dfs.core.windows.net/web?{query}")
 
     expected = pyarrow.fs.AzureFileSystem(account_name="ledger", account_key="bm9ib2R5", **server)
     assert found == ("abfs://", expected, "eval/web")

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.data.files import find_files
-from rankledger.pipeline.data.moved_files import MovedFiles, link_files
+from rankledger.pipeline.data.locate import MovedFiles, find_files, link_files
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.support.errors import InputError
 

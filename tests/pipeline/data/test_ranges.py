@@ -21,9 +21,9 @@ from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.joined import OnDemand
-from rankledger.pipeline.data.partitions import partitioned
 from rankledger.pipeline.data.readers import RankingRanges, read_ranking
 from rankledger.pipeline.data.rows import InputFile
+from rankledger.pipeline.data.spill import partition_rows
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
 
@@ -309,7 +309,7 @@ def test_scattered_rows_are_noticed_early(tmp_path, monkeypatch, dataset):
 def test_rows_are_partitioned_in_their_order():
     """A file has all rows of its queries, with their numbers, ascending."""
     rows = [(f"q{row % 5}", f"d{row}", float(row)) for row in range(40)]
-    found = [*partitioned([rows_of(rows[:7]), rows_of(rows[7:30]), rows_of(rows[30:])], None)]
+    found = [*partition_rows([rows_of(rows[:7]), rows_of(rows[7:30]), rows_of(rows[30:])], None)]
 
     assert sorted(int(number) for _, numbers in found for number in numbers) == list(range(40))
     for some, numbers in found:

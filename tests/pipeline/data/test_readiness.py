@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.data.files import InputState, input_state, marker_beside
+from rankledger.pipeline.data.locate import InputState, input_state, marker_beside
 
 pytestmark = pytest.mark.usefixtures("folder")
 
