@@ -1,61 +1,43 @@
-"""Everything that a plan names, read: datasets, and every model's output joined with them, or from the cache.
+"""All inputs of a plan: datasets, and every model's output joined with them, or from the cache.
 
-The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself. As many
-outputs, and ranges of them, are read at a time as fit into memory.
+As many outputs, and parts of them, are read at a time as fit into memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from rankledger.pipeline.data.outputs import EvaluatedInputs, refuse_changed
-from rankledger.pipeline.data.rows import InputFile
-from rankledger.pipeline.data.scores import Scores
-from rankledger.pipeline.support.errors import InputError
-
-if TYPE_CHECKING:
-    pass
-from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal, TypeVar
-
-import numpy.typing as npt
-
 from rankledger.metrics.block import Bools
-from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.sources import OutputKey, Replicate
-from rankledger.pipeline.data.joined import Quality
-
-if TYPE_CHECKING:
-    pass
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from rankledger.metrics.conventions import Conventions
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.planned_gates import MOST_UNSCORED
-from rankledger.pipeline.config.sources import DatasetSource, Source, model_of
+from rankledger.pipeline.config.sources import DatasetSource, OutputKey, Replicate, Source, model_of
 from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dask import read_with_dask
 from rankledger.pipeline.data.dataset import DatasetInput, is_missing, read_dataset, returns_any
-from rankledger.pipeline.data.joined import DataWarning, Failure, Joined, RetrievedRanks
+from rankledger.pipeline.data.joined import DataWarning, Failure, Joined, Quality, RetrievedRanks
 from rankledger.pipeline.data.judgments import rating_like_relevance
 from rankledger.pipeline.data.outputs import (
     MOST_RANGES,
+    EvaluatedInputs,
     OutputReader,
     ReadElsewhere,
     ReadOutput,
     judging_warnings,
     left_to_evaluation,
     output_store,
+    refuse_changed,
     replicate_of,
     replicate_warnings,
     replicates_by_model,
@@ -65,6 +47,9 @@ from rankledger.pipeline.data.outputs import (
 from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, short_lists, similar_ids, small_overlap
 from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.data.readers import find_cut_number, find_rank_order
+from rankledger.pipeline.data.rows import InputFile
+from rankledger.pipeline.data.scores import Scores
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.memory import MemoryLimit, format_bytes, give_back_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
@@ -76,17 +61,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """What a config comes to and what its inputs hold, with nothing computed.
+    """A plan and counts of its inputs, with nothing computed.
 
     Attributes:
         n_queries: judged queries, by dataset.
         n_measures: distinct measures, by dataset.
-        models: the models, in order.
-        quality: what the join found, by (dataset, model).
-        failures: the model outputs that are missing or refused.
-        warnings: settings that are valid but probably not intended, a line each.
-        gate_notes: how often gates fail by mistake, and which slices are too small for them, a line each.
-        replicates: the replicates that were found, by (dataset, model), of models that are families.
+        models: names, in order.
+        quality: counts of each join, by (dataset, model).
+        failures: model outputs that are missing or rejected.
+        warnings: settings that are valid but probably not intended.
+        gate_notes: how often gates fail by mistake, and slices that are too small for them.
+        replicates: replicates that were found, by (dataset, model), of models that are families.
     """
 
     n_queries: Mapping[str, int]
@@ -106,8 +91,6 @@ _COLUMNS = ": columns: "  # between a layout and the names of its columns, in a 
 
 @dataclass(frozen=True, eq=False)
 class _ExternalScores:
-    """One model's scores on a dataset, its files, and what was found on the way."""
-
     scores: Scores
     quality: Quality
     files: tuple[InputFile, ...]
@@ -204,9 +187,9 @@ def _refuse_unmatched(
     readers: Mapping[str, OutputReader],
     workers: Workers,
 ) -> dict[OutputKey, Failure]:
-    """The outputs without a known document, unless a model with judged documents returns some of them, too.
+    """Return failures of outputs without a known document, unless a model with hits returns some of them.
 
-    Only then the others are read again: whatever the store had of them, it does not know their unjudged documents.
+    Only then the others are read again: the cache does not know their unjudged documents.
     """
     refused: dict[OutputKey, Failure] = {}
     for key, output in read.items():
@@ -291,19 +274,7 @@ def _unscored(scores: Scores) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Everything that was read; a task has a join, or external scores, or a failure.
-
-    Attributes:
-        datasets: by name.
-        joined: the joins, by output.
-        external_scores: likewise.
-        files: the files of each output, likewise.
-        quality: what was found in each output, likewise.
-        failures: why the other outputs could not be read.
-        parsed: whether the rows of the output were parsed, or its judged documents taken from the output cache.
-        remarks: what is worth saying of datasets, recognised layouts and the output cache, a line each.
-        warnings: what is likely wrong with the inputs.
-    """
+    """Everything that was read. A task has a join, or external scores, or a failure."""
 
     datasets: Mapping[str, DatasetInput | ExternalDataset]
     joined: Mapping[OutputKey, Joined]
@@ -311,9 +282,9 @@ class Inputs:
     files: Mapping[OutputKey, tuple[InputFile, ...]]
     quality: Mapping[OutputKey, Quality]
     failures: tuple[Failure, ...]
-    parsed: Mapping[OutputKey, bool]
-    remarks: tuple[str, ...]
-    warnings: tuple[DataWarning, ...] = ()
+    parsed: Mapping[OutputKey, bool]  # True if the rows of the output were parsed, not taken from the output cache
+    remarks: tuple[str, ...]  # on datasets, recognised layouts and the output cache
+    warnings: tuple[DataWarning, ...] = ()  # likely mistakes in the inputs
 
     @property
     def contents(self) -> dict[str, Mapping[str, str]]:
@@ -323,7 +294,7 @@ class Inputs:
 
     @property
     def evaluated(self) -> dict[tuple[str, str], tuple[OutputKey, ...]]:
-        """By dataset and model, the outputs that were read: one, or one for each replicate."""
+        """Outputs that were read, by dataset and model: one, or one for each replicate."""
         found: dict[tuple[str, str], tuple[OutputKey, ...]] = {}
         for key in self.quality:
             found[model_of(key)] = (*found.get(model_of(key), ()), key)
@@ -331,14 +302,14 @@ class Inputs:
 
     @property
     def model_quality(self) -> dict[tuple[str, str], Quality]:
-        """What was found in the outputs of each model."""
+        """Counts of the outputs of each model."""
         return {
             task: Quality.of_replicates([self.quality[key] for key in keys]) for task, keys in self.evaluated.items()
         }
 
     @property
     def replicates(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """The names of the replicates that were read, by dataset and model; of models that are families."""
+        """Names of the replicates that were read, by dataset and model."""
         return replicates_by_model(self.quality)
 
     @property
@@ -348,12 +319,12 @@ class Inputs:
 
     @property
     def reasons(self) -> dict[tuple[str, str], str]:
-        """Why no output of a model could be read, by dataset and model."""
+        """Reasons why no output of a model could be read, by dataset and model."""
         failed = {(failure.dataset, failure.model): failure.reason for failure in self.failures}
         return {task: failed[task] for task in failed.keys() - self.evaluated.keys()}
 
     def ranks(self, dataset: str, model: str) -> RetrievedRanks | None:
-        """The ranks of judged documents in a model's output on a dataset; None if there are none, or several."""
+        """Return the ranks of judged documents in a model's output, None if there are none, or several outputs."""
         read, joined = self.datasets[dataset], self.joined.get((dataset, model))
         if joined is None or joined.hits is None or not isinstance(read, DatasetInput):
             return None
@@ -361,7 +332,7 @@ class Inputs:
         return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits, judged.grades)
 
     def missing_share(self, scores: Scores, lacking: Callable[[Scores], Bools], n_gone: int) -> float:
-        """Return the share of queries that are gone or lack output or score, over all replicates, failed ones too."""
+        """Return the share of queries that are gone or lack output or score, over all replicates."""
         own = scores.replicates or (scores,)
         n_failed = sum((failure.dataset, failure.model) == (scores.dataset, scores.model) for failure in self.failures)
         n_queries = len(scores.query_ids) + n_gone
@@ -376,18 +347,17 @@ def read_inputs(
     store: OutputCache | None = None,
     before: EvaluatedInputs | None = None,
 ) -> Inputs:
-    """Read every dataset, and every model's output on it; an output that is late or cannot be read is a failure.
+    """Read every dataset and every model's output on it. An output that is late or cannot be read is a failure.
 
     Args:
-        planned: what to read.
-        conventions: say how to read it.
-        workers: read the outputs.
-        store: where outputs that were read before are found again; None for nowhere.
-        before: the inputs of an earlier evaluation with the same inputs; outputs may be missing if the store has them.
+        planned: Plan.
+        conventions: Conventions.
+        workers: Workers that read the outputs.
+        store: Output cache. None for no cache.
+        before: An earlier evaluation with the same inputs. Outputs may be missing if the cache has them.
 
     Raises:
-        InputError: a dataset's own files are missing, wrong, or others than those of the record; where one is missing,
-            all missing files are named.
+        InputError: A dataset's own files are missing, wrong, or others than those of the earlier evaluation.
     """
     missing = _missing(planned, before)
     if any(file.path in missing for dataset in planned.datasets for file in dataset.files):
@@ -457,7 +427,7 @@ def _outside_of_catalogues(joined: Mapping[OutputKey, ReadOutput]) -> Iterator[s
 
 
 def _merged(remarks: Sequence[str]) -> Iterator[str]:
-    """Each remark once, as servers word each refusal anew in brackets; and a line for each layout, with its inputs."""
+    """Yield each remark once, and one line for each layout with its inputs."""
     alike: dict[str, list[str]] = {}
     for remark in remarks:
         layout, is_layout, _ = remark.partition(_COLUMNS)
@@ -472,9 +442,9 @@ def _merged(remarks: Sequence[str]) -> Iterator[str]:
 
 
 def _missing(planned: Plan, before: EvaluatedInputs | None) -> dict[str, Finding]:
-    """What to say of each local file of the config that does not exist, by its path.
+    """Return messages on local files of the config that do not exist, by path.
 
-    Outputs that the record has may be in the output cache, and late ones have a reason of their own.
+    Outputs of the earlier evaluation may be in the output cache, and late ones have a reason of their own.
     """
     outputs = [
         task.output
@@ -491,7 +461,6 @@ def _missing(planned: Plan, before: EvaluatedInputs | None) -> dict[str, Finding
 
 
 def _as_recorded(task: Task, read: Mapping[OutputKey, Output], before: EvaluatedInputs | None) -> Output:
-    """What was read of an output, if the record has it with the same files or does not have it."""
     output = read[task.key]
     files = before.outputs.get(task.key, ()) if before else ()
     if isinstance(output, Failure) or not files:
@@ -514,7 +483,7 @@ def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCach
 
 
 def is_kept(dataset: PlannedDataset) -> bool:
-    """Whether the output cache can hold what the dataset's measures ask of outputs: judged documents alone."""
+    """Return whether the output cache can hold what the dataset's measures need: judged documents alone."""
     return dataset.kind == "rankings" and not _depth(dataset.measures, "catalogue", "rankings", "confidence")
 
 
@@ -525,7 +494,6 @@ def _read_judged(
     before: EvaluatedInputs | None,
     elsewhere: Mapping[OutputKey, ReadElsewhere | Failure],
 ) -> dict[OutputKey, ReadOutput | Failure]:
-    """The outputs on the datasets that have readers, by (dataset, model); some were read or refused elsewhere."""
     failed = {key: output for key, output in elsewhere.items() if isinstance(output, Failure)}
     tasks = [task for task in tasks if task.dataset in readers and task.key not in failed]
     recorded = [before.outputs.get(task.key, ()) if before else () for task in tasks]
@@ -545,7 +513,7 @@ def _read_judged(
 
 
 def dataset_source(dataset: PlannedDataset) -> DatasetSource:
-    """The dataset's own files, and how they are read."""
+    """Return the dataset's own files, and how they are read."""
     queries, documents, interactions, exclude = (
         None if file is None else source_of(file)
         for file in (dataset.queries, dataset.documents, dataset.interactions, dataset.exclude)
@@ -571,42 +539,28 @@ def dataset_source(dataset: PlannedDataset) -> DatasetSource:
 
 
 def _depth(measures: Sequence[Measure], *inputs: Literal["catalogue", "rankings", "confidence"]) -> float:
-    """The ranks down to which a measure of these inputs asks which documents stand there; 0 if none does."""
+    """Return the ranks down to which a measure of these inputs needs documents; 0 if none does."""
     asked = [measure for measure in measures if measure.metric.input in inputs]
     everywhere = any(measure.k is None or measure.metric.input == "confidence" for measure in asked)
     return math.inf if everywhere else max((float(measure.k or 0) for measure in asked), default=0.0)
 
 
 def _is_allowed(task: Task, before: EvaluatedInputs | None) -> bool:
-    """Whether an output may have nothing in common with its dataset: what was evaluated before was not refused then."""
+    """Return whether an output may have nothing in common with its dataset, as after an earlier evaluation."""
     return task.output.allow_no_overlap or (before is not None and bool(before.outputs.get(task.key)))
 
 
 @dataclass(frozen=True)
 class OutputToRead:
-    """An output that is to be read.
-
-    Attributes:
-        source: where it is.
-        in_ranges: whether it is read in ranges.
-        is_cached: tells whether the output cache has it, so that it is not parsed; asked only if it does not fit.
-    """
+    """Output that is to be read."""
 
     source: Source
     in_ranges: bool
-    is_cached: Callable[[], bool] = lambda: False
+    is_cached: Callable[[], bool] = lambda: False  # returns whether the cache has it; called only if it does not fit
 
 
 def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Workers, int]:
-    """The workers that read these outputs, and how many ranges of its output each of them has at a time.
-
-    Args:
-        workers: those that there are.
-        outputs: the outputs.
-
-    Raises:
-        InputError: one of them needs more memory than the config allows.
-    """
+    """Return the workers that read these outputs, and the number of parts that each has at a time."""
     limit = MemoryLimit.of(workers.memory)
     peaks = {output.source.path: peak for output in outputs if (peak := _peak_within(limit, output)) is not None}
     path, peak = max(peaks.items(), key=lambda item: item[1], default=("", 0.0))
@@ -621,7 +575,7 @@ def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Wor
 
 
 def _peak_within(limit: MemoryLimit, output: OutputToRead) -> float | None:
-    """The bytes that reading it takes; None if it does not fit and is not parsed, as the output cache has it."""
+    """Return the bytes that reading takes, None if they do not fit and the cache has the output."""
     try:
         peak = peak_bytes(output.source, in_ranges=output.in_ranges)
         return None if limit.is_set and not limit.holds(peak) and output.is_cached() else peak

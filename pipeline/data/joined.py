@@ -1,53 +1,37 @@
-"""What the join of judgments with a model's output gives, and which of its queries belong together."""
+"""Join of judgments with a model's output, and groups of queries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from rankledger.pipeline.config.sources import OutputKey, Replicate
-
-if TYPE_CHECKING:
-    pass
-
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Bools
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-from dataclasses import field
-from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
-
 from rankledger.metrics.agreement import Ranked
-from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.block import Bools, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.pairs import RatingsBlock
+from rankledger.pipeline.config.sources import OutputKey, Replicate
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
 
 T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True)
 class DataWarning:
-    """What is likely wrong with the inputs, though nothing had to be refused.
+    """Likely mistake in the inputs that need not be rejected.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model whose output it is of; empty where it is of the dataset itself.
+        dataset: name.
+        model: model of the output; empty for the dataset itself.
         warning: one line.
-        measure: the measure of the user's own that failed, and has no figures; empty where it is of something else.
+        measure: measure of the user's own that failed and has no figures; empty for other warnings.
     """
 
     dataset: str
@@ -56,19 +40,18 @@ class DataWarning:
     measure: str = ""
 
     def __str__(self) -> str:
-        """The line with what it is of."""
         return f"{self.model} on {self.dataset}: {self.warning}" if self.model else f"{self.dataset}: {self.warning}"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A model output that is missing or was refused.
+    """Model output that is missing or was rejected.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model's name.
-        reason: one line: file, row, what was found, what to do.
-        replicate: the replicate of the model; empty for a model of one output.
+        dataset: name.
+        model: name.
+        reason: one line: file, row, problem, action.
+        replicate: name; empty for a model of one output.
     """
 
     dataset: str
@@ -78,7 +61,7 @@ class Failure:
 
     @property
     def output(self) -> OutputKey:
-        """The output that failed."""
+        """Output that failed."""
         return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
 
     @property
@@ -89,11 +72,11 @@ class Failure:
 
 @dataclass(frozen=True, eq=False)
 class RetrievedRanks:
-    """Judged documents that one output retrieved."""
+    """Judged documents of one output, by query."""
 
-    query_ids: npt.NDArray[np.object_]  # (Q,) judged queries, ascending
-    documents: Callable[[npt.NDArray[np.int32]], pa.StringArray]  # gives the documents of some rows of the judgments
-    grades: Callable[[int], Mapping[str, float]]  # gives the grade of each document that the query at a place judges
+    query_ids: npt.NDArray[np.object_]  # (Q,) ascending
+    documents: Callable[[npt.NDArray[np.int32]], pa.StringArray]  # returns the documents of some rows of the judgments
+    grades: Callable[[int], Mapping[str, float]]  # returns the grade of each document that the query at a place judges
     hits: Hits
     row_grades: npt.NDArray[np.floating]  # grades of the judgments' rows
 
@@ -115,24 +98,23 @@ class RetrievedRanks:
 
 @dataclass(frozen=True)
 class Quality:
-    """What the join of one model output found, to be reported and never passed over in silence.
+    """Counts from joining a model output with the judgments.
 
     Attributes:
         n_rows: rows of the output.
-        n_unjudged_queries: queries of the output that no judgment names; they are ignored.
+        n_unjudged_queries: queries of the output without judgments, which are ignored.
         n_missing_queries: judged queries without output.
-        judged_at_10: share of the retrieved documents down to rank 10 that are judged, over all judged queries; None
-            if there are none.
-        n_tied: documents whose score another document of the same query has too.
-        n_rounded: documents of these whose scores differ before they are rounded to single precision.
+        judged_at_10: share of the documents down to rank 10 that are judged; None if there are none.
+        n_tied: documents whose score another document of the query has.
+        n_rounded: of these, documents whose scores differ before they are rounded to single precision.
         n_unpaired: ratings without prediction and predictions without rating.
-        n_excluded: rows that the dataset's `exclude`, `exclude_self` and `seen: remove` left out; None if it has none.
+        n_excluded: rows that `exclude`, `exclude_self` and `seen: remove` left out; None if the dataset has none.
         n_excluded_queries: queries of these.
-        n_self_first: queries of the output whose first document has the query's id.
-        n_rising: queries of the output whose scores rise from their first row to their last, or of one row.
-        n_seen: rows left that recommend what the user consumed in training; None if nothing is known of that.
+        n_self_first: queries whose first document has the query's id.
+        n_rising: queries whose scores rise from their first row to their last, or of one row.
+        n_seen: remaining rows that recommend what the user consumed in training; None if unknown.
         n_seen_queries: queries of these.
-        look_alikes: a warning on ids that match nothing, but would if written otherwise; empty if there are none.
+        look_alikes: warning on ids that match nothing, but would if written otherwise; empty if there are none.
     """
 
     n_rows: int
@@ -152,7 +134,7 @@ class Quality:
 
     @classmethod
     def of_replicates(cls, found: Sequence[Quality]) -> Quality:
-        """What was found in all replicates of a model: their rows together, and of queries those of the worst one."""
+        """Return the counts of all replicates: their rows together, and the queries of the worst one."""
         if len(found) == 1:
             return found[0]
         shares = [each.judged_at_10 for each in found if each.judged_at_10 is not None]
@@ -180,7 +162,7 @@ HitColumns: TypeAlias = tuple[npt.NDArray[np.int32], Unsigned, Unsigned, Unsigne
 
 
 def hit_columns(rows: npt.NDArray[np.integer], *ranks: npt.NDArray[np.integer]) -> HitColumns:
-    """The columns of these rows of judgments and three kinds of ranks, which get as few bits as hold them."""
+    """Return the columns of these rows of judgments and ranks, which get as few bits as hold them."""
     kind = np.min_scalar_type(int(ranks[2].max(initial=0)))  # the last rank of a group is the greatest
     rank, first, last = (own.astype(kind) for own in ranks)
     return rows.astype(np.int32), rank, first, last
@@ -188,36 +170,24 @@ def hit_columns(rows: npt.NDArray[np.integer], *ranks: npt.NDArray[np.integer]) 
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """The judged documents that a model output retrieved, H of them for Q judged queries, by query and rank.
+    """Judged documents that a model output retrieved, H of them for Q judged queries, by query and rank."""
 
-    Ranks have as few bits as hold them: there are as many as a model has judged documents.
-
-    Attributes:
-        n_hits: (Q,) judged documents that each query retrieved.
-        judgment_rows: (H,) int32, the row of the judgments that names the document.
-        ranks: (H,) unsigned, 1-based ranks, ascending within a query.
-        tie_first: (H,) unsigned, the first rank of the document's group of equal scores.
-        tie_last: (H,) unsigned, the last rank of that group.
-        n_retrieved: (Q,) documents retrieved, judged or not.
-        quality: what was found on the way.
-    """
-
-    n_hits: npt.NDArray[np.int64]
-    judgment_rows: npt.NDArray[np.int32]
-    ranks: Unsigned
-    tie_first: Unsigned
-    tie_last: Unsigned
-    n_retrieved: npt.NDArray[np.int64]
+    n_hits: npt.NDArray[np.int64]  # (Q,) judged documents that each query retrieved
+    judgment_rows: npt.NDArray[np.int32]  # (H,) row of the judgments
+    ranks: Unsigned  # (H,) from 1, ascending within a query
+    tie_first: Unsigned  # (H,) first rank of the document's group of equal scores
+    tie_last: Unsigned  # (H,) last rank of that group
+    n_retrieved: npt.NDArray[np.int64]  # (Q,) documents retrieved, judged or not
     quality: Quality
 
     @property
     def queries(self) -> npt.NDArray[np.int32]:
-        """(H,) each one's query by its place among the judged ones, ascending."""
+        """(H,) place of each one's query among the judged ones, ascending."""
         return np.repeat(np.arange(len(self.n_hits), dtype=np.int32), self.n_hits)
 
     @cached_property
     def ends(self) -> npt.NDArray[np.int64]:
-        """(Q,) where the hits of each query end."""
+        """(Q,) end of each query's hits."""
         return np.cumsum(self.n_hits)
 
 
@@ -226,28 +196,22 @@ def count_short(
 ) -> tuple[int, int]:
     """Count the lists with fewer than k documents where other lists have as many, and these.
 
-    Args:
-        lengths: (Q,) documents of each list; a query without any has no list.
-        others: (Q,) the same of other lists.
-        k: the cutoff.
-        mask: (Q,) the queries to look at; None for all.
+    A query without documents has no list. `mask` is (Q,) the queries to look at, None for all.
     """
     enough = (others >= k) & (True if mask is None else mask)
     return int((enough & (lengths > 0) & (lengths < k)).sum()), int(enough.sum())
 
 
 class OnDemand(Sequence[T_co]):
-    """A sequence whose items are made each time that they are asked for, as they are too large to be kept.
+    """Sequence whose items are made each time, because they are too large to be kept.
 
-    To another process go the items, not what they are made of.
+    The items go to another process, not what they are made of.
     """
 
     def __init__(self, make: Callable[[int], T_co], n_items: int) -> None:
-        """So many items; `make` gives the one at a place, from 0 on."""
         self._make, self._n_items = make, n_items
 
     def __len__(self) -> int:
-        """How many items there are."""
         return self._n_items
 
     @overload
@@ -255,98 +219,60 @@ class OnDemand(Sequence[T_co]):
     @overload
     def __getitem__(self, place: slice) -> tuple[T_co, ...]: ...
     def __getitem__(self, place: int | slice) -> T_co | tuple[T_co, ...]:
-        """The item at a place, or those of a slice, made now."""
         if isinstance(place, slice):
             return tuple(map(self._make, range(self._n_items)[place]))
         return self._make(range(self._n_items)[place])
 
     def __reduce__(self) -> tuple[Callable[..., tuple[T_co, ...]], tuple[list[T_co]]]:
-        """All items, as a tuple."""
         return tuple, ([*self],)
 
 
 @dataclass(frozen=True, eq=False)
 class Unmatched:
-    """A ranking whose documents nothing that was read with the dataset knows.
+    """Ranking whose documents nothing that was read with the dataset knows."""
 
-    Attributes:
-        refusal: why it is refused, unless another model returns such documents, too: one line.
-        documents: its distinct documents.
-    """
-
-    refusal: str
+    refusal: str  # message, unless another model returns such documents, too
     documents: pa.StringArray
 
 
 @dataclass(frozen=True, eq=False)
 class Joined:
-    """What the join of a dataset's judgments with one model's output gives.
+    """Join of a dataset's judgments with one model's output."""
 
-    Attributes:
-        query_ids: (Q,) the judged queries, in the order of their ids as UTF-8 bytes.
-        max_grade: the greatest grade of the dataset's judgments; 1 if all are at most 0.
-        blocks: the judged queries in their order, cut by cells.
-        missing: (Q,) whether the query is without output.
-        quality: what was found on the way.
-        catalogue: the documents recommended, where a catalogue was given.
-        ranked: the documents retrieved, where they are compared with those of another model.
-        hits: what the blocks were made of; None for ratings.
-        unmatched: that no document is known; None if one is, or if that was not looked at.
-        remarks: what is worth saying of how the output was read, a line each.
-    """
-
-    query_ids: npt.NDArray[np.object_]
-    max_grade: float
-    blocks: Sequence[JudgedBlock] | Sequence[RatingsBlock]
-    missing: Bools
+    query_ids: npt.NDArray[np.object_]  # (Q,) judged queries, in the order of their ids as UTF-8 bytes
+    max_grade: float  # greatest grade of the dataset's judgments; 1 if all are at most 0
+    blocks: Sequence[JudgedBlock] | Sequence[RatingsBlock]  # judged queries in their order, cut by cells
+    missing: Bools  # (Q,) True for a query without output
     quality: Quality
-    catalogue: CatalogueBlock | None = None
-    ranked: Ranked | None = None
-    hits: Hits | None = None
-    unmatched: Unmatched | None = None
+    catalogue: CatalogueBlock | None = None  # recommended documents, if a catalogue was given
+    ranked: Ranked | None = None  # retrieved documents, if they are compared with another model's
+    hits: Hits | None = None  # None for ratings
+    unmatched: Unmatched | None = None  # None if some document is known, or if that was not looked at
     remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which queries of a dataset belong together.
+    """Clusters and slices of a dataset's queries."""
 
-    Attributes:
-        clusters: (Q,) the cluster of each query, from 0 on, in the order of the clusters' names as UTF-8 bytes; None
-            where each query stands for itself.
-        slices: (Q,) whether each query is in the slice, by `column=value`: columns in the config's order, the values
-            of each in the order of their UTF-8 bytes. A query without value is in no slice of that column.
-        columns: (Q,) the text of each query in the columns that were read beside the cluster's, by column; None for a
-            query without.
-    """
-
+    # (Q,) clusters from 0, in the order of their names as UTF-8 bytes; None if each query stands for itself
     clusters: npt.NDArray[np.int64] | None = None
+    # (Q,) membership by `column=value`: columns in the config's order, values in that of their UTF-8 bytes
     slices: Mapping[str, Bools] = field(default_factory=dict)
+    # (Q,) texts by column, but for the cluster's; None for a query without
     columns: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
 class QueryList:
-    """One query of one model's output, joined alone, with the names of its documents.
+    """One query of one model's output, joined alone, with the names of its documents."""
 
-    Attributes:
-        block: the query's, the only one of the block.
-        max_grade: the greatest grade of the dataset's judgments; 1 if all are at most 0.
-        retrieved: the documents retrieved, from rank 1 on; of ratings, those of the pairs, as they stand in the block.
-        ties: the first and the last rank of each one's group of equal scores.
-        judged: the document of each row of the judgments, as `judgment_row` counts them.
-        grades: the relevance that stands there.
-        kept: the rows that count.
-        n_excluded: documents that were left out of the list.
-        n_seen: documents of the list that the user consumed in training.
-    """
-
-    block: JudgedBlock | RatingsBlock
-    max_grade: float
-    retrieved: tuple[str, ...]
-    ties: tuple[tuple[int, int], ...] = ()
-    judged: tuple[str, ...] = ()
-    grades: tuple[float, ...] = ()
-    kept: tuple[int, ...] = ()
-    n_excluded: int = 0
-    n_seen: int = 0
+    block: JudgedBlock | RatingsBlock  # block of the query alone
+    max_grade: float  # greatest grade of the dataset's judgments; 1 if all are at most 0
+    retrieved: tuple[str, ...]  # documents from rank 1; of ratings those of the pairs, as in the block
+    ties: tuple[tuple[int, int], ...] = ()  # first and last rank of each one's group of equal scores
+    judged: tuple[str, ...] = ()  # document of each row of the judgments, as `judgment_row` counts them
+    grades: tuple[float, ...] = ()  # relevance of each of these rows
+    kept: tuple[int, ...] = ()  # rows that count
+    n_excluded: int = 0  # documents left out of the list
+    n_seen: int = 0  # documents of the list that the user consumed in training

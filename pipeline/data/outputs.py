@@ -1,51 +1,36 @@
-"""A model's output, joined with a dataset's judgments: taken from the output cache, or read from its files.
+"""A model's output joined with a dataset's judgments: taken from the output cache, or read from its files.
 
-The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself.
+The cache never decides a figure: what it lacks, or what is damaged in it, is read from the output itself.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from rankledger.pipeline.data.rows import InputFile, short_digest
-from rankledger.pipeline.support.errors import InputError
-
-if TYPE_CHECKING:
-    pass
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from rankledger.pipeline.config.sources import OutputKey, Replicate
-from rankledger.pipeline.data.joined import Quality
-
-if TYPE_CHECKING:
-    pass
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
-from rankledger.pipeline.config.sources import Source, model_of
-from rankledger.pipeline.data.cache import OutputCache
-from rankledger.pipeline.data.dataset import DatasetInput
-from rankledger.pipeline.data.joined import DataWarning, Failure, Joined
-
-if TYPE_CHECKING:
-    pass
-
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
+from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.config.inputs import File, HeldFile, OutputFile
-from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey
-from rankledger.pipeline.data.dataset import content_of, describe, exists, judged_dataset, read_output, size_of
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.sources import OutputKey, Replicate, Source, model_of
+from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.dataset import (
+    DatasetInput,
+    content_of,
+    describe,
+    exists,
+    judged_dataset,
+    read_output,
+    size_of,
+)
 from rankledger.pipeline.data.join import assemble, rejoin
-from rankledger.pipeline.data.joined import Hits
+from rankledger.pipeline.data.joined import DataWarning, Failure, Hits, Joined, Quality
 from rankledger.pipeline.data.overlap import JudgedHits, unequal_judging
+from rankledger.pipeline.data.rows import InputFile, short_digest
+from rankledger.pipeline.support.errors import InputError
 
 MOST_RANGES = 4
 """Ranges of one output that are read side by side: one core reads all, and takes a quarter of a range's time for it."""
@@ -55,15 +40,7 @@ _INSTEAD = "name the config instead of the record"
 
 
 def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:
-    """Refuse an input that is no longer what was evaluated.
-
-    Args:
-        before: its files as the manifest has them.
-        files: its files now.
-
-    Raises:
-        InputError: a file is another.
-    """
+    """Reject files that differ from those of an earlier evaluation."""
     for file, recorded in zip(files, before, strict=False):
         if file.digest != recorded.digest:
             found = f"{short_digest(file.digest)}, and not {short_digest(recorded.digest)} as it was evaluated"
@@ -82,7 +59,7 @@ class EvaluatedInputs:
     read_query_ids: Callable[[str], Sequence[str]]
 
     def refuse_other_files(self, dataset: str, files: Mapping[str, Sequence[InputFile]]) -> None:
-        """Raise InputError if a dataset's file is another one, tables of queries apart: they decide no score."""
+        """Reject other files of a dataset, but for tables of queries, which decide no score."""
         for role, now in files.items():
             evaluated = self.datasets.get(dataset, {}).get(role, ())
             if evaluated and role != "queries":
@@ -91,14 +68,7 @@ class EvaluatedInputs:
 
 @dataclass(frozen=True)
 class OutputStore:
-    """What the store keeps of the outputs on one dataset, under one set of conventions.
-
-    Attributes:
-        store: the store.
-        judgments: the dataset's judgments.
-        conventions: say what orders a ranking.
-        exclusions: the documents that are left out, or counted as seen; None if there are none.
-    """
+    """Cached outputs on one dataset, under one set of conventions."""
 
     store: OutputCache
     judgments: JudgmentsKey
@@ -106,7 +76,6 @@ class OutputStore:
     exclusions: ExclusionsKey | None = None
 
     def key(self, output: Source, files: Sequence[InputFile]) -> HitsKey:
-        """The key of an output that consists, or consisted, of these files."""
         conventions = self.conventions
         content = content_of(output, files)
         return HitsKey.of(
@@ -115,19 +84,15 @@ class OutputStore:
 
     @property
     def left_out(self) -> ExclusionsKey | None:
-        """The documents that are left out, without those that are counted."""
+        """Key of the documents that are left out, without those that are counted."""
         return self.exclusions and self.exclusions.left_out
 
     def leaving_out(self, exclusions: ExclusionsKey | None) -> OutputStore:
-        """The same of outputs without these documents, however others are counted."""
+        """Return the cache of outputs without these documents, however others are counted."""
         return self if self.left_out == (exclusions and exclusions.left_out) else replace(self, exclusions=exclusions)
 
     def dataset(self) -> DatasetInput | None:
-        """The dataset's judgments and excluded documents as the store has them; None if it lacks any of them.
-
-        Raises:
-            CacheError: they are damaged.
-        """
+        """Return the cached judgments and excluded documents, None if any are missing."""
         rows = self.store.read_judgments(self.judgments)
         excluded = self.store.read_excluded(self.judgments, self.exclusions) if self.exclusions else None
         if rows is None or (self.exclusions and excluded is None):
@@ -137,28 +102,21 @@ class OutputStore:
 
 @dataclass(frozen=True, eq=False)
 class ReadOutput:
-    """One model's output joined with judgments or ratings; whether its rows were parsed, and remarks on the store."""
+    """One model's output joined with judgments or ratings."""
 
     files: tuple[InputFile, ...]
     joined: Joined
-    parsed: bool
+    parsed: bool  # True if the rows were parsed
     remarks: tuple[str, ...] = ()
 
     @property
     def quality(self) -> Quality:
-        """What the join found."""
         return self.joined.quality
 
 
 @dataclass(frozen=True)
 class ReadElsewhere:
-    """What is known of an output that another process read, and left in the store.
-
-    Attributes:
-        files: the files that it consisted of.
-        parsed: whether its rows were parsed.
-        remarks: what is worth saying of it, a line each.
-    """
+    """Output that another process read into the cache."""
 
     files: tuple[InputFile, ...]
     parsed: bool
@@ -167,23 +125,14 @@ class ReadElsewhere:
 
 @dataclass(frozen=True, eq=False)
 class OutputReader:
-    """Reads models' outputs on a dataset.
-
-    Attributes:
-        dataset: the dataset.
-        conventions: say what orders a ranking, and whether it may be incomplete.
-        depth: the ranks down to which a measure asks which documents were recommended; 0 if none does.
-        compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
-        of_probabilities: a measure that takes predictions from 0 to 1 alone; empty if none does.
-        kept: what the store keeps of outputs on it; None if nothing is to be kept.
-    """
+    """Reader of models' outputs on a dataset."""
 
     dataset: DatasetInput
     conventions: Conventions
-    depth: float
-    compared: float
-    of_probabilities: str = ""
-    kept: OutputStore | None = None
+    depth: float  # ranks down to which a measure needs the recommended documents; 0 for none
+    compared: float  # ranks down to which rankings are compared with another model's; 0 for none
+    of_probabilities: str = ""  # measure that takes only predictions from 0 to 1
+    kept: OutputStore | None = None  # None if nothing is cached
 
     def read(
         self,
@@ -193,19 +142,16 @@ class OutputReader:
         elsewhere: ReadElsewhere | None = None,
         at_a_time: int = 1,
     ) -> ReadOutput:
-        """One model's output: from the store if it is there and suffices, else from its files.
+        """Return one model's output: from the cache if it suffices, else from its files.
 
         Args:
-            task: says where the output is.
-            recorded: the files that it consisted of, used in its place if it is gone.
-            allow_no_overlap: whether it may have no query, document or pair of the dataset. Of one that has no judged
-                document the store does not know which it has: unless it may, or is gone, it is read again.
-            elsewhere: what another process said when it read the output; its bytes are not read again then, if the
-                store has it.
-            at_a_time: ranges of it that are parsed side by side.
-
-        Raises:
-            InputError: the output is missing or malformed.
+            task: Output.
+            recorded: Files that it consisted of, used in its place if it is gone.
+            allow_no_overlap: True if it may have no query, document or pair of the dataset. An output without hits
+                is read again otherwise, because the cache does not know which it has.
+            elsewhere: Answer of another process that read the output. Its bytes are not read again if the cache has
+                it.
+            at_a_time: Parts that are parsed side by side.
         """
         read = self.read_source(source_of(task.output), recorded, allow_no_overlap, elsewhere, at_a_time)
         if elsewhere is None:
@@ -222,7 +168,7 @@ class OutputReader:
         elsewhere: ReadElsewhere | None = None,
         at_a_time: int = 1,
     ) -> ReadOutput:
-        """The same of an output as it is to be named."""
+        """Return the same of an output as it is to be named."""
         gone = bool(recorded) and not exists(output)
         files = tuple(recorded) if gone else elsewhere.files if elsewhere else self.described(output)
         hits, remarks = self.find(output, files)
@@ -249,17 +195,14 @@ class OutputReader:
         return ReadOutput(files, joined, parsed=True, remarks=remarks)
 
     def is_cached(self, output: Source, recorded: Sequence[InputFile], allow_no_overlap: bool) -> bool:
-        """Whether `read_source` finds all that it needs in the store, or nothing that it could parse."""
+        """Return whether `read_source` finds all it needs in the cache, or nothing that it could parse."""
         if recorded and not exists(output):
             return True
         hits, _ = self.find(output, self.described(output))
         return hits is not None and (hits.ranks.size > 0 or allow_no_overlap)
 
     def keep_judgments(self) -> tuple[str, ...]:
-        """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks.
-
-        With them the documents that are excluded are kept.
-        """
+        """Cache the judgments and excluded documents. Return remarks."""
         if not self.kept:
             return ()
         try:
@@ -273,21 +216,16 @@ class OutputReader:
 
     @property
     def suffices(self) -> bool:
-        """Whether judged documents are all that measures ask for."""
+        """True if measures need only judged documents."""
         return self.depth == 0 and self.compared == 0
 
     def described(self, output: Source) -> tuple[InputFile, ...]:
-        """The files of an output that the store may have; none if it certainly has not: parsing hashes them too.
-
-        Raises:
-            InputError: nothing is there, or it changed while it was read.
-        """
+        """Return the files of an output that the cache may have, none if it certainly has not."""
         if self.kept and self.suffices and self.kept.store.may_hold(self.kept.judgments, size_of(output)):
             return describe(output)
         return ()
 
     def find(self, output: Source, files: Sequence[InputFile]) -> tuple[Hits | None, tuple[str, ...]]:
-        """What the store has of the output, and the remarks on it."""
         if not (self.kept and self.suffices and files):
             return None, ()
         try:
@@ -296,7 +234,6 @@ class OutputReader:
             return None, (str(error),)
 
     def keep(self, output: Source, files: Sequence[InputFile], joined: Joined) -> tuple[str, ...]:
-        """Keep what was found; the remarks on it."""
         if not self.kept or joined.hits is None:
             return ()
         try:
@@ -314,16 +251,16 @@ class OutputReader:
 
 
 def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], dataset: DatasetInput) -> Joined:
-    """An output of an earlier evaluation, joined with the judgments of this one; the output need not be there.
+    """Join an output of an earlier evaluation with the judgments of this one. The output may be gone.
 
     Args:
-        kept: what the store keeps of outputs on the dataset as it was judged then.
-        output: the output as the config of then names it.
-        files: those that it consisted of, as the earlier manifest has them.
-        dataset: the dataset as it is judged now.
+        kept: Cached outputs on the dataset as it was judged then.
+        output: Output as the earlier config names it.
+        files: Files that it consisted of.
+        dataset: Dataset as it is judged now.
 
     Raises:
-        InputError: the store has not what is needed, or a pair is judged now that was not judged then.
+        InputError: The cache lacks something, or a pair is judged now that was not judged then.
     """
     try:
         hits = kept.store.read_hits(kept.key(output, files))
@@ -336,7 +273,7 @@ def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], data
 
 
 def left_to_evaluation(n_outputs: int) -> str:
-    """A remark on outputs that shards and clusters do not read."""
+    """Return a remark on outputs that shards and clusters do not read."""
     outputs = "1 output is" if n_outputs == 1 else f"{n_outputs} outputs are"
     return f"{outputs} left to the evaluation: the cache keeps rankings, and of these the judged documents alone"
 
@@ -344,26 +281,14 @@ def left_to_evaluation(n_outputs: int) -> str:
 def output_store(
     dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]], conventions: Conventions, store: OutputCache
 ) -> OutputStore:
-    """What the store keeps of the outputs on a dataset with judgments or ratings.
-
-    Args:
-        dataset: the dataset.
-        files: its files by role, as they were read or as a manifest has them.
-        conventions: say what orders a ranking.
-        store: the store.
-    """
+    """Return the cached outputs on a dataset, whose files are as they were read or as a manifest has them."""
     content = content_of(source_of(dataset.judged), files.get("judgments") or files.get("ratings") or ())
     judgments = JudgmentsKey(content, dataset.subtopics, dataset.duplicates)
     return OutputStore(store, judgments, conventions, exclusions_key(dataset, files))
 
 
 def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> ExclusionsKey | None:
-    """All that decides which documents are left out of rankings, or counted as seen; None if there are none.
-
-    Args:
-        dataset: says how they are read.
-        files: its files by role, as they were read or as a manifest has them.
-    """
+    """Return all that decides which documents are left out or counted as seen, None if there are none."""
     if dataset.kind != "rankings":
         return None
     pairs, interactions = (
@@ -375,7 +300,7 @@ def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFi
 
 
 def source_of(file: File) -> Source:
-    """The file as errors and the manifest name it: from the working directory, where it is below that."""
+    """Return the file as errors and the manifest name it: from the working directory if it is below that."""
     if isinstance(file, HeldFile):
         return Source(
             file.held.name, "memory", {str(ours): name for ours, name in file.columns.items()}, held=file.held
@@ -391,17 +316,17 @@ def source_of(file: File) -> Source:
 
 
 def whole_source_of(task: Task) -> Source:
-    """A task's output by its whole path: other processes may have other working directories."""
+    """Return a task's output by its whole path, for processes with other working directories."""
     return replace(source_of(task.output), path=task.output.path)
 
 
 def replicate_of(key: OutputKey) -> str:
-    """The name of the replicate; empty for a model of one output."""
+    """Return the name of the replicate, empty for a model of one output."""
     return key[1].name if isinstance(key[1], Replicate) else ""
 
 
 def replicates_by_model(keys: Iterable[OutputKey]) -> dict[tuple[str, str], tuple[str, ...]]:
-    """The names of the replicates among outputs, by dataset and model; of models that are families."""
+    """Return the names of the replicates among outputs, by dataset and model."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
     for key in keys:
         if name := replicate_of(key):
@@ -412,12 +337,7 @@ def replicates_by_model(keys: Iterable[OutputKey]) -> dict[tuple[str, str], tupl
 def absent_replicates(
     failures: Iterable[Failure], replicates: Mapping[tuple[str, str], tuple[str, ...]]
 ) -> dict[tuple[str, str], str]:
-    """By dataset and model, such as `replicate 4 of dense has no output (1 of 4)`; of families that are evaluated.
-
-    Args:
-        failures: the outputs that are missing or were refused.
-        replicates: the replicates that were read, by dataset and model.
-    """
+    """Return texts such as `replicate 4 of dense has no output (1 of 4)`, by dataset and model."""
     failed = replicates_by_model(failure.output for failure in failures)
     found = {}
     for task, absent in failed.items():
@@ -429,12 +349,7 @@ def absent_replicates(
 
 
 def replicate_warnings(planned: Plan, keys: Iterable[OutputKey]) -> Iterator[DataWarning]:
-    """Families of one replicate, and models that share seeds but have other replicates than the first of them.
-
-    Args:
-        planned: the models.
-        keys: the outputs on one dataset that were read.
-    """
+    """Yield warnings on families of one replicate, and on models whose shared seeds differ."""
     found = replicates_by_model(keys)
     yield from (
         DataWarning(*task, "only one replicate; nothing is claimed of any other")

@@ -1,4 +1,4 @@
-"""Inputs: the formats that a config may name, where files are, and the rows that were read of them."""
+"""Rows that were read from inputs, and the files that they are from."""
 
 from __future__ import annotations
 
@@ -19,56 +19,43 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InputFile:
-    """A file that was read.
-
-    Attributes:
-        path: where it is.
-        size: bytes.
-        sha256: hex digest of its bytes as they are stored, compressed or not; None for a file above 4 GiB.
-        ranges_sha256: of such a file, the SHA-256 of the hex digests of its ranges of 64 MiB, the last of which may be
-            shorter, each followed by a line feed. Ranges are hashed in any order and at once. None for other files.
-    """
+    """File that was read."""
 
     path: str
-    size: int
-    sha256: str | None = None
+    size: int  # bytes
+    sha256: str | None = None  # hex digest of the stored bytes; None for a file above 4 GiB
+    # of such a file, the SHA-256 of the hex digests of its ranges of 64 MiB, each followed by a line feed
     ranges_sha256: str | None = None
 
     @property
     def digest(self) -> str:
-        """What tells its bytes from any others: the hex digest, behind `ranges_sha256:` if it is that of ranges."""
+        """Hex digest, behind `ranges_sha256:` if it is that of ranges."""
         return self.sha256 or f"ranges_sha256:{self.ranges_sha256}"
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """It as a manifest has it, with the one digest that it has."""
+        """Fields as a manifest has them, with the one digest that there is."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
 def short_digest(digest: str) -> str:
-    """The first digits of an `InputFile.digest`, and what it is: such as `sha256 481ce05876ac…`."""
+    """Return the first digits of an `InputFile.digest` and its kind, such as `sha256 481ce05876ac…`."""
     kind, _, digits = digest.rpartition(":")
     return f"{kind or 'sha256'} {digits[:12]}…"
 
 
 @dataclass(frozen=True)
 class Content:
-    """All that decides which rows are read from an input.
+    """All that decides which rows are read from an input."""
 
-    Attributes:
-        files: of each of its files, in order, the digest of its bytes as they are stored, its format, and how it is
-            compressed, as `.gz`, or empty.
-        size: bytes of all files.
-        columns: our names and the file's, by ours, where the config says.
-    """
-
+    # digest of the stored bytes, format, and compression (`.gz`, or empty) of each file, in order
     files: tuple[tuple[str, str, str], ...]
-    size: int
-    columns: tuple[tuple[str, str], ...]
+    size: int  # bytes of all files
+    columns: tuple[tuple[str, str], ...]  # our names and the file's, where the config says
 
 
 def row_number(row: int) -> str:
-    """Where a row, counted from 0, stands, if nothing else is known of it."""
+    """Return where a row, counted from 0, is, if nothing else is known of it."""
     return f"row {row + 1}"
 
 
@@ -78,91 +65,66 @@ MANY_ROWS = 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Some of an input's rows, n of them, as they were parsed.
+    """Some of an input's rows, n of them, as they were parsed."""
 
-    Attributes:
-        query_codes: (n,) int32, each row's place among the input's distinct query ids.
-        doc_ids: (n,) Arrow strings.
-        values: (n,) finite: the relevance, score, rating or prediction, as it was parsed or in as few bits as hold it.
-    """
-
-    query_codes: npt.NDArray[np.int32]
+    query_codes: npt.NDArray[np.int32]  # (n,) place of each row's query among the distinct query ids
     doc_ids: pa.StringArray
-    values: npt.NDArray[np.floating]
+    values: npt.NDArray[np.floating]  # (n,) finite relevance, score, rating or prediction, in as few bits as hold it
 
     def recoded(self, codes: npt.NDArray[np.int32]) -> Chunk:
-        """The same, with other codes in the place of each code."""
+        """Return the chunk with other codes in place of each code."""
         return replace(self, query_codes=codes[self.query_codes])
 
 
 @dataclass(frozen=True, eq=False)
 class StoredChunk:
-    """Some of an input's rows whose queries and documents are in a temporary file, and are read from it each time.
-
-    Attributes:
-        values: as of `Chunk`.
-        read_codes: reads a number for each row's query.
-        read_documents: reads the documents.
-        codes: the code of each of these numbers.
-    """
+    """Rows whose queries and documents are in a temporary file, and are read from it each time."""
 
     values: npt.NDArray[np.floating]
-    read_codes: Callable[[], npt.NDArray[np.int32]]
+    read_codes: Callable[[], npt.NDArray[np.int32]]  # reads a number for each row's query
     read_documents: Callable[[], pa.StringArray]
-    codes: npt.NDArray[np.int32]
+    codes: npt.NDArray[np.int32]  # code of each of these numbers
 
     @property
     def query_codes(self) -> npt.NDArray[np.int32]:
-        """As of `Chunk`."""
         return self.codes[self.read_codes()]
 
     @property
     def doc_ids(self) -> pa.StringArray:
-        """Likewise."""
         return self.read_documents()
 
     def recoded(self, codes: npt.NDArray[np.int32]) -> StoredChunk:
-        """The same, with other codes in the place of each code."""
         return replace(self, codes=codes[self.codes])
 
     def __reduce__(self) -> tuple[type[Chunk], tuple[object, ...]]:
-        """To another process go the documents."""
+        """Send the documents to another process."""
         return Chunk, (self.query_codes, self.doc_ids, self.values)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What a reader took from one input: N rows of (query, document, value).
+    """Rows of one input: N of (query, document, value).
 
-    A large output is worked on chunk by chunk, by as many threads as there are cores; a chunk fits into the cache, and
-    nothing is copied. Whoever needs a whole column gets one, made when it is first asked for.
-
-    Attributes:
-        path: the input as it was named.
-        files: the files it consists of.
-        query_ids: the distinct ids, in the order in which they first appear.
-        chunks: the rows, in the order of the files.
-        place: says where a row stands, such as `line 3`.
-        subtopics: (N,) Arrow strings, the subtopic that each row judges a document for, where judgments have subtopics.
-        remarks: what the layouts of its files were taken for, a line each.
+    A large output is worked on chunk by chunk, by as many threads as there are cores. A chunk fits into the cache, and
+    nothing is copied. A whole column is made when it is first asked for.
     """
 
     path: str
     files: tuple[InputFile, ...]
-    query_ids: Sequence[str]
-    chunks: tuple[Chunk | StoredChunk, ...]
-    place: Callable[[int], str]
-    subtopics: pa.StringArray | None = None
-    remarks: tuple[str, ...] = ()
+    query_ids: Sequence[str]  # distinct ids, in the order in which they first appear
+    chunks: tuple[Chunk | StoredChunk, ...]  # in the order of the files
+    place: Callable[[int], str]  # returns where a row is, such as `line 3`
+    subtopics: pa.StringArray | None = None  # (N,) subtopic that each row judges a document for
+    remarks: tuple[str, ...] = ()  # layouts that were recognised in the files
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
-        """The number of rows up to the end of each chunk."""
+        """Number of rows up to the end of each chunk."""
         return tuple(accumulate(len(chunk.values) for chunk in self.chunks))
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
-        """The number of rows of each of `query_ids`."""
+        """Number of rows of each of `query_ids`."""
         counts = np.zeros(len(self.query_ids), dtype=np.int64)
         for chunk in self.chunks:
             counts += np.bincount(chunk.query_codes, minlength=len(counts))
@@ -170,21 +132,16 @@ class Rows:
 
     @cached_property
     def query_codes(self) -> npt.NDArray[np.int32]:
-        """(N,): all chunks' codes."""
         return np.concatenate([chunk.query_codes for chunk in self.chunks])
 
     @property
     def doc_ids(self) -> pa.StringArray:
-        """(N,): all chunks' documents."""
         from rankledger.pipeline.support.arrow import concatenate
 
         return concatenate([chunk.doc_ids for chunk in self.chunks])
 
     def take_doc_ids(self, rows: npt.NDArray[np.signedinteger]) -> pa.StringArray:
-        """The documents of these rows, which may stand in any order.
-
-        They are taken chunk by chunk: Arrow would first make one array of all chunks.
-        """
+        """Return the documents of these rows, in any order, by chunk: Arrow would make one array of all chunks."""
         from rankledger.pipeline.support.arrow import concatenate, integers  # not at the top: configs need no Arrow
 
         order = np.argsort(rows)
@@ -200,11 +157,10 @@ class Rows:
 
     @cached_property
     def values(self) -> npt.NDArray[np.floating]:
-        """(N,): all chunks' values."""
         return np.concatenate([chunk.values for chunk in self.chunks])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Rows:
-        """A copy of these rows, at least one, with the queries that they have."""
+        """Copy these rows, at least one, with the queries that they have."""
         from rankledger.pipeline.support.arrow import integers
 
         codes = self.query_codes[rows]
@@ -220,7 +176,7 @@ class Rows:
         )
 
     def without(self, rows: npt.NDArray[np.int64]) -> Rows:
-        """The other rows, perhaps none, with the queries of all rows."""
+        """Return the other rows, perhaps none, with the queries of all rows."""
         from rankledger.pipeline.support.arrow import bools
 
         kept = np.ones(self.ends[-1], dtype=bool)
@@ -236,7 +192,7 @@ class Rows:
         return replace(self, chunks=tuple(chunks), place=lambda row: self.place(int(numbers[row])), subtopics=subtopics)
 
     def between(self, begin: int, end: int) -> Rows:
-        """The rows from one number up to another, not copied, with the queries of all rows."""
+        """Return the rows from one number up to another, not copied, with the queries of all rows."""
         chunks = [
             Chunk(chunk.query_codes[own], chunk.doc_ids[own], chunk.values[own])
             for chunk, after in zip(self.chunks, self.ends, strict=True)
@@ -249,7 +205,7 @@ class Rows:
 
 
 def merge_rows(parts: Sequence[Rows]) -> Rows:
-    """The rows of all parts, one after the other, which may share queries; the rest is the first part's."""
+    """Return the rows of all parts, which may share queries. The rest is the first part's."""
     if len(parts) == 1:
         return parts[0]
     codes: dict[str, int] = {}
@@ -267,22 +223,13 @@ def merge_rows(parts: Sequence[Rows]) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """The ids of a queries table or a catalogue, each once.
-
-    Attributes:
-        path: the input as it was named.
-        files: the files it consists of.
-        ids: Arrow strings.
-        features: what is known of the documents of a catalogue, by column.
-        texts: what is known of the queries of a queries table, by column: a text per row, None for an empty cell.
-        place: says where a row stands, such as `line 3`.
-        remarks: what the layouts of its files were taken for, a line each.
-    """
+    """Ids of a queries table or a catalogue, each once."""
 
     path: str
     files: tuple[InputFile, ...]
     ids: pa.StringArray
-    features: Mapping[str, Sparse] = field(default_factory=dict)
+    features: Mapping[str, Sparse] = field(default_factory=dict)  # features of the documents of a catalogue, by column
+    # texts of the queries, by column; None for an empty cell
     texts: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
-    place: Callable[[int], str] = row_number
-    remarks: tuple[str, ...] = ()
+    place: Callable[[int], str] = row_number  # returns where a row is, such as `line 3`
+    remarks: tuple[str, ...] = ()  # layouts that were recognised in the files

@@ -3,69 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Bools
-
-if TYPE_CHECKING:
-    pass
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from rankledger.metrics.block import Floats
+from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.sources import OutputKey, Replicate
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
 class RecordedModel:
-    """A model of an earlier evaluation, which stands among the models of this one.
-
-    Attributes:
-        model: its name there.
-        manifest_sha256: the hash of the record's manifest.
-    """
+    """Model of an earlier evaluation that is compared with the models of this one."""
 
     model: str
     manifest_sha256: str
 
 
-ModelKey: TypeAlias = str | RecordedModel
-
-
-"""What the scores of a model are found by: a model of this evaluation by its name."""
+ModelKey: TypeAlias = str | RecordedModel  # the name of a model of this evaluation, or an earlier one
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """One model's scores on one dataset: a row per judged query, in the order of their ids as UTF-8 bytes.
+    """Scores of one model on one dataset: M measures of Q queries, in the order of their ids as UTF-8 bytes.
 
     Attributes:
-        dataset: the dataset's name.
-        model: the model's name.
+        dataset: name.
+        model: name.
         query_ids: (Q,) ids.
-        measures: the M measures of the rows of `values`.
+        measures: measures of the rows of `values`.
         values: (M, Q) scores, NaN where undefined.
-        weights: (M, Q) what each query weighs in the mean: 1, or its pairs where the measure is pooled.
-        figures: the measures that have one figure per dataset and none per query.
-        missing: (Q,) whether the query is without output.
-        tie_bounds: (3, M, Q) the least, mean and greatest score over all orders of tied documents, where asked for;
-            NaN where undefined, and for measures that rank nothing.
-        moments: by measure the (S, Q) means that its figure is made of, where that is none of its scores.
-        figure_errors: the jackknife standard error of each of `figures`, NaN where it is undefined.
-        record: the hash of the record's manifest that the scores are of; None for scores of this evaluation.
-        replicates: the scores of each replicate, whose means these are; empty for a model with one output.
-        replicate: the name of the replicate; empty for a model's own scores.
-        shared_seeds: whether replicates of the same name have the same seed as those of other models that say so.
-        failed: by measure of the user's own that failed, why; its scores are NaN, and count as nothing.
-        unscored: (Q,) whether an external score that had to be given is undefined; False of other scores.
+        weights: (M, Q) weight of each query in the mean: 1, or its pairs if the measure is pooled.
+        figures: measures that have one figure per dataset and none per query.
+        missing: (Q,) True for a query without output.
+        tie_bounds: (3, M, Q) least, mean and greatest score over all orders of tied documents; NaN where undefined.
+        moments: by measure the (S, Q) means that its figure is made of, if that is none of its scores.
+        figure_errors: jackknife standard errors of `figures`, NaN where undefined.
+        record: hash of the manifest of an earlier evaluation; None for this one.
+        replicates: scores of each replicate, whose means these are; empty for a model with one output.
+        replicate: name of the replicate; empty for a model's own scores.
+        shared_seeds: True if replicates of the same name have the same seed as those of other such models.
+        failed: reason by measure of the user's own that failed, whose scores are NaN.
+        unscored: (Q,) True if an external score that had to be given is undefined.
         n_gone: by measure, queries that a record scored and that the dataset no longer has, if no table names them.
     """
 
@@ -95,10 +76,10 @@ class Scores:
 
     @property
     def key(self) -> ModelKey:
-        """What they are found by among the scores of a dataset."""
+        """Key among the scores of a dataset."""
         return self.model if self.record is None else RecordedModel(self.model, self.record)
 
     @property
     def output(self) -> OutputKey:
-        """The output that they are of."""
+        """Output that the scores are of."""
         return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
