@@ -38,7 +38,7 @@ from rankledger.pipeline.support.arrow import concatenate, floats, integers, num
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
 
-_VERSION = 3  # raised when the layout changes, or what readers and the join make of the same bytes
+_VERSION = 4  # raised when the layout changes, or what readers and the join make of the same bytes
 
 _LISTS = ("judgment_row", "rank", "ties_above", "ties_below")
 _DELTAS = dict.fromkeys(["n_retrieved", *(f"{name}.list.element" for name in _LISTS)], "DELTA_BINARY_PACKED")

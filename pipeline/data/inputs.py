@@ -46,7 +46,7 @@ from rankledger.pipeline.data.outputs import (
 )
 from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, short_lists, similar_ids, small_overlap
 from rankledger.pipeline.data.parts import peak_bytes
-from rankledger.pipeline.data.readers import find_cut_number, find_rank_order
+from rankledger.pipeline.data.readers import find_cut_number
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.support.errors import InputError
@@ -240,8 +240,7 @@ def _data_warnings(
             found = [small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output))]
             if isinstance(own, DatasetInput):
                 score = outputs[key].columns.get("score", "")
-                rank_order = 0 if score else find_rank_order(outputs[key])
-                found += odd_rankings(len(own.query_ids), output.quality, own.judgments, score, rank_order)
+                found += odd_rankings(len(own.query_ids), output.quality, own.judgments, score)
             if isinstance(own, DatasetInput) and isinstance(output, ReadOutput) and output.joined.hits:
                 model = model_of(key)[1]
                 beside = {name: lists[name] for name in baselines if name != model and name in lists} or lists

@@ -115,6 +115,7 @@ class Quality:
         n_seen: remaining rows that recommend what the user consumed in training; None if unknown.
         n_seen_queries: queries of these.
         look_alikes: warning on ids that match nothing, but would if written otherwise; empty if there are none.
+        rank_order: 1 if scores rise with the ranks beside them in the first rows, -1 if they fall, 0 if unclear.
     """
 
     n_rows: int
@@ -131,6 +132,7 @@ class Quality:
     n_seen: int | None = None
     n_seen_queries: int = 0
     look_alikes: str = ""
+    rank_order: int = 0
 
     @classmethod
     def of_replicates(cls, found: Sequence[Quality]) -> Quality:
@@ -153,6 +155,7 @@ class Quality:
             n_seen=None if found[0].n_seen is None else sum(each.n_seen or 0 for each in found),
             n_seen_queries=max(each.n_seen_queries for each in found),
             look_alikes=next((each.look_alikes for each in found if each.look_alikes), ""),
+            rank_order=next((each.rank_order for each in found if each.rank_order), 0),
         )
 
 

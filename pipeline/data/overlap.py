@@ -204,9 +204,7 @@ def small_overlap(
     return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
 
 
-def odd_rankings(
-    n_queries: int, quality: Quality, judgments: Judgments, score: str = "", rank_order: int = 0
-) -> Iterator[str]:
+def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments, score: str = "") -> Iterator[str]:
     """Yield warnings on scores that may be ranks or distances, and on queries that find themselves.
 
     Args:
@@ -214,15 +212,13 @@ def odd_rankings(
         quality: Counts of the join.
         judgments: Judgments of the dataset.
         score: Column that the config names as the score, if it does.
-        rank_order: 1 if scores rise with the ranks beside them, -1 if they fall, 0 if neither is known.
     """
     n_own = n_queries - quality.n_missing_queries + quality.n_unjudged_queries
     if score and is_distance(score):
         yield f"'{score}' is read as the score, and the highest comes first. Negate it if lower is better."
-    elif (
-        not score and (rank_order or int(0 < n_own == quality.n_rising and quality.n_rows >= max(2, n_own) + n_own)) > 0
-    ):
-        where = "rise with the ranks beside them" if rank_order else "of every query rise down the file"
+    is_rising = 0 < n_own == quality.n_rising and quality.n_rows >= max(2, n_own) + n_own
+    if not score and (quality.rank_order or int(is_rising)) > 0:
+        where = "rise with the ranks beside them" if quality.rank_order else "of every query rise down the file"
         yield (
             f"the scores {where}, and the highest comes first. If lower is better, negate them, or write "
             "columns: {rank: …} for ranks; else write columns: {score: …} with their column"

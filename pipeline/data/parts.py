@@ -40,7 +40,6 @@ _TIMES = 2  # bytes of memory for a byte of text that is parsed and joined
 _BESIDE = 100e6  # bytes that are taken beside them by large ranges: what is sorted, looked up and put aside
 _LINE_FEED = b"\n"
 _TEXTS = {"trec", "tsv", "csv", "jsonl", "json"}
-_FIRST_ROWS = 1 << 15  # bytes of text that show its first rows
 _SIGNED = 262  # bytes: TAR has its signature at the end of these
 _SIGNATURES = {
     b"\x1f\x8b": ("gzip", "Add .gz to its name"),
@@ -100,20 +99,6 @@ def file_parts(
         stored = contents.read()
         part = recognised(replace(part, stored=stored), memoryview(stored)[:PAGE], ended=len(stored) <= PAGE)
         yield replace(part, stored=_tabbed(part, part.stored))
-
-
-def first_part(file: StoredFile, kind: Kind, source: Source) -> FilePart:
-    """Return the first rows of a file, or all rows if its format cannot be cut."""
-    with file.contents() as contents:
-        part = _blank(file, contents.size, kind, source)
-        if part.format.name not in _TEXTS - {"json"}:
-            return next(file_parts(file, contents, kind, source, 1))
-        page = memoryview(bytearray(_FIRST_ROWS))
-        data = bytes(page[: contents.readinto(page)])
-    is_whole = len(data) < len(page)
-    data = data if is_whole else data[: data.rfind(_LINE_FEED) + 1]
-    part = recognised(replace(part, stored=pa.py_buffer(data)), memoryview(data), ended=is_whole)
-    return replace(part, stored=_tabbed(part, part.stored))
 
 
 def recognised(part: FilePart, sample: memoryview, *, ended: bool) -> FilePart:

@@ -224,6 +224,7 @@ class RankingJoin:
     ) -> None:
         self.knows_query = False
         self.remarks: tuple[str, ...] = ()
+        self._rank_order = 0
         self._judgments = judgments
         self._excluded = excluded
         self._conventions = conventions
@@ -252,7 +253,9 @@ class RankingJoin:
     def add_ranges(self, ranges: RankingRanges, folder: Path | None = None, at_a_time: int = 1) -> None:
         """Join all parts of an output. They are read anew if a query is scattered over them."""
         self._place = ranges.place
-        if self._add_together(ranges, at_a_time):
+        is_together = self._add_together(ranges, at_a_time)
+        self._rank_order = ranges.rank_order
+        if is_together:
             self.remarks = ranges.remarks
             return
         found = "the rows of its queries are scattered, so they were brought together on disk"
@@ -343,6 +346,7 @@ class RankingJoin:
             **totals._asdict() | unknown,
             n_missing_queries=int((n_retrieved == 0).sum()),
             judged_at_10=judged_share(ranks, grades, n_retrieved),
+            rank_order=self._rank_order,
         )
         hits = Hits(n_hits, rows, ranks, tie_first, tie_last, n_retrieved, quality)
         return replace(hits, quality=replace(quality, look_alikes=look_alikes(unmatched, self._judgments, hits)))

@@ -31,7 +31,7 @@ from rankledger.pipeline.data.formats.layouts import RANK, columns_line, is_numb
 from rankledger.pipeline.data.formats.lists import ListedQueries
 from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.locate import each_file, find_files
-from rankledger.pipeline.data.parts import PART_ROWS, file_parts, first_part, recognised
+from rankledger.pipeline.data.parts import PART_ROWS, file_parts, recognised
 from rankledger.pipeline.data.rows import MANY_ROWS, Chunk, Ids, InputFile, Rows, merge_rows, row_number
 from rankledger.pipeline.data.spill import Spill
 from rankledger.pipeline.support.arrow import concatenate, floats, numpy_of, strings
@@ -41,7 +41,8 @@ from rankledger.pipeline.support.parallel import map_ahead
 _SHORTENED = re.compile(" fields found where | is not a number|: not (JSON|UTF-8)|unexpected end of data")
 _LINES = 11  # the last one and ten before it, by which its number is known to be shorter
 _DROPPED = 3  # zeros at the end of a number: of a thousand random numbers one has so many
-_RANKED = 1 << 12  # rows in memory whose ranks are compared with their scores
+_RANKED = 1 << 12  # rows whose ranks are compared with their scores
+_FIRST_BYTES = 1 << 15  # bytes of text, likewise
 _CLEAR = 0.9  # of neighbors by rank
 _CHUNK = 1 << 17  # rows that are worked on at a time: a chunk fits into the cache
 _OddValues: TypeAlias = tuple[tuple[Callable[[npt.NDArray[np.floating]], npt.NDArray[np.bool_]], str], ...]
@@ -91,27 +92,6 @@ def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score"
     return _negative(_read_rows(source, _RANKS))
 
 
-def find_rank_order(source: Source) -> int:
-    """Return 1 if scores rise with the ranks beside them in the first rows, -1 if they fall, 0 if neither is clear."""
-    kind = replace(_RANKING, further=(RANK,))
-    rows: list[tuple[str, float, float]] = []
-    with suppress(InputError, pa.ArrowException, KeyError):  # of a format that has no further columns
-        if source.held is None:
-            part = first_part(find_files(source)[0], kind, source)
-        elif not isinstance(source.held.data, Mapping | list):
-            held = replace(source.held, data=source.held.data[:_RANKED])
-            part = Reading(replace(source, held=held), kind).held_part(held)
-        else:
-            return 0
-        if part.kind.value == "score" and part.lists is None:
-            table = part.format.parse(part)
-            rows = sorted(zip(*(table.column(name).to_pylist() for name in ("query_id", RANK, "score")), strict=True))
-    pairs = [(one, other) for one, other in pairwise(rows) if one[0] == other[0] and one[1] < other[1]]
-    rises = [other[2] > one[2] for one, other in pairs if other[2] != one[2]]
-    share = sum(rises) / len(rises) if len(rises) > 1 else 0.5
-    return int(share >= _CLEAR) - int(share <= 1 - _CLEAR)
-
-
 def find_cut_number(source: Source) -> str | None:
     """Return a warning if the last line of text has no end, and its number has fewer decimals than all others.
 
@@ -139,17 +119,32 @@ def _negative(rows: Rows) -> Rows:
     return replace(rows, chunks=tuple(replace(chunk, values=-chunk.values) for chunk in rows.chunks))
 
 
-def _placed(place: Callable[[int], str], begin: int, row: int) -> str:
-    return place(begin + row)
+def _find_rank_order(part: FilePart, table: pa.Table) -> int:
+    """Return 1 if scores rise with the ranks beside them in the first rows, -1 if they fall, 0 if neither is clear."""
+    has_pairs = part.content is not None or (part.held is not None and isinstance(part.held.data, Mapping | list))
+    if part.kind.value != "score" or part.lists is not None or has_pairs:
+        return 0
+    rows: list[tuple[str, float, float]] = []
+    with suppress(InputError, pa.ArrowException, KeyError):  # of a format that has no further columns
+        table = _with_ranks(part, table)
+        rows = sorted(zip(*(table.column(name).to_pylist() for name in ("query_id", RANK, "score")), strict=True))
+    pairs = [(one, other) for one, other in pairwise(rows) if one[0] == other[0] and one[1] < other[1]]
+    rises = [other[2] > one[2] for one, other in pairs if other[2] != one[2]]
+    share = sum(rises) / len(rises) if len(rises) > 1 else 0.5
+    return int(share >= _CLEAR) - int(share <= 1 - _CLEAR)
 
 
-def _take(
-    path: str, kind: Kind, function: Callable[[Rows, bool], T], part: FilePart, table: pa.Table
-) -> tuple[int, T, list[bytes]]:
-    rows = _rows(path, kind, part, table)
-    last = last_fields(part.data, part.kind) if part.format is FORMATS["trec"] else []
-    is_whole = part.whole and part.path == path  # of several files none is
-    return len(table), function(rows if kind == _RANKING else _negative(rows), is_whole), last
+def _with_ranks(part: FilePart, table: pa.Table) -> pa.Table:
+    """Return the first rows of a part with the ranks beside the scores."""
+    if part.format.cut is not None and part.format.table is not None:
+        ranks = part.format.table(part, [part.name(RANK)]).column(0).slice(0, _RANKED)
+        return table.slice(0, _RANKED).append_column(RANK, ranks.drop_null().cast(pa.float64()))
+    if part.held is not None:
+        part = replace(part, held=replace(part.held, data=part.held.data[:_RANKED]))
+    elif len(part.data) > _FIRST_BYTES:
+        begin = bytes(part.data[:_FIRST_BYTES])
+        part = replace(part, stored=pa.py_buffer(begin[: begin.rfind(b"\n") + 1]))
+    return part.format.parse(replace(part, kind=replace(part.kind, further=(RANK,))))
 
 
 def read_pairs(source: Source | str, value: Literal["rating", "prediction", "weight"] | None = None) -> Rows:
@@ -440,13 +435,14 @@ class RankingRanges(Reading):
     ) -> None:
         """Prepare to read parts of about `n_rows` rows."""
         super().__init__(source, _RANKING if by == "score" else _RANKS, n_rows)
-        self.last_fields: list[bytes] = []
         self.path = self.source.path
+        self.last_fields: list[bytes] = []  # of TREC text, of the last line with a row, once all parts were taken
+        self.rank_order = 0  # 1 if scores rise with the ranks beside them, -1 if they fall, 0 if neither is clear
 
     def __iter__(self) -> Iterator[Rows]:
         """Yield the rows of each part, at least one. Each time the input is read anew."""
         for begin, rows in self.each_range(lambda rows, _: rows):
-            yield replace(rows, place=partial(_placed, self.place, begin))
+            yield replace(rows, place=partial(lambda begin, row: self.place(begin + row), begin))
 
     def each_range(self, function: Callable[[Rows, bool], T], at_a_time: int = 1) -> Iterator[tuple[int, T]]:
         """Yield the rows before each part, and what the function makes of its rows, in order.
@@ -455,8 +451,18 @@ class RankingRanges(Reading):
             function: Function of a part's rows, numbered from its first, and whether they are all rows.
             at_a_time: Parts that are parsed and passed to the function side by side.
         """
+
+        def take(part: FilePart, table: pa.Table) -> tuple[int, T, list[bytes], int]:
+            rows = _rows(self.path, self.kind, part, table)
+            last = last_fields(part.data, part.kind) if part.format is FORMATS["trec"] else []
+            order = _find_rank_order(part, table) if part.head is None and not part.before() else 0
+            is_whole = part.whole and part.path == self.path  # of several files none is
+            made = function(rows if self.kind == _RANKING else _negative(rows), is_whole)
+            return len(table), made, last, order
+
         begin = 0
-        for n_rows, made, last in self.each(partial(_take, self.path, self.kind, function), at_a_time):
+        for n_rows, made, last, order in self.each(take, at_a_time):
             self.last_fields = last
+            self.rank_order = order if not begin else self.rank_order
             yield begin, made
             begin += n_rows

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.formats.arrow import chains_of, lists_of, rows_of, values_of, wanted_names
 from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, ListReader, Spans
+from rankledger.pipeline.data.formats.layouts import RANK
 from rankledger.pipeline.support.errors import InputError
 
 _CELL = 8  # bytes that a value takes at least once it is read
@@ -115,9 +116,12 @@ def _cut(part: FilePart, n_rows: int) -> list[Cut]:
             n_here = 0
         n_here += n_group
     groups = [range(*both) for both in pairwise([*cuts, file.metadata.num_row_groups])]
+    columns = [[*names] for _ in groups]
+    if part.kind.value == "score" and RANK in file.schema_arrow.names:
+        columns[0].append(RANK)  # with which the first scores are compared
     return [
-        Cut(own if len(groups) > 1 else None, n_before, _spans_of(part, own, names) if part.spans else ())
-        for own, n_before in zip(groups, before, strict=True)
+        Cut(own if len(groups) > 1 else None, n_before, _spans_of(part, own, wanted) if part.spans else ())
+        for own, n_before, wanted in zip(groups, before, columns, strict=True)
     ]
 
 

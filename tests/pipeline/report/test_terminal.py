@@ -530,6 +530,7 @@ def test_data_is_json_without_nan():
             "n_seen": None,
             "n_seen_queries": 0,
             "look_alikes": "",
+            "rank_order": 0,
         }
     ]
     late = {"dataset": "web", "model": "late", "reason": "it's gone", "replicate": ""}
