@@ -27,16 +27,11 @@ _SPREAD = 0.1  # of differences, as a share of the range, before anything is mea
 
 
 def errors_of(gate: PlannedGate, confidence: float) -> tuple[float, float] | None:
-    """Return how often one evaluation of a gate errs at its limit, over all of its lines; None for gates that count.
+    """Return how often a gate errs in one evaluation at its limit, over all lines; None for gates that count.
 
-    The first error fails a model that is at its limit, a false alarm. The second passes such a model.
-
-    A pass needs no correction for many nights or gates: a model is released if all gates pass, so that it gets through
-    no more often than at the gate whose limit it is beyond.
-
-    Args:
-        gate: the gate.
-        confidence: `bootstrap.confidence`.
+    The first error fails a model that is at its limit, a false alarm. The second passes such a model, and needs no
+    correction for many nights or gates: a model that is released passes all gates, so that it gets through no more
+    often than at the gate whose limit it is beyond.
     """
     if not gate.by_interval:
         return None
@@ -46,7 +41,7 @@ def errors_of(gate: PlannedGate, confidence: float) -> tuple[float, float] | Non
 
 
 def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
-    """In how many nights some gate fails though all models are just at its limit, a line; empty without such gates.
+    """Say in how many nights some gate fails though all models are just at its limit; empty without such gates.
 
     Gates that err independently do so together in 1 - Π(1 - error) of nights, and in no case in more than Σ error.
     """
@@ -71,13 +66,8 @@ def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
 def small_slices(gates: Sequence[PlannedGate], groups: Mapping[str, Groups], confidence: float) -> Iterator[str]:
     """Say which slices have too few queries, or clusters, to be decided by a gate, a line per gate and dataset.
 
-    A margin is taken to be decided if a model without a change passes with a power of 80%, where differences have a
+    A margin is taken to be decided if a model without a change passes with a power of 80% and differences have a
     standard deviation of a tenth of the measure's range.
-
-    Args:
-        gates: all gates.
-        groups: clusters and slices by dataset.
-        confidence: `bootstrap.confidence`.
     """
     for gate in gates:
         columns = tuple(f"{column}=" for column in gate.slices)
@@ -121,20 +111,14 @@ def _percent(share: float) -> str:
 
 @dataclass(frozen=True)
 class Look:
-    """A gate's look at an output.
+    """Look of a gate at an output."""
 
-    Attributes:
-        count: the looks spent, this one included; None if that is not known.
-        note: what a verdict says of it; empty if there is nothing to say.
-        allowed: whether its verdicts stand; else they are inconclusive.
-    """
-
-    count: LookCount | None
+    count: LookCount | None  # looks spent, this one included; None if unknown
     note: str = ""
-    allowed: bool = True
+    allowed: bool = True  # False if its verdicts are inconclusive
 
     def applied(self, verdict: Verdict) -> Verdict:
-        """A verdict on this output, with its count."""
+        """Return a verdict on this output with its count."""
         if self.allowed:
             return replace(verdict.with_details(self.note), looks=self.count)
         reason = f"{verdict.reason}; {self.note}"
@@ -142,13 +126,7 @@ class Look:
 
 
 def look_at(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> Look:
-    """The look of a gate at one output on one dataset.
-
-    Args:
-        gate: a gate with looks.
-        subjects: what it compares of this output, by one or several measures.
-        evidence: has the scores, and the looks spent before.
-    """
+    """Return the look of a gate at one output on one dataset, by one or several measures."""
     assert gate.looks is not None, "other gates count no looks"
     of, digest = gate.looks.changed_outputs, _digest(gate, subjects, evidence)
     if isinstance(evidence.looks, str):
@@ -173,14 +151,7 @@ def looks_after(
     before: Mapping[LookKey, Mapping[str, str]] | str,
     night: date,
 ) -> tuple[SpentLooks, ...] | None:
-    """All looks spent, of this evaluation and before, also of gates that are not among these; None if unknown.
-
-    Args:
-        gates: all gates.
-        verdicts: theirs.
-        before: the looks spent before, as `Evidence` has them.
-        night: the day of this evaluation's looks.
-    """
+    """Return all looks spent, now and before, also of gates that are not among these; None if unknown."""
     if isinstance(before, str):
         return None
     by_name = {gate.name: gate for gate in gates}
@@ -196,13 +167,13 @@ def looks_after(
 
 
 def _counting(gate: PlannedGate, days: Mapping[str, str], night: date) -> dict[str, str]:
-    """The looks that count: those on or after the day that the gate names; all until the night of that day."""
+    """Return the looks that count: those on or after the day that the gate names; all until the night of that day."""
     since = gate.looks.since if gate.looks else None
     return {digest: day for digest, day in days.items() if since is None or since > night or day >= str(since)}
 
 
 def _digest(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> str:
-    """Of all that the verdicts depend on; empty if the model scores like its baseline on every query.
+    """Return a digest of all that verdicts depend on; empty if the model scores like its baseline everywhere.
 
     Then nothing is estimated, so that nothing can be found by mistake.
     """

@@ -1,10 +1,12 @@
-"""What gates are judged by: the samples, the baselines, what is missing, and what earlier nights came to."""
+"""Evidence that gates judge by, and the base class of their kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +14,7 @@ import numpy.typing as npt
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS, PlannedGate
 from rankledger.pipeline.data.scores import ModelKey
-from rankledger.pipeline.gates.verdicts import LookKey, VerdictKey
+from rankledger.pipeline.gates.verdicts import LookKey, Outcome, Verdict, VerdictKey
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.inference.summary import IntervalRule
@@ -21,81 +23,66 @@ from rankledger.pipeline.inference.tables import ALL
 Subject = tuple[str, str, Measure]
 """What a gate looks at: a dataset, a model and a measure."""
 
+UNSETTLED: Literal["fail"] = "fail"
+"""Effect of a verdict before it is weighed: to forget that would block, not let pass."""
+
+ROUNDING = 1e-12
+"""Rounding of a share or a drop: 0.9 - 0.7 is above 0.2 by less, and no drop of more than 0.2."""
+
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a gate compares one model with on one dataset.
+    """Scores that a gate compares one model with on one dataset."""
 
-    Attributes:
-        key: what its scores are found by in the dataset's sample; empty where it has none.
-        label: how verdicts refer to it, such as `bm25 in 20261120T020000Z-nightly-1f0c9a2b`.
-        reasons: why it cannot be compared, by measure; a measure that can be is not among them.
-        first: whether that is because there is no earlier evaluation yet.
-        night: how reasons name a model of a record, such as `the night 2026-11-20`; empty for one of this evaluation.
-        n_gone: by measure, queries that the record scored and that the dataset no longer has.
-    """
-
-    key: ModelKey
-    label: str
+    key: ModelKey  # of its scores in the dataset's sample; empty if it has none
+    label: str  # in verdicts, such as `bm25 in 20261120T020000Z-nightly-1f0c9a2b`
+    # why it cannot be compared, by measure; a measure that can be is not among them
     reasons: Mapping[Measure, str] = field(default_factory=dict)
-    first: bool = False
-    night: str = ""
+    first: bool = False  # True if there is no earlier evaluation yet
+    night: str = ""  # in reasons, such as `the night 2026-11-20`; empty for a model of this evaluation
+    # by measure, queries that the record scored and that the dataset no longer has
     n_gone: Mapping[Measure, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """How reasons name it."""
+        """Name in reasons."""
         return self.night or self.label
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """All that gates are judged by.
+    """Everything that gates are judged by. Tasks are (dataset, model)."""
 
-    Attributes:
-        samples: the resamples by dataset; the scores of baselines stand among those of its models.
-        rule: how an interval is read off, before the number of lines is accounted for.
-        query_ids: (Q,) the ids of each dataset's queries, in the order of its scores.
-        missing: the share of judged queries without output or score, by (dataset, model).
-        unscored: the (dataset, model) that lack scores of queries with output.
-        gone: the queries of earlier evaluations that a dataset without a queries table no longer has, by dataset.
-        lengths: (Q,) the documents of each list, by (dataset, model); of replicates those of the shortest.
-        compared: the models that others are compared with, beside gates.
-        failures: why an output is missing or was refused, by (dataset, model).
-        external_metrics: those of each model, by model and name; or the reason why a model's cannot be read.
-        baselines: by (gate, dataset, model).
-        nights: how many of the directly preceding evaluations failed in a row, none where a line is not named; or the
-            reason why that is not known.
-        night: the day of the evaluation, by which looks are spent and waivers end.
-        search: how slices are searched in which a drop sits; None where they are not.
-        absent: by (dataset, model), which replicates of those that are evaluated without them have no output, in words.
-        looks: the looks spent before: the day of each by the digest of its scores; or the reason why that is not known.
-    """
-
-    samples: Mapping[str, Sample]
-    rule: IntervalRule
-    query_ids: Mapping[str, npt.NDArray[np.object_]]
-    missing: Mapping[tuple[str, str], float]
-    failures: Mapping[tuple[str, str], str]
+    samples: Mapping[str, Sample]  # by dataset; the scores of baselines are among those of its models
+    rule: IntervalRule  # before the number of lines is accounted for
+    query_ids: Mapping[str, npt.NDArray[np.object_]]  # (Q,) ids of each dataset's queries, in the order of its scores
+    missing: Mapping[tuple[str, str], float]  # share of judged queries without output or score, by task
+    failures: Mapping[tuple[str, str], str]  # why an output is missing or was rejected, by task
+    # by model and name; or the reason why a model's cannot be read
     external_metrics: Mapping[str, Mapping[str, float] | str]
-    baselines: Mapping[tuple[str, str, str], Baseline]
+    baselines: Mapping[tuple[str, str, str], Baseline]  # by (gate, dataset, model)
+    # number of the directly preceding evaluations that failed in a row; or why that is unknown
     nights: Mapping[VerdictKey, int] | str
-    night: date
-    search: SearchRule | None = None
+    night: date  # by which looks are spent and waivers end
+    search: SearchRule | None = None  # None if no slices are searched
+    # looks spent before: the day of each by the digest of its scores; or why that is unknown
     looks: Mapping[LookKey, Mapping[str, str]] | str = field(default_factory=dict)
+    # which replicates of a task have no output, in words
     absent: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    unscored: Collection[tuple[str, str]] = ()
+    unscored: Collection[tuple[str, str]] = ()  # tasks that lack scores of queries with output
+    # queries of earlier evaluations that a dataset without a queries table no longer has
     gone: Mapping[str, Collection[str]] = field(default_factory=dict)
+    # (Q,) documents of each list, by task; of replicates those of the shortest
     lengths: Mapping[tuple[str, str], npt.NDArray[np.int64]] = field(default_factory=dict)
-    compared: Collection[str] = ()
+    compared: Collection[str] = ()  # models that others are compared with, beside gates
 
     def has(self, dataset: str, measure: Measure) -> bool:
-        """Whether the dataset measures it: one of several measures of a gate may be another dataset's."""
+        """Return whether the dataset measures it: one of several measures of a gate may be another dataset's."""
         sample = self.samples.get(dataset)
         return sample is None or any(measure == scored for _, scored in sample.contributions)
 
     def incomparable(self, gate: PlannedGate, subject: Subject) -> str | None:
-        """Why the model cannot be compared with the gate's baseline by this measure; None where it can."""
+        """Return why the model cannot be compared with the gate's baseline by this measure; None if it can."""
         dataset, model, measure = subject
         baseline = self.baselines[gate.name, dataset, model]
         if measure in baseline.reasons:
@@ -107,7 +94,7 @@ class Evidence:
 
 
 def slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> tuple[list[str], dict[str, int]]:
-    """`all` and the slices of the gate's columns with clusters enough to be judged; and the others, with theirs."""
+    """Return `all` and the slices with enough clusters to be judged; and the others, with their clusters."""
     asked = {
         name: sample.figure(model, measure, name).n_clusters
         for name in sample.slices_of(measure)
@@ -115,3 +102,37 @@ def slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -
     }
     small = {name: n for name, n in asked.items() if n < LEAST_CLUSTERS}
     return [ALL, *(name for name in asked if name not in small)], small
+
+
+class GateJudge(ABC):
+    """Kind of gate. Each has a module and a row in the table of `judge`."""
+
+    by_measure: ClassVar[bool] = True  # False for a kind that judges a task as a whole, whatever the measures
+    hinders: ClassVar[bool] = False  # True if no other gate judges a model that fails
+
+    @abstractmethod
+    def judge(self, gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
+        """Return the verdicts on these subjects, none of which is hindered, before they are weighed."""
+
+    def fails_anyway(self, gate: PlannedGate, verdict: Verdict, measure: Measure, share: float) -> bool:
+        """Return whether a failure stays one, whatever the scores that this share of the queries lacks."""
+        return False
+
+
+def new_verdict(
+    gate: PlannedGate, subject: tuple[str, str, Measure | str], outcome: Outcome, reason: str, slice: str = ALL
+) -> Verdict:
+    """Return a verdict that is not weighed yet."""
+    dataset, model, measure = subject
+    return Verdict(gate.name, dataset, model, str(measure), slice, outcome, UNSETTLED, reason)
+
+
+def outcome_of_slice(gate: PlannedGate, slice: str, outcome: Outcome) -> Outcome:
+    """Return the outcome, or `not judged` for an undecided slice that the gate lets pass."""
+    is_small = outcome == "inconclusive" and slice != ALL and gate.on_inconclusive_slice == "pass"
+    return "not judged" if is_small else outcome
+
+
+def unit_of(sample: Sample) -> str:
+    """Return what is drawn as one: `queries` or `clusters`."""
+    return "queries" if sample.groups.clusters is None else "clusters"

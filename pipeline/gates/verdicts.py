@@ -1,4 +1,4 @@
-"""Gates as they are planned, what they are judged against, and their verdicts."""
+"""Verdicts of gates, and the looks that they spend."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LookKey: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class LookCount:
-    """How many looks a gate has spent on a model on a dataset.
+    """Number of looks that a gate has spent on a model on a dataset.
 
     Attributes:
         spent: looks spent, this one included.
@@ -37,18 +37,12 @@ class LookCount:
 
 @dataclass(frozen=True)
 class SpentLooks:
-    """The looks that a gate has spent on a model on a dataset.
-
-    Attributes:
-        gate: the gate's name.
-        dataset: the dataset.
-        model: the model.
-        outputs: the night of each look, such as `2026-11-20`, by the digest of the scores that were compared.
-    """
+    """Looks that a gate has spent on a model on a dataset."""
 
     gate: str
     dataset: str
     model: str
+    # the night of each look, such as `2026-11-20`, by the digest of the scores that were compared
     outputs: dict[str, str]
 
 
@@ -109,27 +103,27 @@ class Verdict:
     details: str = ""
 
     def with_details(self, text: str) -> Verdict:
-        """The verdict with more details; unchanged without."""
+        """Return the verdict with more details; unchanged without."""
         return replace(self, details="; ".join(filter(None, [self.details, text])))
 
     @property
     def key(self) -> VerdictKey:
-        """What it is found again by in other evaluations."""
+        """Identity in other evaluations."""
         return self.gate, self.dataset, self.model, self.measure, self.slice
 
     @property
     def counts_queries(self) -> bool:
-        """Whether the estimate is a count or a share of queries that lost much, and not a figure of the measure."""
+        """True if the estimate is a count or a share of queries that lost much, and not a figure of the measure."""
         return self.interval == "exact"
 
     @property
     def blocks(self) -> bool:
-        """Whether it stops the release: it failed, or is undecided and must not be."""
+        """True if it stops the release: it failed, or is undecided and must not be."""
         return self.effect in BLOCKING
 
 
 def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive"]:
-    """What all verdicts come to: `fail` where one fails, else `inconclusive` where one that must be settled is not."""
+    """Return `fail` if a verdict fails, else `inconclusive` if one that must be settled is not, else `pass`."""
     effects = {verdict.effect for verdict in verdicts}
     if "fail" in effects:
         return "fail"
@@ -137,7 +131,7 @@ def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inc
 
 
 def overall_effect(verdicts: Sequence[Verdict]) -> Literal["pass", "warn", "fail", "inconclusive", ""]:
-    """What all verdicts come to, in a word; empty if there are none."""
+    """Return the effect of all verdicts, in a word; empty if there are none."""
     found = overall_outcome(verdicts)
     if found == "pass" and any(verdict.effect == "warn" for verdict in verdicts):
         return "warn"

@@ -28,7 +28,6 @@ from rankledger.pipeline.inference.paired import (
     refuse_unlike_clusters,
     take_differences,
 )
-from rankledger.pipeline.inference.ranks import order_agreement, with_ranks
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
@@ -36,10 +35,12 @@ from rankledger.pipeline.inference.summary import (
     IntervalRule,
     estimate,
     estimate_pooled,
+    order_agreement,
     precision_by_recall,
     recall_levels,
     replicate_estimates,
     variance_components,
+    with_ranks,
 )
 from rankledger.pipeline.inference.tables import Comparison, CurvePoint, Estimate, SliceChange, lead_among
 from rankledger.pipeline.record.evaluation import Record

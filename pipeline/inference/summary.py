@@ -1,23 +1,42 @@
-"""Estimates with intervals, the lines of the summary, and precision-recall curves with bands."""
+"""Summary of a dataset: estimates with intervals, precision-recall curves, ranks of models and their agreement."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 
-from rankledger.metrics.block import Bools
+from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.data.scores import ModelKey, Scores
+from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval, known
 from rankledger.pipeline.inference.ratios import contributions_of
-from rankledger.pipeline.inference.samples import Sample, pool
-from rankledger.pipeline.inference.tables import ALL, CurvePoint, Estimate, ReplicateEstimate, VarianceComponents
+from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters, pool
+from rankledger.pipeline.inference.tables import (
+    ALL,
+    Comparison,
+    CurvePoint,
+    Estimate,
+    OrderAgreement,
+    ReplicateEstimate,
+    VarianceComponents,
+)
 from rankledger.pipeline.support.progress import each
+
+_NORMAL = NormalDist()
+_FEWEST = 3  # models that have an order
+_FEWEST_CLUSTERS = 2  # that vary
+_MOST_COMPARED = 1 << 33  # pairs times resamples, beyond which fewer resamples are compared, but never fewer than
+_LEAST_RESAMPLES = 500  # of which 25 are beyond the critical value of 95%
+_CACHED = 1 << 15  # numbers that are compared at a time: 256 kB
+_ROUNDING = 1e-12  # of the greatest figure: a difference, or the standard error of one, that is not greater is 0
 
 POOLED = "*"
 """What the summary calls all datasets together."""
@@ -236,3 +255,249 @@ def precision_by_recall(sample: Sample, results: Sequence[Scores], rule: Interva
                 ci_high=high,
                 n_queries=resampled.n_queries,
             )
+
+
+def with_ranks(
+    lines: Sequence[Estimate], samples: Sequence[Sample], confidence: float, comparisons: Sequence[Comparison] = ()
+) -> tuple[Estimate, ...]:
+    """Return the lines of the summary, those of all queries with the models' ranks.
+
+    Models are ranked by the figures of the lines, also if one leaves out other queries than another. A measure without
+    a better end or without resamples ranks none.
+
+    Args:
+        lines: Lines of one dataset after another, and of `*`, the mean of all.
+        samples: Resamples of the datasets.
+        confidence: Joint coverage of the intervals of all models by one measure.
+        comparisons: Comparisons. Of two models that these do not find to differ, neither has the better rank for sure.
+    """
+    measures = _ordering_measures(samples)
+    columns = _places_of(lines, measures)
+    tested: dict[tuple[str, str], list[Comparison]] = {}
+    for line in comparisons:
+        if line.slice == ALL and line.p_value is not None:
+            tested.setdefault((line.dataset, line.measure), []).append(line)
+    ranked = list(lines)
+    for (dataset, name), places in columns.items():
+        own, measure = [lines[place] for place in places], measures[dataset, name]
+        drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
+        figures = _oriented_figures(drawn, own, measure)
+        defined = [line.model for line in own if line.estimate is not None]
+        sizes = [_effective_clusters(sample, model, measure) for sample in drawn for model in defined]
+        models = [line.model for line in own]
+        rows = {model: row for row, model in enumerate(models)}
+        unsure = _unsure(drawn, models, figures[:, 0], measure, confidence)
+        for line in tested.get((dataset, name), ()):
+            one, other = rows[line.model], rows[line.baseline]
+            leads = "better" if figures[one, 0] > figures[other, 0] else "worse"
+            unsure[[one, other], [other, one]] |= line.decide(1 - confidence) != leads
+        ranks = rank_intervals(figures, min(sizes, default=0.0), confidence, unsure)
+        for place, rank in zip(places, ranks, strict=True):
+            low, high = rank or (None, None)
+            ranked[place] = replace(lines[place], rank_low=low, rank_high=high)
+    return tuple(ranked)
+
+
+def order_agreement(
+    lines: Sequence[Estimate], samples: Sequence[Sample], leading: Mapping[str, Measure], confidence: float
+) -> tuple[OrderAgreement, ...]:
+    """Compare the order of at least three models by each measure with their order by the lead measure.
+
+    Args:
+        lines: Lines of the summary.
+        samples: Resamples of the datasets.
+        leading: Lead measure by dataset; the mean of all has the first of them that it has.
+        confidence: Probability that all pairs of models that the two measures tell apart are told apart rightly.
+    """
+    measures = _ordering_measures(samples)
+    columns = {key: [lines[place] for place in places] for key, places in _places_of(lines, measures).items()}
+    found = []
+    for (dataset, measure), own in columns.items():
+        names = map(str, [leading[dataset]] if dataset in leading else leading.values())
+        lead = next((name for name in names if (dataset, name) in columns), measure)
+        if measure != lead and len(own) >= _FEWEST:
+            drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
+            models = {line.model for line in own}
+            led = [line for line in columns[dataset, lead] if line.model in models]
+            both = [(led, measures[dataset, lead]), (own, measures[dataset, measure])]
+            figures = np.stack([_oriented_figures(drawn, rows, by) for rows, by in both])
+            complete = np.isfinite(figures).all(axis=(0, 2))
+            compared, figures = [own[place].model for place in np.flatnonzero(complete)], figures[:, complete]
+            tau = kendall_tau(*figures[:, :, 0])
+            if len(compared) >= _FEWEST and math.isfinite(tau):
+                sizes = [_effective_clusters(each, name, by) for each in drawn for name in compared for _, by in both]
+                likely = zip(figures[:, :, 0], both, strict=True)
+                unsure = [_unsure(drawn, compared, rows, by, (1 + confidence) / 2) for rows, (_, by) in likely]
+                same, opposite, n_pairs = count_agreement(figures, min(sizes), confidence, np.stack(unsure))
+                undecided = n_pairs - same - opposite
+                low, high = ((same - opposite + side * undecided) / n_pairs for side in (-1, 1))
+                counts = (len(compared), same, opposite, undecided)
+                found.append(OrderAgreement(dataset, measure, lead, tau, low, high, *counts))
+    return tuple(found)
+
+
+def kendall_tau(one: Floats, other: Floats) -> float:
+    """Return Kendall's tau-b of the orders of M models by two measures, (M,) each; NaN if all are equal by one of them.
+
+    Reference:
+        Kendall 1945, doi:10.1093/biomet/33.3.239; scipy.stats.kendalltau.
+    """
+    sums = np.zeros(3)
+    for place in range(len(one)):  # model by model: the pairs of thousands are too many to hold
+        ours, theirs = np.sign(one[place] - one), np.sign(other[place] - other)
+        sums += (ours * theirs).sum(), np.abs(ours).sum(), np.abs(theirs).sum()
+    return float(divide(sums[0], np.sqrt(sums[1] * sums[2])))
+
+
+def count_agreement(
+    figures: Floats | Sequence[Floats], n_clusters: float, confidence: float, unsure: Bools | None = None
+) -> tuple[int, int, int]:
+    """Count the pairs of models that two measures put into the same and into opposite orders, and all pairs.
+
+    A pair counts if both measures tell it apart. All intervals, of all pairs by both measures, hold together. Arguments
+    are those of `rank_intervals`, by measure.
+    """
+    n_pairs = math.comb(len(figures[0]), 2)
+    if not n_clusters >= _FEWEST_CLUSTERS:
+        return 0, 0, n_pairs
+    one, other = _better(figures, n_clusters, confidence) & (True if unsure is None else ~unsure)
+    return int((one & other).sum()), int((one & other.T).sum()), n_pairs
+
+
+def _ordering_measures(samples: Sequence[Sample]) -> dict[tuple[str, str], Measure]:
+    """Return the measures that order models, by dataset and name: each dataset may define a name in its way."""
+    known = {(sample.dataset, measure) for sample in samples for _, measure in sample.contributions}
+    known |= {(POOLED, measure) for sample in samples[:1] for _, measure in sample.contributions}
+    return {(dataset, str(measure)): measure for dataset, measure in known if measure.metric.direction != "neither"}
+
+
+def _places_of(
+    lines: Sequence[Estimate], measures: Mapping[tuple[str, str], Measure]
+) -> dict[tuple[str, str], list[int]]:
+    columns: dict[tuple[str, str], list[int]] = {}
+    for place, line in enumerate(lines):
+        if line.slice == ALL and (line.dataset, line.measure) in measures:
+            columns.setdefault((line.dataset, line.measure), []).append(place)
+    return columns
+
+
+def _oriented_figures(samples: Sequence[Sample], lines: Sequence[Estimate], measure: Measure) -> Floats:
+    """Return (M, 1 + B) the figures of these lines over the sample and over each resample, greater is better."""
+    by_name = sorted(samples, key=lambda sample: sample.dataset)  # another order would round sums otherwise
+    sums = [np.stack([sample.figures(line.model, measure) for sample in by_name]).sum(axis=0) for line in lines]
+    figures = np.stack(sums) / len(samples)
+    return -figures if measure.metric.direction == "lower" else figures
+
+
+def _effective_clusters(sample: Sample, model: str, measure: Measure) -> float:
+    weights, clusters = sample.contributions[model, measure].denominators, sample.groups.clusters
+    if clusters is not None:
+        weights = np.bincount(clusters, weights, sample.n_clusters).astype(np.float64)
+    return effective_clusters(weights)
+
+
+def _unsure(
+    samples: Sequence[Sample], models: Sequence[str], figures: Floats, measure: Measure, confidence: float
+) -> Bools:
+    """Return (M, M) the pairs of models with a family, that further replicates may put the other way round.
+
+    The allowed error is divided equally among the M (M - 1) / 2 pairs.
+    """
+    by_name = sorted(samples, key=lambda sample: sample.dataset)
+    unsure = np.zeros((len(models), len(models)), dtype=bool)
+    n_pairs = len(models) * (len(models) - 1) / 2
+    families = [any(sample.is_family(model, measure) for sample in samples) for model in models]
+    for one, other in combinations(range(len(models)) if any(families) else (), 2):
+        if families[one] or families[other]:
+            pair = Pair(models[one], models[other], measure)
+            difference = pool([sample.differences([pair])[0] for sample in by_name])
+            apart = abs(float(figures[one] - figures[other]))
+            reach = difference.total_error.reach(1 - (1 - confidence) / n_pairs)
+            unsure[one, other] = unsure[other, one] = not apart > reach
+    return unsure
+
+
+def rank_intervals(
+    figures: Floats, n_clusters: float, confidence: float, unsure: Bools | None = None
+) -> list[tuple[int, int] | None]:
+    """Return the best and the worst rank that each of M models may have, such that all of them hold together.
+
+    Of two models one is better if their difference is more than c standard errors from 0; c is what the greatest of all
+    pairs' `|d* - d| / se*` stays below in a share `confidence` of the resamples, made as much wider as Student's t is
+    wider than a normal distribution, and by √(n / (n - 1)), which resamples are too narrow by. A model is at best after
+    all that are better, and at worst before all that are worse; models that are equal share their ranks. A difference
+    that is the same in every resample is one if as many clusters of one sign are no chance by a sign test.
+
+    More than about 1,300 models are compared over fewer resamples, at least 500, so that time does not grow with the
+    number of pairs.
+
+    Args:
+        figures: (M, 1 + B) over the sample and over the same resamples, greater is better.
+        n_clusters: Number of clusters, as many of one size as they count for; of several datasets, of the smallest.
+        confidence: Joint coverage of all intervals, in (0, 1).
+        unsure: (M, M) pairs in which neither model is better, whatever the resamples say; None if there are none.
+
+    Returns:
+        Two ranks by model, from 1 on; None if its figure is undefined, over the sample or over a resample, or if fewer
+        than two models have one. A model that is undefined over a resample alone may have any rank.
+
+    Reference:
+        Mogstad, Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006: ranks from simultaneous confidence
+        intervals of all differences, in one step; d* and d are figures of a resample and of the sample.
+    """
+    complete = np.isfinite(figures).all(axis=1)
+    if complete.sum() < 2 or n_clusters < _FEWEST_CLUSTERS:
+        return [None] * len(figures)
+    (better,), n_models = _better([figures[complete]], n_clusters, confidence), int(np.isfinite(figures[:, 0]).sum())
+    if unsure is not None:
+        better &= ~unsure[np.ix_(complete, complete)]
+    ranks: list[tuple[int, int] | None] = [None] * len(figures)
+    above, below = better.sum(axis=0).tolist(), better.sum(axis=1).tolist()
+    for place, model in enumerate(np.flatnonzero(complete)):
+        ranks[model] = 1 + above[place], n_models - below[place]
+    return ranks
+
+
+def _better(measures: Floats | Sequence[Floats], n_clusters: float, confidence: float) -> Bools:
+    """Return (N, M, M), True if the model of the row is better than the model of the column, by measure."""
+    n_models = len(measures[0])
+    n_pairs = len(measures) * n_models * (n_models - 1) / 2
+    by_sign = 2.0 ** (1 - n_clusters) * n_pairs <= 1 - confidence
+    n_resamples = min(measures[0].shape[1] - 1, max(_LEAST_RESAMPLES, int(_MOST_COMPARED / n_pairs)))
+    n_rows = max(1, _CACHED // n_resamples)
+    standardized = np.zeros((len(measures), n_models, n_models))
+    greatest = np.zeros(n_resamples)
+    for figures, z in zip(measures, standardized, strict=True):
+        sample, shifts = figures[:, 0], figures[:, 1 : 1 + n_resamples] - figures[:, :1]
+        negligible = _ROUNDING * float(np.abs(sample).max())
+        for one in range(n_models - 1):
+            for begin in range(one + 1, n_models, n_rows):  # a few pairs at a time, so that they stay in the cache
+                others = slice(begin, begin + n_rows)
+                squares = np.square(shifts[one] - shifts[others])
+                variances, differences = squares.mean(axis=1), sample[one] - sample[others]
+                varies = variances > negligible * negligible
+                squares = squares[varies] / variances[varies, np.newaxis]
+                np.maximum(greatest, squares.max(axis=0, initial=0.0), out=greatest)
+                certain = np.copysign(np.inf, differences) if by_sign else np.zeros_like(differences)
+                studentized = np.where(varies, differences / np.sqrt(np.where(varies, variances, 1.0)), certain)
+                z[one, others] = np.where(np.abs(differences) > negligible, studentized, 0.0)
+    critical = _critical(math.sqrt(_quantile(greatest, confidence)), n_clusters)
+    better: Bools = standardized > critical
+    better |= (standardized < -critical).transpose(0, 2, 1)
+    return better
+
+
+def _critical(z: float, n_clusters: float) -> float:
+    """Return the bound for a standard normal number as one for a mean of so many clusters over its bootstrap error."""
+    return -t_quantile(_NORMAL.cdf(-z), n_clusters - 1) * math.sqrt(n_clusters / (n_clusters - 1))
+
+
+def _quantile(values: Floats, level: float) -> float:
+    """Return `np.quantile`, to the last bit, without importing numpy.ma as that does; NaN if any value is."""
+    ordered, place = np.sort(values), level * (len(values) - 1)
+    below = int(place)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+    share = place - below
+    if math.isnan(ordered[-1]):
+        return math.nan
+    return low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share)

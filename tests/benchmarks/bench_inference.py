@@ -18,10 +18,9 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.paired import TakenDifference, TestRule, compare, take_differences
-from rankledger.pipeline.inference.ranks import with_ranks
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
-from rankledger.pipeline.inference.summary import IntervalRule, estimate
+from rankledger.pipeline.inference.summary import IntervalRule, estimate, with_ranks
 from rankledger.pipeline.inference.tables import ALL, Comparison, Estimate
 from rankledger.pipeline.support.parallel import Workers
 

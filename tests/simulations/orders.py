@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.inference.ranks import count_agreement, kendall_tau
+from rankledger.pipeline.inference.summary import count_agreement, kendall_tau
 from tests.simulations.samples import markdown
 
 _SAMPLES, _RESAMPLES = 300, 1_000

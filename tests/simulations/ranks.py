@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.pipeline.inference.ranks import rank_intervals
+from rankledger.pipeline.inference.summary import rank_intervals
 from tests.simulations.samples import markdown
 
 _SAMPLES = 1_000

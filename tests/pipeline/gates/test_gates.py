@@ -10,7 +10,7 @@ import pytest
 
 from rankledger.pipeline.config.planned_gates import Reference, Waiver
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.gates.bounds import simultaneous
+from rankledger.pipeline.gates.intervals import simultaneous
 from rankledger.pipeline.gates.judge import judge
 from rankledger.pipeline.gates.verdicts import overall_outcome
 from rankledger.pipeline.inference.samples import Pair

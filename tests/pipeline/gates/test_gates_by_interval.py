@@ -12,7 +12,7 @@ from scipy import stats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned_gates import Looks, Reference
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.gates.bounds import format_amount
+from rankledger.pipeline.gates.intervals import format_amount
 from rankledger.pipeline.gates.judge import judge
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.support.parallel import Workers

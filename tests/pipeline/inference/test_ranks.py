@@ -12,16 +12,18 @@ from scipy import stats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.inference.paired import TestRule, compare
-from rankledger.pipeline.inference.ranks import (
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.summary import (
+    IntervalRule,
     count_agreement,
+    estimate,
+    estimate_pooled,
     kendall_tau,
     order_agreement,
     rank_intervals,
     with_ranks,
 )
-from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Sample
-from rankledger.pipeline.inference.summary import IntervalRule, estimate, estimate_pooled
 from rankledger.pipeline.scoring import average_replicates
 from rankledger.pipeline.support.parallel import Workers
 from tests.pipeline.inference.made_up_samples import AP, CONVENTIONS, ONE, sample, scores
@@ -356,7 +358,7 @@ def test_many_pairs_of_models_are_compared_over_fewer_resamples(monkeypatch):
     figures = np.random.default_rng(7).normal(0, 1, (6, 2_001)) + np.arange(6)[:, np.newaxis]
     over_all = rank_intervals(figures, 50.0, 0.95)
 
-    monkeypatch.setattr("rankledger.pipeline.inference.ranks._MOST_COMPARED", 15 * 700)
+    monkeypatch.setattr("rankledger.pipeline.inference.summary._MOST_COMPARED", 15 * 700)
 
     assert rank_intervals(figures, 50.0, 0.95) == rank_intervals(figures[:, :701], 50.0, 0.95)
     assert over_all != [(1, 6)] * 6

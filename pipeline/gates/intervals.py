@@ -1,49 +1,45 @@
-"""What gates hold figures to: limits and intervals that hold together; and their verdicts in words.
-
-A verdict is a sentence that a release manager understands, with the figures it rests on.
-"""
+"""Limits, intervals that hold together, and their verdicts in words, with the figures that they rest on."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS, PlannedGate
-from rankledger.pipeline.gates.evidence import Baseline, Subject
-from rankledger.pipeline.gates.verdicts import Outcome
+from rankledger.pipeline.gates.errors import errors_of
+from rankledger.pipeline.gates.evidence import Baseline, Subject, new_verdict, outcome_of_slice
+from rankledger.pipeline.gates.verdicts import Outcome, Verdict
 from rankledger.pipeline.inference.distributions import t_quantile
-from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, bounded_interval, exact_interval, tail_end
+from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, bounded_interval, exact_interval, known, tail_end
 from rankledger.pipeline.inference.power import least_count
+from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.inference.tables import ALL
-
-UNSETTLED: Literal["fail"] = "fail"
-"""The effect of a verdict before it is settled what its outcome comes to: to forget that would block, not let pass."""
 
 _NORMAL = NormalDist()
 _HIGHEST = 1 - 1e-12  # beyond it no resample is left outside anyway, and the tail would round to 0
 
 
 def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRule:
-    """The rule by which intervals of these figures hold all at once; for one figure the rule as it is.
+    """Return the rule by which intervals of these figures hold all at once; for one figure the rule as it is.
 
     Over each resample the figures' distances from their estimates, in standard errors, have a greatest one; c is the
     quantile of these at the confidence asked for. An interval then reaches c standard errors, or what BCa makes of that
-    level. Figures that move together, such as a slice and `all`, cost less than Bonferroni's correction takes for them;
-    if one is of a family of replicates, that correction is taken.
+    level. Figures that move together, such as a slice and `all`, cost less than by Bonferroni's correction, which is
+    taken if one is of a family of replicates.
 
     Args:
-        figures: each with B resamples; resample b of one goes with resample b of the others: drawn together
-            within a dataset, and independently in different ones. One that leaves a figure undefined counts
-            as infinitely far.
-        rule: how an interval is read off, and how often all of them together should cover.
+        figures: Each with B resamples; resample b of one goes with resample b of the others. One that leaves a figure
+            undefined counts as infinitely far.
+        rule: How an interval is read off, and how often all of them together should cover.
 
     Reference:
         Westfall & Young 1993, Resampling-Based Multiple Testing, chapter 2: max t in a single step, as intervals.
@@ -75,48 +71,31 @@ class GateRule:
 
     A model is released only if all lines pass. So the end that decides a pass needs no correction for several lines
     (intersection-union test, Berger 1982), and the end that decides a failure does.
-
-    Attributes:
-        passing: rule of the end that decides a pass.
-        joint: rule of the end that decides a failure, of the lines that are read off the resamples.
-        error: one-sided error of that end on other lines.
-        errors: by (dataset, model), the one-sided error of that end on any line. None without `looks` or `per_night`.
-        rare: why that end is further out than the other, such as `3 lines`. Empty if both are of one interval.
     """
 
-    passing: IntervalRule
-    joint: IntervalRule
-    error: float
+    passing: IntervalRule  # of the end that decides a pass
+    joint: IntervalRule  # of the end that decides a failure, for lines that are read off the resamples
+    error: float  # one-sided error of that end on other lines
+    # by task, the one-sided error of that end on any line; None without `looks` or `per_night`
     errors: Mapping[tuple[str, str], float] | None = None
-    rare: str = ""
+    rare: str = ""  # why that end is further out than the other, such as `3 lines`; empty if both are of one interval
 
 
 @dataclass(frozen=True)
 class Found:
-    """An interval that a line is judged by.
-
-    Attributes:
-        ends: its two ends.
-        method: how it was made, as a verdict says it; empty if there is none.
-        confidence: how often it should cover at least.
-        failing_error: how often the true value should lie beyond the end that decides a failure, if that is rarer than
-            beyond the other end; else None.
-        level: the level, such as `interval of 97.5%, for 2 lines`; empty if it is that of the tables, or there is none.
-    """
+    """Interval that a line is judged by."""
 
     ends: Ends
-    method: str
+    method: str  # as a verdict says it; empty if there is none
     confidence: float
+    # error beyond the end that decides a failure, if that is rarer than beyond the other end
     failing_error: float | None = None
-    level: str = ""
+    level: str = ""  # such as `interval of 97.5%, for 2 lines`; empty if it is that of the tables, or there is none
 
     def written(self, estimate: float, limit: float, *, signed: bool = False) -> str:
         """Return the estimate with its interval, such as `0.0213 [0.0107, 0.0322]`, with digits that show the limit.
 
-        Args:
-            estimate: the estimate, mirrored with its interval and the limit if it is a negative difference.
-            limit: the limit.
-            signed: True for a level, which keeps its sign.
+        A negative difference is mirrored, with its interval and the limit. A level is `signed`.
         """
         side = -1.0 if estimate < 0 and not signed else 1.0
         ends = [side * end for end in self.ends[:: int(side)] if end is not None]
@@ -127,14 +106,7 @@ class Found:
 def format_level(
     confidence: float, causes: Sequence[str] = (), failing_error: float | None = None, rare: str = ""
 ) -> str:
-    """Such as `98.3%, for 3 lines and few queries`; two digits of the error, so that none is rounded to 100%.
-
-    Args:
-        confidence: the level.
-        causes: why it is not that of the tables.
-        failing_error: the error of the end that decides a failure; None if it is that of the other end.
-        rare: why that end is further out.
-    """
+    """Return such as `98.3%, for 3 lines and few queries`; two digits of the error, so that none is rounded to 100%."""
     error = 100 * (1 - confidence)
     level = f"{100 - float(f'{error:.2g}'):.12g}%" if error >= _LEAST_ERROR else f"over {100 - _LEAST_ERROR:g}%"
     level += f", for {' and '.join(causes)}" if causes else ""
@@ -151,24 +123,19 @@ _MOST_DIGITS = 15
 
 @dataclass(frozen=True)
 class Limit:
-    """The value that a figure is compared with.
-
-    Attributes:
-        value: the limit.
-        least: whether the figure must be above it, rather than below.
-    """
+    """Value that a figure must be above, or below."""
 
     value: float
     least: bool = True
 
     def outcome(self, low: float, high: float) -> Outcome:
-        """Where an interval lies; one that touches the limit straddles it."""
+        """Return where an interval lies; one that touches the limit straddles it."""
         if low <= self.value <= high:
             return "inconclusive"
         return "pass" if (low > self.value) == self.least else "fail"
 
     def holds(self, number: float) -> bool:
-        """Whether a number that is known exactly is within it, or just at it."""
+        """Return whether a number that is known exactly is within it, or just at it."""
         return number >= self.value if self.least else number <= self.value
 
     def __str__(self) -> str:
@@ -182,13 +149,13 @@ def asked(limits: Sequence[Limit]) -> str:
 
 
 def limits_of(gate: PlannedGate) -> tuple[Limit, ...]:
-    """The limits of a gate on figures or on external metrics."""
+    """Return the limits of a gate on figures or on external metrics."""
     bounds = ((gate.at_least, True), (gate.at_most, False))
     return tuple(Limit(value, least) for value, least in bounds if value is not None)
 
 
 def worst(found: Sequence[tuple[Outcome, Limit]]) -> tuple[Outcome, Limit]:
-    """What several limits come to, and the first of them that it is due to."""
+    """Return the worst outcome of several limits, and the first limit that it is due to."""
     return max(found, key=lambda pair: _SEVERITY.index(pair[0]))
 
 
@@ -198,29 +165,20 @@ CRASH = 0.2
 
 @dataclass(frozen=True)
 class CrashCount:
-    """How many queries, or clusters, dropped by more than a limit.
-
-    Attributes:
-        crashed: how many did.
-        n: of how many.
-        unit: `queries` or `clusters`.
-    """
+    """Number of queries, or clusters, that dropped by more than a limit."""
 
     crashed: int
-    n: int
-    unit: str
+    n: int  # of how many
+    unit: str  # `queries` or `clusters`
 
     def ends(self, error: float) -> tuple[float, float]:
-        """The least and the greatest share of all such queries that could crash, each with this one-sided error."""
+        """Return the least and the greatest share of all such queries that could crash, each with this error."""
         return exact_interval(self.crashed, self.n, 1 - 2 * error) if self.n else (0.0, 1.0)
 
     def n_needed(self, share: float, failing: float, passing: float) -> int | None:
-        """How many would show the share to be below or above this one, if theirs stays; None where none would.
+        """Return how many show the share to be below or above this one, if theirs stays; None if none would.
 
-        Args:
-            share: the share that is allowed.
-            failing: the one-sided error of showing it to be above.
-            passing: that of showing it to be below.
+        `failing` is the one-sided error of showing it to be above, `passing` of showing it to be below.
         """
         own = self.crashed / self.n if self.n else share
         if own == share:
@@ -239,54 +197,39 @@ class CrashCount:
 
 
 def is_enough(figure: Resampled) -> bool:
-    """Whether a figure rests on enough clusters for its resamples to decide."""
+    """Return whether a figure rests on enough clusters for its resamples to decide."""
     return figure.mark == "" and figure.n_clusters >= LEAST_CLUSTERS
 
 
 @dataclass(frozen=True, eq=False)
 class GateCheck:
-    """A figure, or a difference of two, that is compared with limits.
-
-    Attributes:
-        subject: its dataset, model and measure.
-        slice: its queries.
-        judged: what is compared with the limits.
-        plain: the difference as it is, where a share of the baseline is taken off what is judged; else the same.
-        limits: all of which must hold.
-        unit: what is drawn as one: `queries` or `clusters`.
-        values: (Q,) what `judged` is the plain mean of, by sorted query id; None if it is no plain mean of queries,
-            or the resamples decide.
-        baseline: what the model is compared with; None for a figure.
-        share: the margin as a share of the baseline's score; None where it is not relative.
-        theirs: the baseline's score over the same queries.
-        theirs_ends: its interval, if the share is taken of a score that may be negative.
-        crashes: the queries that dropped by more than `CRASH`; None for a figure, and for other scales than [0, 1].
-        note: what a reader should know of how it was compared; empty for nothing.
-    """
+    """Figure, or difference of two, that is compared with limits."""
 
     subject: Subject
     slice: str
-    judged: Resampled
-    plain: Resampled
-    limits: tuple[Limit, ...]
-    unit: str
+    judged: Resampled  # what is compared with the limits
+    plain: Resampled  # the difference itself, if a share of the baseline is taken off what is judged; else the same
+    limits: tuple[Limit, ...]  # all of which must hold
+    unit: str  # `queries` or `clusters`
+    # (Q,) what `judged` is the plain mean of, by sorted query id; None if there is none or it is not needed
     values: Floats | None = None
-    baseline: Baseline | None = None
-    share: float | None = None
-    theirs: float = math.nan
-    theirs_ends: Ends = (None, None)
+    baseline: Baseline | None = None  # None for a figure
+    share: float | None = None  # margin as a share of the baseline's score; None if it is not relative
+    theirs: float = math.nan  # the baseline's score over the same queries
+    theirs_ends: Ends = (None, None)  # its interval, if it may be negative
+    # queries that dropped by more than `CRASH`; None for a figure, and for other scales than [0, 1]
     crashes: CrashCount | None = None
-    note: str = ""
+    note: str = ""  # what a reader should know of the comparison
 
     @property
     def unchanged(self) -> bool:
-        """Whether every difference is 0, on enough queries to say that the models are the same."""
+        """True if every difference is 0, on enough queries to say that the models are the same."""
         same = self.baseline is not None and self.plain.mark == "degenerate" and abs(self.plain.estimate) <= _SAME
         return same and self.plain.n_clusters >= LEAST_CLUSTERS
 
     @property
     def trusted(self) -> bool:
-        """Whether the interval of the resamples may decide: not if it rests on few queries, nor on fewer than 30."""
+        """True if the interval of the resamples may decide: not if it rests on few queries, nor on fewer than 30."""
         return is_enough(self.plain) and math.isfinite(self.judged.std_error)
 
     @property
@@ -353,7 +296,7 @@ class GateCheck:
         return error, "t", end
 
     def outcome(self, ends: Ends, limit: Limit) -> Outcome:
-        """What comes of one limit with this interval."""
+        """Return the outcome of one limit with this interval."""
         if self.unchanged:  # nothing is estimated here: the difference is 0, which a margin of 0 allows
             return "pass" if (limit.value if self.share is None else -self.share) <= 0 else "fail"
         low, high = ends
@@ -362,7 +305,7 @@ class GateCheck:
         return limit.outcome(low, high)
 
     def n_needed(self, found: Found, limit: Limit) -> int | None:
-        """How many queries would decide, if the estimate stays; None where none would.
+        """Return how many queries would decide, if the estimate stays; None if none would.
 
         The interval that was found shrinks with the root of the number of queries, and must shrink to the distance
         between estimate and limit. One that may not decide needs queries enough to be trusted, too.
@@ -375,7 +318,7 @@ class GateCheck:
         return None if times is None else max(math.ceil(self.judged.n_queries * times), self.judged.n_queries + 1)
 
     def _times(self, ends: Ends, limit: Limit, least: float) -> float | None:
-        """By how much the queries must grow for an interval to decide, and at least; None where it never would."""
+        """Return by how much the queries must grow for an interval to decide, and at least; None if it never would."""
         low, high = ends
         if self.judged.total_error.replicates or self.zero_baseline:  # which more queries may leave as they are
             return None
@@ -392,15 +335,7 @@ class GateCheck:
 def reason_of(
     line: GateCheck, found: Found, outcome: Outcome, limit: Limit, needed: int | None
 ) -> tuple[str, list[str]]:
-    """Why a line came out as it did, in a sentence; and what that rests on.
-
-    Args:
-        line: what was judged.
-        found: its interval.
-        outcome: what came of it.
-        limit: what it is due to.
-        needed: the queries that would decide, where it is inconclusive.
-    """
+    """Return why a line came out as it did, in a sentence, and what that rests on."""
     _, model, measure = line.subject
     name = subject_name(measure, model, line.slice)
     if not math.isfinite(line.judged.estimate):
@@ -424,26 +359,19 @@ def _unseen(crashes: CrashCount) -> str:
 
 
 def subject_name(measure: Measure, model: str, slice: str) -> str:
-    """What is judged, such as `ndcg@10 of dense on market=de`."""
+    """Return what is judged, such as `ndcg@10 of dense on market=de`."""
     return f"{measure} of {model}" if slice == ALL else f"{measure} of {model} on {slice}"
 
 
 def format_amount(value: float, digits: int = 4) -> str:
-    """A figure with four decimals; one too small for them has an exponent, and 0 no sign."""
+    """Return a figure with four decimals; one too small for them has an exponent, and 0 no sign."""
     return f"{value + 0.0:.{digits}f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
 
 
 def format_apart(
     numbers: Sequence[float], limit: float, write: Callable[[float, int], str] = format_amount, digits: int = 4
 ) -> list[str]:
-    """Write numbers with as many digits as tell them from a limit that they do not equal.
-
-    Args:
-        numbers: the numbers, all of which get as many digits.
-        limit: the limit.
-        write: writes a number with so many digits.
-        digits: how many digits there are at least.
-    """
+    """Write numbers with as many digits, the same for all, as tell them from a limit that they do not equal."""
     apart = [number for number in numbers if abs(number - limit) > _SAME]
     while digits < _MOST_DIGITS and any(write(number, digits) == write(limit, digits) for number in apart):
         digits += 1
@@ -522,3 +450,92 @@ def _verbs(measure: Measure, *, stem: bool = False) -> tuple[str, str]:
     if measure.metric.direction == "lower":
         return ("improve", "worsen") if stem else ("improved", "worsened")
     return ("rise", "drop") if stem else ("rose", "dropped")
+
+
+def query_drops(sample: Sample, pair: Pair) -> Floats:
+    """Return (Q,) by how much each query of a slice dropped; NaN if undefined."""
+    before, after = (sample.contributions[name, pair.measure].scores for name in (pair.baseline, pair.model))
+    drops = (after - before) if pair.measure.metric.direction == "lower" else (before - after)
+    mask = sample.slices[pair.slice]
+    return drops if mask is None else np.where(mask, drops, np.nan)
+
+
+def count_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int64]) -> CrashCount:
+    """Count the queries or clusters of these places, and all that are defined."""
+    clusters, defined = sample.groups.clusters, np.flatnonzero(~np.isnan(drops))
+    if clusters is None:
+        return CrashCount(len(crashed), len(defined), "queries")
+    return CrashCount(len(np.unique(clusters[crashed])), len(np.unique(clusters[defined])), "clusters")
+
+
+def causes_of_rarity(gate: PlannedGate, n_lines: int) -> str:
+    """Return why the end that decides a failure is further out, such as `90 looks, 3 gates and 4 lines`."""
+    counts = {"looks": gate.looks.changed_outputs if gate.looks else 1, "gates": gate.n_sharing, "lines": n_lines}
+    causes = [f"{n} {name}" for name, n in counts.items() if n > 1]
+    return " and ".join(filter(None, [", ".join(causes[:-1]), *causes[-1:]]))
+
+
+def interval_verdicts(gate: PlannedGate, lines: Sequence[GateCheck], rule: IntervalRule) -> list[Verdict]:
+    """Judge lines so that all ends which decide a failure hold at once, as often as one would alone."""
+    trusted, n_others = [line.judged for line in lines if line.trusted], sum(line.few or line.bounded for line in lines)
+    error = (1 - rule.confidence) / max(1, len(trusted) + n_others)
+    shared = replace(rule, confidence=1 - error * len(trusted)) if trusted and n_others else rule
+    errors, rare = _failing_errors(gate, lines, rule.confidence), causes_of_rarity(gate, len(trusted) + n_others)
+    joint = rule if errors else simultaneous(trusted, shared)
+    ends = GateRule(rule, joint, error / 2, errors, rare)
+    return [_interval_verdict(gate, line, ends) for line in lines]
+
+
+def _failing_errors(
+    gate: PlannedGate, lines: Sequence[GateCheck], confidence: float
+) -> Mapping[tuple[str, str], float] | None:
+    """Return, by task, the error of the end of each line that decides a failure; None if it needs no correction.
+
+    The error of the gate is divided by its outputs, and that of an output by its lines. So whatever cannot be judged in
+    one night, the errors of an output's looks add up to its part. So far out max t would need hundreds of times as many
+    resamples, to save little: the furthest tails of lines that move together are nearly those of independent ones.
+    """
+    errors = errors_of(gate, confidence)
+    if errors is None or errors[0] == errors[1]:
+        return None
+    n_lines = Counter(line.subject[:2] for line in lines)
+    return {task: errors[0] / len(gate.tasks) / n for task, n in n_lines.items()}
+
+
+def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Verdict:
+    found_by = {limit: line.found(rule, limit) for limit in line.limits}
+    outcome, limit = worst([(line.outcome(found.ends, limit), limit) for limit, found in found_by.items()])
+    found = found_by[limit]
+    if outcome == "pass" and len(line.limits) > 1:  # each end decided it
+        lows, highs = zip(*(each.ends for each in found_by.values()), strict=True)
+        found = replace(found, ends=(lows[0], highs[1]), failing_error=None, level="")
+    ends = found.ends
+    needed = line.n_needed(found, limit) if outcome == "inconclusive" else None
+    reason, details = reason_of(line, found, outcome, limit, needed)
+    return replace(
+        new_verdict(gate, line.subject, outcome_of_slice(gate, line.slice, outcome), reason, line.slice),
+        details="; ".join(details),
+        reference=line.baseline.label if line.baseline else None,
+        estimate=known(line.judged.estimate),
+        ci_low=ends[0],
+        ci_high=ends[1],
+        limit=limit.value,
+        confidence=None if ends[0] is None else found.confidence,
+        interval=found.method,
+        failing_error=found.failing_error,
+        n_needed=needed,
+        mark=line.plain.mark,
+    )
+
+
+def fails_by_interval(verdict: Verdict, measure: Measure, share: float, best: float) -> bool:
+    """Return whether a failure stays one if the share of queries without a score had the best value.
+
+    A figure above its limit fails if it stays above with the lowest score there can be.
+    """
+    if verdict.ci_low is None or verdict.ci_high is None or verdict.estimate is None:
+        return False
+    limit = verdict.limit or 0.0
+    if verdict.estimate > limit:
+        return (1 - share) * verdict.ci_low + share * measure.metric.range[0] > limit
+    return (1 - share) * verdict.ci_high + share * best < limit

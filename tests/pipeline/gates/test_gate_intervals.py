@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from rankledger.pipeline.gates.bounds import simultaneous
+from rankledger.pipeline.gates.intervals import simultaneous
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.summary import IntervalRule
 from tests.simulations.gates import outcomes, skewed
