@@ -11,16 +11,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
     "files": 242,
-    "lines": 61_600,
+    "lines": 58_900,
     "code": 39_300,
-    "docstrings": 13_100,
+    "docstrings": 10_400,
     "records": 374,
     "mirrored": 61,
     "cycle": 2,
     "upward": 0,
     "closure": 183,
     "parameters": 22,
-    "test_lines": 84_000,
+    "test_lines": 80_900,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",
