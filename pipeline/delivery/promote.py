@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rankledger.pipeline.config.planned_gates import night_of
@@ -164,19 +164,14 @@ def _promotion_of(record: Record, model: str) -> Promotion:
 
 def _is_superseded(record: Record, records: Records) -> bool:
     """Whether a later night of the evaluation is known; a record that cannot be read counts by the time in its id."""
-    own = _night_of(record)
+    order = record.manifest.order
 
     def is_later(entry: RecordEntry) -> bool:
-        return not entry.manifest.repeats and _night_of(entry.record) > own
+        return not entry.manifest.repeats and entry.manifest.order > order
 
     scan = scan_records(records, record.manifest.name, is_later)
     began = record.path.name.partition("-")[0]
     return any(scan.found) or any(evaluation_id.partition("-")[0] > began for evaluation_id in scan.unreadable)
-
-
-def _night_of(record: Record) -> tuple[date, datetime, str]:
-    created = created_at(record)
-    return night_of(record.manifest.date, created), created, record.manifest.evaluation_id
 
 
 def _line(settled: SettledPromotion) -> str:

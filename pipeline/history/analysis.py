@@ -167,7 +167,7 @@ def analyze(
 
 def _gone_warnings(gone: Mapping[str, Mapping[str, Record]]) -> Iterator[DataWarning]:
     for dataset, records in gone.items():
-        last = max(records.values(), key=lambda record: record.manifest.created)
+        last = max(records.values(), key=lambda record: record.manifest.order)
         ids = [f"'{shorten(query_id)}'" for query_id, record in records.items() if record is last][:_NAMED]
         found = (
             f"{queries(len(records))} of earlier evaluations gone, such as {', '.join(ids)} of {last.manifest.label}"
@@ -191,7 +191,8 @@ def _look_back(
     from rankledger.pipeline.history.lookup import RecordHistory
     from rankledger.pipeline.history.since import ChangesSince
 
-    history = RecordHistory(workspace.records, config.name, before, planned.date)
+    repeats = opened.record is not None
+    history = RecordHistory(workspace.records, config.name, before, planned.date, repeats=repeats)
     current = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace)
     accepted = opened.original_config.parent / ACCEPTED
     past = BaselineResolver(planned, config.tracking, history, accepted, current)

@@ -242,7 +242,6 @@ class BaselineResolver:
         current: the evaluation that looks back.
         datasets: its datasets, by name.
         baselines: what gates compare models with, by gate, dataset and model.
-        warnings: damaged records that were skipped for gates, a line for each reference and record used instead.
     """
 
     def __init__(
@@ -272,7 +271,6 @@ class BaselineResolver:
                 if gate.against is not None
                 for dataset, model in gate.tasks
             }
-        self.warnings = tuple(self._warnings())
 
     @property
     def scores(self) -> tuple[Scores, ...]:
@@ -309,7 +307,7 @@ class BaselineResolver:
             references += [Reference("last_passed", "last_passed", None)] if self.planned.gates else []
             asked = [(reference, model) for reference in references for model in self.planned.models]
             records = {record.path: record for each in asked if (record := self.resolve(*each).record) is not None}
-            for record in sorted(records.values(), key=lambda record: record.manifest.created):
+            for record in sorted(records.values(), key=lambda record: record.manifest.order):
                 with contextlib.suppress(InputError):
                     ids = self.current.match_queries(record, name)
                     then = {ids.get(each, each): record for each in read_query_ids(record, name)}
@@ -319,7 +317,7 @@ class BaselineResolver:
     def earlier(self) -> Iterator[tuple[Since, Reference]]:
         """Return references to the night before, if there is one, and to what is accepted."""
         try:
-            before = next(self.history.nights_before(self.planned.date), None)
+            before = next(self.history.nights(), None)
         except OSError:  # a remote store may be away: resolving says so
             yield "previous", Reference("previous", "last", None)
         else:
@@ -339,13 +337,18 @@ class BaselineResolver:
             if gate.against is not None and gate.against.record is not None
         }
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Lines on records that were skipped because they are damaged, and on records from the future."""
+        return tuple(self._warnings())
+
     def _warnings(self) -> Iterator[str]:
         used: dict[tuple[str, Path], tuple[Record, list[str]]] = {}
         asked = {gate.against for gate in self.planned.gates}
         for (reference, _), resolved in self._resolved.items():
-            if resolved.record is not None and reference in asked:
+            if resolved.record is not None:
                 _, lost = used.setdefault((reference.text, resolved.record.path), (resolved.record, []))
-                lost.extend(resolved.lost)
+                lost.extend(resolved.lost if reference in asked else ())
         for (text, _), (record, lost) in used.items():
             yield from skipped(text, [*dict.fromkeys(lost)], record)
 

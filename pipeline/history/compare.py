@@ -440,8 +440,8 @@ def changes_since_last_night(computed: Computed, record: Record, workspace: Work
         OSError: the place of records cannot be reached.
     """
     current = replace(computed.opened, record=record)
-    history = RecordHistory(workspace.records, record.manifest.name, computed.started)
-    before = next(history.nights_before(current.planned.date), None)
+    history = RecordHistory(workspace.records, record.manifest.name, computed.started, current.planned.date)
+    before = next(history.nights(), None)
     if before is None:
         return None
     base = open_record(before.path)

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from rankledger.pipeline.config.planned_gates import night_of
 from rankledger.pipeline.gates.verdicts import Verdict, overall_effect
 from rankledger.pipeline.history.references import last_record, measure_among, name_of_evaluation, spelled
 from rankledger.pipeline.history.views import History, Night, Series
@@ -19,7 +18,7 @@ from rankledger.pipeline.inference.changepoints import Changepoint, LevelChange,
 from rankledger.pipeline.inference.tables import ALL, Estimate
 from rankledger.pipeline.record.entries import RecordEntry, scan_earlier, scan_records
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest import Description, order_night
 from rankledger.pipeline.record.manifest_parts import Comparability, InputChange
 from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.record.workspace import Workspace
@@ -190,18 +189,13 @@ def known_history(
         return tuple(_evaluated(entry, spelled(measure, entry) or measure) for measure in measures)
 
     try:
-        scan = scan_earlier(workspace.records, evaluation.name, evaluation.evaluation_id, _MOST_KNOWN, look)
+        scan = scan_earlier(workspace.records, evaluation.name, manifest.order, _MOST_KNOWN, look)
     except OSError as error:
         return (), (f"no history: {error}",)
     histories = []
     for place, measure in enumerate(measures):
         tonight = _entry(evaluation.evaluation_id, manifest, measure, evaluation.estimates, evaluation.verdicts)
-        when = tonight.created, night_of(tonight.date, tonight.created)
-        entries = [
-            own
-            for own in (entries[place] for entries in scan.found)
-            if own.created < when[0] and night_of(own.date, own.created) <= when[1]
-        ]
+        entries = [entries[place] for entries in scan.found]
         tasks = tonight.lines.keys() | tonight.failures.keys()
         whole = history_of(evaluation.name, measure, [*entries, tonight])
         series = tuple(
@@ -255,7 +249,7 @@ def _promoted(entry: RecordEntry) -> dict[str, str]:
 
 def nights_of(evaluations: Sequence[Entry]) -> tuple[list[Entry], tuple[str, ...]]:
     """The last evaluation of each date, by date, but for those that repeat another; and what was left out."""
-    ordered = sorted(evaluations, key=lambda evaluated: (evaluated.created, evaluated.evaluation_id))
+    ordered = sorted(evaluations, key=lambda one: order_night(one.date, one.created, one.evaluation_id))
     own = [evaluated for evaluated in ordered if not evaluated.repeats]
     last = {evaluated.date: evaluated for evaluated in own}
     n_repeats, n_earlier = len(ordered) - len(own), len(own) - len(last)
@@ -266,7 +260,7 @@ def nights_of(evaluations: Sequence[Entry]) -> tuple[list[Entry], tuple[str, ...
     if n_earlier:
         some = "1 evaluation" if n_earlier == 1 else f"{n_earlier} evaluations"
         remarks.append(f"left out: {some} with a later one of the same date; `evaluate --date LABEL` keeps them apart")
-    return sorted(last.values(), key=lambda one: (night_of(one.date, one.created), one.created)), tuple(remarks)
+    return [one for one in own if one is last[one.date]], tuple(remarks)
 
 
 def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: str | None) -> str:

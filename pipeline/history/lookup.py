@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import count, groupby, islice
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -23,9 +23,10 @@ import yaml
 
 from rankledger.pipeline.config.planned_gates import Reference, night_of
 from rankledger.pipeline.gates.verdicts import LookKey, Verdict, VerdictKey
+from rankledger.pipeline.record.entries import order_records
 from rankledger.pipeline.record.evaluation import Record
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.manifest import Manifest, begun, is_evaluation_id
+from rankledger.pipeline.record.manifest import Manifest, NightOrder, begun, is_evaluation_id
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of
 from rankledger.pipeline.record.tables import damaged_files, gates_in, read_file
 from rankledger.pipeline.support.atomic import write_whole
@@ -52,10 +53,12 @@ class Resolved:
 
 
 class RecordHistory:
-    """The records of one evaluation that were begun before a moment; iterated over, the most recent come first.
+    """The records of one evaluation that are earlier than the one that looks back; iterated over, the last come first.
 
-    A folder that cannot be read as a record is passed over, and so is an older evaluation that was repeated: that is no
-    new night. Each record is read when it is first asked for, and once: those of large evaluations take seconds.
+    Earlier means of an earlier night, whenever it was evaluated; without a date it means before in time. A record from
+    the future is earlier if there is no date, because a clock was wrong. A folder that cannot be read as a record is
+    passed over, and so is an older evaluation that was repeated: that is no new night. Each record is read when it is
+    first asked for, and once: those of large evaluations take seconds.
 
     Attributes:
         records: where records are kept.
@@ -63,7 +66,15 @@ class RecordHistory:
         date: the date of the night that looks back, if it has one.
     """
 
-    def __init__(self, records: Records, name: str, before: datetime | None = None, date: str | None = None) -> None:
+    def __init__(
+        self,
+        records: Records,
+        name: str,
+        before: datetime | None = None,
+        date: str | None = None,
+        *,
+        repeats: bool = False,
+    ) -> None:
         """Open the history.
 
         Args:
@@ -71,56 +82,56 @@ class RecordHistory:
             name: the evaluation's name.
             before: when the evaluation began that looks back; by default now.
             date: the date of its night, if it has one.
+            repeats: True if it repeats an evaluation, which did not know what began after `before`.
         """
         self.records = records
         self.name = name
-        self._before = before or datetime.now(UTC)
         self.date = date
+        self._now = datetime.now(UTC)
+        self._before = before or self._now
+        self._repeats = repeats
+        self._read: dict[str, Record | None] = {}
         self._lost: dict[str, str] = {}
-        self._found: list[Record] = []
-        self._unread = self._most_recent_first()
-        self._error: OSError | None = None
+        self._known: list[NightOrder] | OSError | None = None
         self._opened: dict[Path, Record] = {}
         self._damages: dict[Path, str | None] = {}
 
     def __iter__(self) -> Iterator[Record]:
-        """The records, most recent first.
+        """The earlier records, the last night first.
 
         Raises:
             OSError: the place elsewhere cannot be reached; every time, for empty means that it is the first.
         """
-        for place in count():
-            if place == len(self._found) and not self._read_another():
-                return
-            yield self._found[place]
-
-    def nights_before(self, date: str | None) -> Iterator[Record]:
-        """The records of other nights that are no later ones, most recent first: an older night may be evaluated late.
-
-        Args:
-            date: the date of the evaluation that looks back; None if it has none, and then all are earlier.
-        """
-        tonight = night_of(date, self._before)
-        for record in self:
-            then = record.manifest.date
-            if date is None or (then not in (None, date) and night_of(then, created_at(record)) <= tonight):
+        tonight = night_of(self.date, self._before)
+        for order in self._orders():
+            is_earlier = self._is_before(order) if self.date is None else order[:2] < (tonight, self._before)
+            record = self._record(order[2]) if is_earlier else None
+            if record is not None and (self.date is None or record.manifest.date != self.date):
                 yield record
 
-    def is_of_earlier_night(self, record: Record) -> bool:
-        """Whether its date is before that of the evaluation that looks back; each record is if either has no date."""
-        return None in (self.date, record.manifest.date) or str(record.manifest.date) < str(self.date)
+    def nights(self) -> Iterator[Record]:
+        """The records of earlier nights, the last first; without a date all are nights."""
+        return (record for record in self if self.date is None or record.manifest.date is not None)
+
+    def by_time(self) -> Iterator[Record]:
+        """The records of all nights that were evaluated before, the last one evaluated first."""
+        for order in sorted(filter(self._is_before, self._orders()), key=lambda order: order[1:], reverse=True):
+            if record := self._record(order[2]):
+                yield record
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Why records were passed over that are not what was written, of those read so far, most recent first."""
+        """Why records were passed over that are not what was written, of those read so far."""
         return tuple(self._lost.values())
 
     def lost_since(self, record: Record) -> tuple[str, ...]:
-        """The same of those that may be newer than a record, by the times in their ids."""
-        return tuple(self._lost[lost_id] for lost_id in self.lost_ids_since(record))
+        """The same of those that may be of a later night than a record."""
+        ids = [evaluation_id for _, _, evaluation_id in self._orders()]
+        later = ids[: ids.index(record.path.name)]
+        return tuple(self._lost[lost_id] for lost_id in later if lost_id in self._lost)
 
     def lost_ids_since(self, record: Record) -> tuple[str, ...]:
-        """The ids of those."""
+        """The ids of those that may have begun after a record, by the times in their ids."""
         return tuple(lost_id for lost_id in self._lost if begun(record.path.name) <= begun(lost_id) <= self._before)
 
     def open(self, path: Path) -> Record:
@@ -135,38 +146,40 @@ class RecordHistory:
             self._damages[record.path] = next(damaged_files(record), None)
         return self._damages[record.path]
 
-    def _most_recent_first(self) -> Iterator[Record]:
-        for _, same in groupby(self.records.ids(self.name), key=begun):
-            found = [self._read(path) for evaluation_id in same if (path := self._fetch(evaluation_id))]
-            earlier = [record for record in found if record is not None and created_at(record) < self._before]
-            yield from sorted(earlier, key=created_at, reverse=True)
+    def _is_before(self, order: NightOrder) -> bool:
+        is_future = order[1] > max(self._before, self._now) and not self._repeats
+        return order[1] < self._before or is_future
 
-    def _fetch(self, evaluation_id: str) -> Path | None:
+    def _orders(self) -> list[NightOrder]:
+        if self._known is None:
+            try:
+                known = order_records(self.records, self.name)
+                self._known = [own for own in known if not self._repeats or own[1] < self._before]
+            except OSError as error:
+                self._known = error
+        if isinstance(self._known, OSError):
+            raise self._known
+        return self._known
+
+    def _record(self, evaluation_id: str) -> Record | None:
+        if evaluation_id not in self._read:
+            self._read[evaluation_id] = self._fetch(evaluation_id)
+        return self._read[evaluation_id]
+
+    def _fetch(self, evaluation_id: str) -> Record | None:
         try:
-            return self.records.fetch(evaluation_id)
+            path = self.records.fetch(evaluation_id)
+            if path is None:
+                return None
+            record = read_record(path)
+            _ = record.verdicts
         except DamagedError as error:
             self._lost[evaluation_id] = self.records.describe_error(error)
             return None
-
-    def _read(self, path: Path) -> Record | None:
-        try:
-            record = read_record(path)
-            _ = record.verdicts
         except InputError as error:
-            self._lost[path.name] = str(error)
+            self._lost[evaluation_id] = str(error)
             return None
         return record if (record.manifest.name, record.manifest.repeats) == (self.name, None) else None
-
-    def _read_another(self) -> bool:
-        if self._error is not None:
-            raise self._error
-        try:
-            found = next(self._unread, None)
-        except OSError as error:
-            self._error = error
-            raise
-        self._found += [] if found is None else [found]
-        return found is not None
 
 
 def resolve(
@@ -218,8 +231,8 @@ def failures_in_a_row(history: RecordHistory) -> dict[VerdictKey, int]:
     """
     counts: dict[VerdictKey, int] = {}
     alive: set[VerdictKey] | None = None
-    date = history.date
-    for record in history.nights_before(date):
+    date: str | None = None
+    for record in history.nights():
         if record.manifest.date == date is not None:
             continue
         date = record.manifest.date
@@ -234,24 +247,31 @@ def failures_in_a_row(history: RecordHistory) -> dict[VerdictKey, int]:
 def spent_looks(history: RecordHistory) -> dict[LookKey, dict[str, str]] | str:
     """The day of each look of each gate, by the digest of its scores; or the reason why that is not known.
 
-    Every record carries all looks before it, so that the last one suffices. A damaged record after it counts as a look
-    of each gate.
+    Every record carries all looks before it, so that the last one suffices: of nights, and in time, because a night may
+    be evaluated late and a clock be set back. A damaged record after it counts as a look of each gate.
 
     Raises:
         OSError: the place elsewhere cannot be reached.
     """
+    spent: dict[LookKey, dict[str, str]] = {}
     without: list[str] = []
-    for record in history:
-        data = read_file(record.path, record.manifest, "gates.json")
-        if data is None:  # the config had no gates
-            continue
-        looks = gates_in(data, record.path / "gates.json").looks
-        if looks is None:
-            without.append(f"{record.path.name} does not know it either")
-            continue
-        lost = {lost_id: str(begun(lost_id).date()) for lost_id in history.lost_ids_since(record)}
-        return {(own.gate, own.dataset, own.model): own.outputs | lost for own in looks}
-    return next(iter([*without, *history.lost]), {})
+    n_known = 0
+    for records in (history.by_time(), history):
+        for record in records:
+            data = read_file(record.path, record.manifest, "gates.json")
+            if data is None:  # the config had no gates
+                continue
+            looks = gates_in(data, record.path / "gates.json").looks
+            if looks is None:
+                without.append(f"{record.path.name} does not know it either")
+                continue
+            lost = {lost_id: str(begun(lost_id).date()) for lost_id in history.lost_ids_since(record)}
+            for own in looks:
+                key = own.gate, own.dataset, own.model
+                spent[key] = spent.get(key, {}) | own.outputs | lost
+            n_known += 1
+            break
+    return spent if n_known else next(iter([*without, *history.lost]), {})
 
 
 _PLACES = {"last": 0, "previous": 1}  # in the history, most recent first
@@ -274,7 +294,7 @@ def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Re
     entries = read_accepted(accepted).get(history.name, {})
     passed_over: list[str] = []
     damaged: list[str] = []
-    for record in filter(history.is_of_earlier_night, history):
+    for record in history:
         model = _known(record.manifest, names)
         if model is None:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rankledger.metrics.conventions import PROFILES
@@ -110,17 +111,26 @@ def _lost_among(resolved: Iterable[Resolved]) -> tuple[str, ...]:
 
 
 def skipped(reference: str, lost: Sequence[str], used: Record) -> tuple[str, ...]:
-    """The line that warns of skipped records; none if none were skipped.
+    """Lines that warn of skipped records and of a record from the future; none if there are none.
 
     Args:
         reference: as it was written.
         lost: why they were skipped, a line each.
         used: the record that is used.
     """
-    if not lost:
-        return ()
-    damaged = "a later record is damaged" if len(lost) == 1 else f"{len(lost)} later records are damaged"
-    return (f"{reference}: {damaged} ({lost[0]}); used {used.path.name} instead",)
+    lines = []
+    if lost:
+        damaged = "a later record is damaged" if len(lost) == 1 else f"{len(lost)} later records are damaged"
+        lines.append(f"{reference}: {damaged} ({lost[0]}); used {used.path.name} instead")
+    now, (night, began, _) = datetime.now(UTC), used.manifest.order
+    if began > now:
+        when = f"began {began.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        lines.append(f"{reference}: {used.path.name} {when}, in the future, and is used. Check the clock")
+    elif night > now.date() + timedelta(days=1):  # it is tomorrow already in some places
+        lines.append(
+            f"{reference}: {used.path.name} is of the night {night}, in the future, and is used. Check its date"
+        )
+    return tuple(lines)
 
 
 def _record_at(text: str, workspace: Workspace) -> Record:

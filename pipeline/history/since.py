@@ -249,7 +249,7 @@ class ChangesSince:
         """The first night of those before this one, without a break, that something holds for; else this one."""
         first = self._planned.date or ""
         try:
-            for record in islice(self._history.nights_before(self._planned.date), _MOST_NIGHTS):
+            for record in islice(self._history.nights(), _MOST_NIGHTS):
                 if not goes_on(record):
                     break
                 first = record.manifest.night

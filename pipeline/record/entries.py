@@ -5,9 +5,11 @@ If records are kept in a remote store, these files are read there, and no record
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -16,7 +18,15 @@ from typing import Generic, TypeVar
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.evaluation import Record
 from rankledger.pipeline.record.folder import record_of
-from rankledger.pipeline.record.manifest import MANIFEST, Manifest, begun, evaluation_name, parse_manifest
+from rankledger.pipeline.record.manifest import (
+    MANIFEST,
+    Manifest,
+    NightOrder,
+    begun,
+    evaluation_name,
+    order_night,
+    parse_manifest,
+)
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.record.tables import lines_in, refuse_unknown, unchanged
 from rankledger.pipeline.support.errors import InputError, likely
@@ -81,6 +91,17 @@ class RecordEntry:
         return self._read_unchanged("report.html")
 
     @property
+    def order(self) -> NightOrder:
+        """Position among all nights, read from the manifest alone; that of the id if the manifest cannot be read."""
+        try:
+            found = json.loads(self._manifest)
+            began = datetime.fromisoformat(found["created"])
+            return order_night(found.get("date"), began.astimezone(UTC), self.evaluation_id)
+        except (InputError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            began = begun(self.evaluation_id).replace(microsecond=999_999)  # ids have whole seconds
+            return order_night(None, began, self.evaluation_id)
+
+    @property
     def stamp(self) -> str:
         """What tells, without reading it, that a record is the one that was read before: records never change.
 
@@ -139,7 +160,7 @@ class _RecordScan(Generic[T]):
 
 
 def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
-    """What is read of every record of an evaluation; a folder that cannot be read as a record is passed over.
+    """What is read of every record of an evaluation, the last night first; a folder that is no record is passed over.
 
     Args:
         records: where they are kept.
@@ -150,33 +171,40 @@ def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry
         InputError: a name is given, and no evaluation of it can be read.
         OSError: the place elsewhere cannot be reached.
     """
-
     ids = records.ids(name)
-    scan = _scanned(records, ids, look)
+    scan = _scanned(records, ids, lambda entry: (entry.manifest.order, look(entry)))
     if name is not None and len(scan.unreadable) == len(ids):
         raise InputError(no_records(records, name, ids))
-    return scan
+    ordered = sorted(scan.found, key=lambda read: read[0], reverse=True)
+    return _RecordScan(tuple(item for _, item in ordered), scan.unreadable)
 
 
 def scan_earlier(
-    records: Records, name: str, evaluation_id: str, most: int, look: Callable[[RecordEntry], T]
+    records: Records, name: str, order: NightOrder, most: int, look: Callable[[RecordEntry], T]
 ) -> _RecordScan[T]:
-    """The same of the last records of an evaluation before one of them, by the seconds in their ids; none if there are
-    none.
+    """The same of the last records of no later night than an order, of those that began before it.
 
     Args:
         records: where they are kept.
         name: the evaluation.
-        evaluation_id: the one that they come before, or began in the same second as.
+        order: the position of the one that they come before.
         most: how many are read.
         look: as of `scan_records`.
 
     Raises:
         OSError: the place elsewhere cannot be reached.
     """
-    began = begun(evaluation_id)
-    earlier = (own for own in records.ids(name) if own != evaluation_id and begun(own) <= began)
-    return _scanned(records, [*islice(earlier, most)], look)
+    earlier = (own for own in order_records(records, name) if own[0] <= order[0] and own[1] < order[1])
+    return _scanned(records, [evaluation_id for _, _, evaluation_id in islice(earlier, most)], look)
+
+
+def order_records(records: Records, name: str | None = None) -> list[NightOrder]:
+    """Return the positions of the records of an evaluation, or of all, the last night first.
+
+    Raises:
+        OSError: the place elsewhere cannot be reached.
+    """
+    return sorted(_scanned(records, records.ids(name), lambda entry: entry.order).found, reverse=True)
 
 
 def _scanned(records: Records, ids: Sequence[str], look: Callable[[RecordEntry], T]) -> _RecordScan[T]:

@@ -12,12 +12,14 @@ import re
 import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from datetime import date as calendar_date
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Final, Generic, Literal, Self, TypeVar
+from typing import Annotated, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, RootModel, ValidationError, field_serializer, model_validator
 
+from rankledger.pipeline.config.planned_gates import night_of
 from rankledger.pipeline.config.sources import model_of
 from rankledger.pipeline.data.joined import DataWarning, Failure
 from rankledger.pipeline.record.manifest_parts import (
@@ -86,6 +88,17 @@ def evaluation_name(text: str) -> str | None:
 def begun(evaluation_id: str) -> datetime:
     """When an evaluation began, by its id, which has whole seconds."""
     return datetime.fromisoformat(evaluation_id.partition("-")[0])
+
+
+NightOrder: TypeAlias = tuple[calendar_date, datetime, str]
+
+
+def order_night(date: str | None, began: datetime, evaluation_id: str) -> NightOrder:
+    """Return the sort key of a record: its night, or the day on which it began, then the time, then the id.
+
+    Records of earlier nights may be made later, and clocks are set back, so the time alone orders no nights.
+    """
+    return night_of(date, began), began, evaluation_id
 
 
 def _evaluation_id(text: str) -> str:
@@ -190,6 +203,11 @@ class Description(Part):
     def night(self) -> str:
         """The date that was given, or else the day on which it began, in UTC."""
         return self.date or str(datetime.fromisoformat(self.created).astimezone(UTC).date())
+
+    @property
+    def order(self) -> NightOrder:
+        """Position among the records of all nights."""
+        return order_night(self.date, datetime.fromisoformat(self.created), self.evaluation_id)
 
     @property
     def label(self) -> str:

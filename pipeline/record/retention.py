@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
-from itertools import groupby
 
 from rankledger.pipeline.record.entries import RecordEntry
 from rankledger.pipeline.record.manifest import MANIFEST, OtherSchemaError, begun, is_evaluation_id
@@ -33,7 +32,7 @@ ELSEWHERE = "stored remotely; name the store with --records"
 
 
 def stored_records(records: Records) -> Iterator[RecordEntry]:
-    """Every record whose manifest can be read, most recent first.
+    """Every record whose manifest can be read, the last night first.
 
     Raises:
         OtherSchemaError: another version wrote one: what it was compared with is not known.
@@ -41,9 +40,7 @@ def stored_records(records: Records) -> Iterator[RecordEntry]:
     """
     entries = [RecordEntry(records, evaluation_id) for evaluation_id in records.ids()]
     readable = filter(_can_be_read, each("Reading records", entries, len(entries), "records"))
-    for _, same in groupby(readable, key=lambda entry: begun(entry.evaluation_id)):
-        # ids have whole seconds: within one, the manifests say which is the later
-        yield from sorted(same, key=lambda entry: datetime.fromisoformat(entry.manifest.created), reverse=True)
+    yield from sorted(readable, key=lambda entry: entry.manifest.order, reverse=True)
 
 
 def _can_be_read(entry: RecordEntry) -> bool:
@@ -62,7 +59,7 @@ def reasons_to_stay(
     """Why records stay that began before a moment, by their ids; those that may go are left out.
 
     Args:
-        stored: all records, most recent first.
+        stored: all records, the last night first.
         records: where they are kept.
         before: the moment.
         accepted: the ids of records that are accepted.

@@ -525,7 +525,7 @@ def side_by_side(pages: Sequence[Page]) -> Iterator[tuple[str, str, dict[str, li
 
 def shared_lead_measures(pages: Sequence[Page]) -> dict[str, str]:
     """Return the primary measure by dataset. If evaluations differ, the last one decides."""
-    by_age = sorted(pages, key=lambda page: str(page.manifest.created))
+    by_age = sorted(pages, key=lambda page: page.manifest.order)
     last = {dataset: measure for page in by_age for dataset, measure in page.evaluation.leading.items()}
     return {dataset: last[dataset] for page in pages for dataset in page.datasets}
 

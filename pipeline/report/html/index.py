@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
 
-from rankledger.pipeline.config.planned_gates import night_of
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.comparison import night_label
 from rankledger.pipeline.history.views import Night, Series
@@ -96,7 +94,7 @@ def _evaluation_row(page: Page, address: Address) -> Row:
 
 
 def _models(pages: Sequence[Page]) -> Iterator[Section]:
-    ordered = sorted(pages, key=_when)
+    ordered = sorted(pages, key=lambda page: page.manifest.order)
     groups = [
         _model_group(ordered, dataset, measure, [*figures])
         for dataset, measure, figures in side_by_side(ordered)
@@ -106,11 +104,6 @@ def _models(pages: Sequence[Page]) -> Iterator[Section]:
         table = Table("models", "Models over all evaluations", _MODELS, tuple(groups), searched="model")
         warnings = (Words(f"{short_text(note, _NOTE)}.", "warn") for note in comparability_notes(pages))
         yield Section("models", "Models", (table, Words(_READING, "quiet"), *warnings))
-
-
-def _when(page: Page) -> tuple[date, datetime]:
-    began = datetime.fromisoformat(page.manifest.created)
-    return night_of(page.manifest.date, began), began
 
 
 def _model_group(pages: Sequence[Page], dataset: str, measure: str, models: Sequence[str]) -> Group:

@@ -6,9 +6,11 @@ damaged it stands fourth, and the reciprocal rank is 0.25.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,11 +20,15 @@ import pytest
 import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.cli.terminal import DISK
+from rankledger.pipeline.commands.browse import list_evaluations
 from rankledger.pipeline.commands.evaluate import evaluate, validate
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.lookup import ACCEPTED
+from rankledger.pipeline.history.references import record_of
 from rankledger.pipeline.inference.tables import Comparison
+from rankledger.pipeline.record.evaluation import evaluation_of
 from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.report.terminal import as_data
 from rankledger.pipeline.support.errors import InputError
 from tests.support import nights
@@ -295,6 +301,58 @@ def test_a_repeated_evaluation_is_no_night(folder):
 
     assert verdict(repeated).outcome == "not comparable"
     assert reference_of(third[1]) == second[1].name
+
+
+def previous_of(record: Path) -> str:
+    """The night that the changes since the evaluation before are of."""
+    (line,) = (line for line in evaluation_of(read_record(record)).changes if line.since == "previous")
+    return line.date
+
+
+def test_earlier_is_by_night_and_not_by_time(folder, capsys):
+    """Night 4 is evaluated after night 7, night 8 by a clock that was set back, and night 7 again after both."""
+    write_config([NO_DROP])
+    write_output("dense")
+    for day in (3, 5, 7):
+        night("--date", f"2026-11-0{day}")
+    late = night("--date", "2026-11-04")[1]
+    eighth = shift(night("--date", "2026-11-08")[1], datetime(2026, 11, 1, tzinfo=UTC))
+    again = night("--date", "2026-11-07")[1]
+    ninth = night("--date", "2026-11-09")[1]
+
+    assert [previous_of(own) for own in (late, eighth, again, ninth)] == [f"2026-11-0{day}" for day in (3, 7, 5, 8)]
+    assert read_record(Path("runs/records", str(reference_of(again)))).manifest.date == "2026-11-05"
+    assert reference_of(ninth) == eighth.name
+    assert [line.date for line in list_evaluations().evaluations] == [
+        f"2026-11-0{day}" for day in (9, 8, 7, 7, 5, 4, 3)
+    ]
+    assert record_of("last", None, Workspace.open("runs")).path.name == ninth.name
+    assert record_of("previous", None, Workspace.open("runs")).path.name == eighth.name
+
+
+def test_a_record_from_the_future_is_used_and_named(folder, capsys):
+    """A clock that was ahead: the next evaluation without a date is compared with that record, and says so."""
+    write_config([NO_DROP])
+    write_output("dense")
+    ahead = shift(night()[1], datetime(2126, 11, 1, 2, 30, tzinfo=UTC))
+    capsys.readouterr()
+    second = night()[1]
+    warned = capsys.readouterr().err
+    app.main(["show", "last"])
+
+    warning = f"{ahead.name} began 2126-11-01 02:30 UTC, in the future, and is used. Check the clock"
+    assert reference_of(second) == ahead.name
+    assert warned.count(f"self@last_passed: {warning}") == warned.count(f"previous: {warning}") == 1
+    assert f"last: {warning}" in capsys.readouterr().err
+
+
+def shift(record: Path, began: datetime) -> Path:
+    """Give a record another time at which it began."""
+    moved = record.with_name(f"{began:%Y%m%dT%H%M%SZ}{record.name[16:]}")
+    manifest = json.loads((record / "manifest.json").read_text())
+    manifest |= {"evaluation_id": moved.name, "created": began.isoformat()}
+    (record / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+    return record.rename(moved)
 
 
 def test_python_gets_tables_of_comparisons_and_gates(folder):

@@ -35,7 +35,7 @@ from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.errors import InputError
 from tests.support.manifests import description
 
-FIRST = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)
+FIRST = datetime(2025, 11, 18, 2, 0, tzinfo=UTC)
 NOW = FIRST + timedelta(days=10)
 
 
@@ -103,8 +103,8 @@ def test_last_passed_is_the_last_earlier_record(tmp_path):
 
 def test_a_night_that_is_evaluated_again_looks_before_its_date(tmp_path):
     """The 2nd again, after the 3rd passed: its baseline is the 1st, neither its own first record nor a later night."""
-    first, *_ = [night(tmp_path, day, verdict(), date=f"2026-11-0{day}") for day in (1, 2, 3)]
-    again = RecordHistory(Records(tmp_path), "nightly", NOW, "2026-11-02")
+    first, *_ = [night(tmp_path, day, verdict(), date=f"2025-11-0{day}") for day in (1, 2, 3)]
+    again = RecordHistory(Records(tmp_path), "nightly", NOW, "2025-11-02")
 
     found = resolve(Reference("self@last_passed", "last_passed", None), again, tmp_path / ACCEPTED, model="dense")
 
@@ -217,7 +217,7 @@ def test_folders_that_are_no_records_are_skipped(tmp_path):
     newer = night(tmp_path, 6, verdict()).path / "manifest.json"
     newer.write_text(json.dumps(json.loads(newer.read_text("utf-8")) | {"schema_version": 99}), encoding="utf-8")
     (night(tmp_path, 7, verdict()).path / "gates.json").write_text("[]", encoding="utf-8")
-    (tmp_path / "20261126T020000Z-nightly-00000000").write_text("a file", encoding="utf-8")
+    (tmp_path / "20251126T020000Z-nightly-00000000").write_text("a file", encoding="utf-8")
 
     assert last_passed(tmp_path) == good.path
 
@@ -258,11 +258,11 @@ def test_a_record_is_found_by_its_id_and_by_its_path(tmp_path):
 
 def test_a_missing_record_is_reported(tmp_path):
     """The reason names what was looked for and where."""
-    nothing = found(tmp_path, "20261120T020000Z-nightly-1f0c9a2b")
+    nothing = found(tmp_path, "20251120T020000Z-nightly-1f0c9a2b")
 
     assert (nothing.record, nothing.first) == (None, False)
     assert nothing.reason == (
-        f"20261120T020000Z-nightly-1f0c9a2b: record not found, neither at that path nor in {tmp_path}"
+        f"20251120T020000Z-nightly-1f0c9a2b: record not found, neither at that path nor in {tmp_path}"
     )
 
 
@@ -346,7 +346,7 @@ def test_a_record_damaged_in_the_remote_store_is_skipped(tmp_path):
 
 
 def accept(folder: Path, record: Record, model: str = "dense") -> None:
-    entry = Acceptance(record.path.name, digest_of(record.path), "it is good", "2026-11-20", "ann")
+    entry = Acceptance(record.path.name, digest_of(record.path), "it is good", "2025-11-20", "ann")
     write_accepted(folder / ACCEPTED, {"nightly": {model: entry}})
 
 
@@ -400,7 +400,7 @@ def test_an_accepted_record_that_was_changed_is_refused(tmp_path, file):
 def test_what_was_accepted_is_read_as_it_was_written(tmp_path):
     """Any text in the reason; evaluations and models in their order; nothing else is left in the folder."""
     entry = Acceptance(
-        "20261120T020000Z-nightly-1f0c9a2b", "ab" * 32, 'because: "new" # ü\nand more', "2026-11-20", "Ann Ü <ann@x>"
+        "20251120T020000Z-nightly-1f0c9a2b", "ab" * 32, 'because: "new" # ü\nand more', "2025-11-20", "Ann Ü <ann@x>"
     )
     entries = {"nightly": {"dense": entry, "bm25: 2": entry}, "a-b": {"x": entry}}
     write_accepted(tmp_path / ACCEPTED, entries)
@@ -503,13 +503,13 @@ def test_a_damaged_night_does_not_end_a_row_of_failures(tmp_path):
     assert list(failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", NOW)).values()) == [2]
 
 
-@pytest.mark.parametrize(("tonight", "nights"), [("2026-11-04", 2), ("2026-11-03", 1), ("2026-11-02", 0), (None, 2)])
+@pytest.mark.parametrize(("tonight", "nights"), [("2025-11-04", 2), ("2025-11-03", 1), ("2025-11-02", 0), (None, 2)])
 def test_a_repeated_evaluation_of_one_night_counts_once(tmp_path, tonight, nights):
     """The 2nd failed twice and the 3rd three times: two nights for the 4th, one for another evaluation of the 3rd, none
     for the 2nd again, as the later 3rd does not precede it.
     """
     for place, day in enumerate([2, 2, 3, 3, 3]):
-        night(tmp_path, place, verdict("fail"), date=f"2026-11-0{day}")
+        night(tmp_path, place, verdict("fail"), date=f"2025-11-0{day}")
     history = RecordHistory(Records(tmp_path), "nightly", NOW, tonight)
 
     assert list(failures_in_a_row(history).values()) == [nights] * bool(nights)
@@ -530,11 +530,11 @@ def known(folder: Path) -> Any:
 
 def test_the_last_record_has_all_looks(tmp_path):
     """What is written is read again, whatever became of the records before; one without gates is passed over."""
-    night(tmp_path, 1, verdict(), looks=looks(a="2026-11-19"))
-    night(tmp_path, 2, verdict(), looks=looks(a="2026-11-19", b="2026-11-20"))
+    night(tmp_path, 1, verdict(), looks=looks(a="2025-11-19"))
+    night(tmp_path, 2, verdict(), looks=looks(a="2025-11-19", b="2025-11-20"))
     night(tmp_path, 3)
 
-    assert known(tmp_path) == {("no-drop", "web", "dense"): {"a": "2026-11-19", "b": "2026-11-20"}}
+    assert known(tmp_path) == {("no-drop", "web", "dense"): {"a": "2025-11-19", "b": "2025-11-20"}}
 
 
 def test_without_a_record_no_look_is_spent(tmp_path):
@@ -546,21 +546,21 @@ def test_without_a_record_no_look_is_spent(tmp_path):
 
 def test_a_record_without_looks_is_skipped(tmp_path):
     """On its night earlier records could not be reached; if none is left that knows, its id is the reason."""
-    night(tmp_path, 1, verdict(), looks=looks(a="2026-11-19"))
+    night(tmp_path, 1, verdict(), looks=looks(a="2025-11-19"))
     unknown = night(tmp_path, 2, verdict(), looks=None)
 
-    assert known(tmp_path) == {("no-drop", "web", "dense"): {"a": "2026-11-19"}}
+    assert known(tmp_path) == {("no-drop", "web", "dense"): {"a": "2025-11-19"}}
     shutil.rmtree(next(path for path in tmp_path.iterdir() if path != unknown.path))
     assert known(tmp_path) == f"{unknown.path.name} does not know it either"
 
 
 def test_a_damaged_record_counts_as_a_look(tmp_path):
     """Of three nights the second cannot be read, and the third carries its look; a fourth one adds another."""
-    night(tmp_path, 1, verdict(), looks=looks(a="2026-11-19"))
-    second = night(tmp_path, 2, verdict(), looks=looks(a="2026-11-19", b="2026-11-20"))
+    night(tmp_path, 1, verdict(), looks=looks(a="2025-11-19"))
+    second = night(tmp_path, 2, verdict(), looks=looks(a="2025-11-19", b="2025-11-20"))
     (second.path / "gates.json").write_text("{}", encoding="utf-8")
 
     (found,) = known(tmp_path).values()
-    assert found == {"a": "2026-11-19", second.path.name: "2026-11-20"}
+    assert found == {"a": "2025-11-19", second.path.name: "2025-11-20"}
     shutil.rmtree(tmp_path / min(path.name for path in tmp_path.iterdir()))
     assert "gates.json" in known(tmp_path)  # why nothing is known
