@@ -44,7 +44,7 @@ from rankledger.metrics.instructions import OutputsBlock
 from rankledger.metrics.metric import MetricError
 from rankledger.metrics.pairs import positive_weight
 from rankledger.pipeline.config.sources import model_of
-from rankledger.pipeline.data.joined import Joined, OnDemand
+from rankledger.pipeline.data.joined import JudgedOutput, OnDemand
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 
@@ -53,7 +53,7 @@ Clusters: TypeAlias = npt.NDArray[np.int64] | None
 
 
 def score(
-    joined: Mapping[OutputKey, Joined],
+    joined: Mapping[OutputKey, JudgedOutput],
     measures: Mapping[str, Sequence[Measure]],
     profile: Profile,
     workers: Workers,
@@ -119,7 +119,7 @@ def score(
 Inputs: TypeAlias = list[tuple[tuple[Measure, ...], Sequence[Block]]]
 
 
-def _inputs(key: OutputKey, joined: Mapping[OutputKey, Joined], measures: Sequence[Measure]) -> Inputs:
+def _inputs(key: OutputKey, joined: Mapping[OutputKey, JudgedOutput], measures: Sequence[Measure]) -> Inputs:
     """Return the blocks of a task with the measures that score them."""
     task, (dataset, model) = joined[key], model_of(key)
     of: dict[str, list[Measure]] = {}
@@ -141,7 +141,7 @@ def _inputs(key: OutputKey, joined: Mapping[OutputKey, Joined], measures: Sequen
     return inputs
 
 
-def _beside(task: Joined, others: Mapping[str, Joined], place: int) -> OutputsBlock:
+def _beside(task: JudgedOutput, others: Mapping[str, JudgedOutput], place: int) -> OutputsBlock:
     """Return a block of the task beside those of others. The judgments alone cut blocks, so all have its queries."""
     found = {name: other.blocks[place] for name, other in others.items()}
     block = task.blocks[place]
@@ -215,7 +215,7 @@ def _n_queries(block: Block) -> int:
     return len(block.ranked.n_retrieved if isinstance(block, RankingsBlock) else block.query_ids)
 
 
-def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
+def _weights(task: JudgedOutput, measures: Sequence[Measure]) -> Floats:
     """Return the (M, Q) weights of the queries: what their pairs weigh if the measure counts pairs, else 1."""
     shape = len(measures), len(task.query_ids)
     if not any(measure.weighted for measure in measures):
@@ -230,12 +230,12 @@ def _weight(block: RatingsBlock, measure: Measure) -> Floats:
     return block.weight if measure.weighted else np.ones_like(block.weight)
 
 
-def _rated(task: Joined) -> list[RatingsBlock]:
+def _rated(task: JudgedOutput) -> list[RatingsBlock]:
     return [block for block in task.blocks if isinstance(block, RatingsBlock)]
 
 
 def _figures(
-    joined: Mapping[OutputKey, Joined],
+    joined: Mapping[OutputKey, JudgedOutput],
     measures: Mapping[str, Sequence[Measure]],
     profile: Profile,
     clusters: Mapping[str, Clusters],
@@ -256,7 +256,7 @@ def _figures(
 
 
 def _confidence_blocks(
-    dataset: str, task: Joined, measures: Sequence[Measure], profile: Profile
+    dataset: str, task: JudgedOutput, measures: Sequence[Measure], profile: Profile
 ) -> dict[Measure, ConfidenceBlock]:
     scored = {measure: measure.scored(profile) for measure in measures if measure.metric.input == "confidence"}
     if not scored or task.ranked is None:
@@ -332,7 +332,12 @@ def _averaged(measures: Sequence[Measure], values: Floats, weights: Floats) -> F
 
 
 def bound_ties(
-    results: Sequence[Scores], joined: Mapping[OutputKey, Joined], profile: Profile, *, seed: int, workers: Workers
+    results: Sequence[Scores],
+    joined: Mapping[OutputKey, JudgedOutput],
+    profile: Profile,
+    *,
+    seed: int,
+    workers: Workers,
 ) -> tuple[Scores, ...]:
     """Add the minimum, mean and maximum of each score over all orders of the query's tied documents.
 
@@ -361,7 +366,7 @@ def bound_ties(
     return tuple(_with_bounds(result, joined[result.output], found) for result in results)
 
 
-def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, int]]:
+def _tied_blocks(result: Scores, task: JudgedOutput) -> Iterator[tuple[slice, int]]:
     begin = 0
     for number, block in enumerate(task.blocks):
         if isinstance(block, JudgedBlock) and _rows(result):
@@ -370,7 +375,7 @@ def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, int]]:
             begin = end
 
 
-def _with_bounds(result: Scores, task: Joined, found: Iterator[Floats]) -> Scores:
+def _with_bounds(result: Scores, task: JudgedOutput, found: Iterator[Floats]) -> Scores:
     parts = [next(found) for _ in _tied_blocks(result, task)]
     if not parts:
         return result

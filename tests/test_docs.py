@@ -26,7 +26,7 @@ from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli import app, commands, terminal
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import Loaded, load, schema
-from rankledger.pipeline.data.joined import Quality
+from rankledger.pipeline.data.joined import JoinStats
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import (
     ChangeSince,
@@ -213,7 +213,7 @@ def test_every_part_of_a_record_is_documented(scratch):
     assert names_in_first_cells(columns) == set(
         (record / "movers.csv").open(encoding="utf-8").readline().strip().split(",")
     )
-    assert names_in_first_cells(counts) == {field.name for field in fields(Quality)}
+    assert names_in_first_cells(counts) == {field.name for field in fields(JoinStats)}
 
 
 def names_in_first_cells(text: str) -> set[str]:

@@ -21,7 +21,7 @@ from rankledger.pipeline.commands.trec_eval_format import (
     trec_lines,
 )
 from rankledger.pipeline.config.sources import OutputKey
-from rankledger.pipeline.data.joined import Groups, Joined
+from rankledger.pipeline.data.joined import Groups, JudgedOutput
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.data.trec_files import (
     JudgedPreferences,
@@ -102,7 +102,7 @@ def trec_eval(
 
 
 class _Scored(NamedTuple):
-    joined: Joined
+    joined: JudgedOutput
     scores: Scores
     tag: str
 
@@ -128,7 +128,7 @@ def _scored(
     else:
         groups, tag = join_groups(qrels, ranking, rules.conventions, n_documents=n_documents)
     own = computed_rows(groups[0], rules.conventions, lines)
-    outputs: dict[OutputKey, Joined] = {(qrels, str(number)): group for number, group in enumerate(groups)}
+    outputs: dict[OutputKey, JudgedOutput] = {(qrels, str(number)): group for number, group in enumerate(groups)}
     scores = score(outputs, {qrels: [measure for measure in needed if measure not in own]}, rules, workers)
     return _Scored(groups[0], _with_rows(_mean(scores), own), tag)
 
@@ -151,7 +151,7 @@ def _with_rows(scores: Scores, rows: Mapping[Measure, Floats]) -> Scores:
     return replace(scores, measures=(*scores.measures, *rows), values=values, weights=np.ones_like(values))
 
 
-def _preferences(path: str, joined: Joined, preferences: Sequence[JudgedPreferences]) -> Mapping[Measure, Floats]:
+def _preferences(path: str, joined: JudgedOutput, preferences: Sequence[JudgedPreferences]) -> Mapping[Measure, Floats]:
     found = []
     for query_id, own in zip(joined.query_ids, preferences, strict=True):
         try:

@@ -25,7 +25,7 @@ from rankledger.metrics.gain import dcg, g, ndcg, ndcg_rel, rndcg
 from rankledger.metrics.measure import Measure, external_measure
 from rankledger.metrics.preferences import PREFERENCE_NAMES
 from rankledger.metrics.ranking import ap
-from rankledger.pipeline.data.joined import Joined
+from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.support.errors import InputError, likely
@@ -416,7 +416,9 @@ class Printout:
         return f"{line.aggregation.backward(total / n_queries):6.4f}"
 
 
-def computed_rows(joined: Joined, conventions: Conventions, lines: Sequence[TrecLine]) -> Mapping[Measure, Floats]:
+def computed_rows(
+    joined: JudgedOutput, conventions: Conventions, lines: Sequence[TrecLine]
+) -> Mapping[Measure, Floats]:
     """Return the (Q,) values of the lines that compute their own."""
     blocks = [conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)]
     return {
@@ -424,7 +426,7 @@ def computed_rows(joined: Joined, conventions: Conventions, lines: Sequence[Trec
     }
 
 
-def _judged(joined: Joined) -> Iterator[JudgedBlock]:
+def _judged(joined: JudgedOutput) -> Iterator[JudgedBlock]:
     return (block for block in joined.blocks if isinstance(block, JudgedBlock))
 
 
@@ -437,7 +439,7 @@ def _z_score(value: float, known: tuple[float, float] | None) -> float:
     return 0.0 if value == mean else _MISSING_Z
 
 
-def relevance_strings(joined: Joined, conventions: Conventions, length: int) -> list[str]:
+def relevance_strings(joined: JudgedOutput, conventions: Conventions, length: int) -> list[str]:
     """Return the grades of each query's first documents as signs: `-` unjudged, `.` negative, `>` above 9."""
     found = []
     for block in (conventional_scores.apply_conventions(block, conventions) for block in _judged(joined)):

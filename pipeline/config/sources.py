@@ -29,8 +29,8 @@ FORMATS: Mapping[str, str] = MappingProxyType(
         "mlflow": "tools:MLFLOW",
         "promptfoo": "tools:PROMPTFOO",
         "every_eval_ever": "tools:EVERY_EVAL_EVER",
-        "nuggets": "answers:NUGGETS",
-        "citations": "answers:CITATIONS",
+        "nuggets": "tools:NUGGETS",
+        "citations": "tools:CITATIONS",
     }
 )
 """Each format's name, and the module of `pipeline/data/formats` with its `Format`."""

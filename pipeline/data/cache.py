@@ -31,7 +31,7 @@ from pyarrow import parquet
 
 from rankledger.metrics.conventions import Ties
 from rankledger.pipeline.data.files import first_line
-from rankledger.pipeline.data.joined import Hits, Quality, hit_columns
+from rankledger.pipeline.data.joined import Hits, JoinStats, hit_columns
 from rankledger.pipeline.data.locate import open_filesystem
 from rankledger.pipeline.data.rows import Chunk, Content, Rows, row_number
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of
@@ -44,7 +44,7 @@ _LISTS = ("judgment_row", "rank", "ties_above", "ties_below")
 _DELTAS = dict.fromkeys(["n_retrieved", *(f"{name}.list.element" for name in _LISTS)], "DELTA_BINARY_PACKED")
 _HITS = {"n_retrieved": pa.int64(), **dict.fromkeys(_LISTS, pa.large_list(pa.int64()))}
 _ROWS = {"query": pa.int32(), "doc_id": pa.string(), "relevance": pa.float64()}
-_QUALITY = {field.name for field in fields(Quality)}
+_QUALITY = {field.name for field in fields(JoinStats)}
 _GROUP = 1 << 20  # rows, or hits, that are encoded and decoded at a time
 _SPOOLED = 1 << 24  # bytes of a file that are in memory until all of it is encoded; more are on disk
 _PIECE = 1 << 20  # bytes that are written at a time
@@ -414,7 +414,7 @@ def _hits_of(stored: _Stored) -> Hits:
     if not parts:
         raise _damaged(stored.place)
     n_retrieved, n_hits, rows, rank, first, last = map(np.concatenate, zip(*parts, strict=True))
-    return Hits(n_hits, rows, rank, first, last, n_retrieved, Quality(**found))
+    return Hits(n_hits, rows, rank, first, last, n_retrieved, JoinStats(**found))
 
 
 def _hits_in(table: pa.Table, place: str) -> tuple[npt.NDArray[Any], ...]:

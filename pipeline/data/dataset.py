@@ -20,7 +20,7 @@ from rankledger.pipeline.data.exclusions import index_pairs, own_documents, seen
 from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.formats import format_key, format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
-from rankledger.pipeline.data.joined import Groups, Joined
+from rankledger.pipeline.data.joined import Groups, JudgedOutput
 from rankledger.pipeline.data.judgments import Judgments, PairIndex, index_judgments
 from rankledger.pipeline.data.locate import each_file, files_there, find_files
 from rankledger.pipeline.data.overlap import (
@@ -212,7 +212,7 @@ def read_output(
     n_rows: int = PART_ROWS,
     folder: Path | None = None,
     at_a_time: int = 1,
-) -> tuple[tuple[InputFile, ...], Joined]:
+) -> tuple[tuple[InputFile, ...], JudgedOutput]:
     """Read one model's output and join it with the dataset.
 
     Args:

@@ -41,7 +41,7 @@ from rankledger.pipeline.data.formats.common import (
 from rankledger.pipeline.data.formats.json import JsonObject, decoded, json_object
 from rankledger.pipeline.data.formats.tools import OF_AN_ANSWER, PLACE
 from rankledger.pipeline.data.formats.trec import order_fields
-from rankledger.pipeline.data.joined import Groups, Quality
+from rankledger.pipeline.data.joined import Groups, JoinStats
 from rankledger.pipeline.data.locate import each_file, find_files
 from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.parts import file_parts
@@ -285,7 +285,7 @@ class ExternalOutput:
 
     def of(
         self, query_ids: npt.NDArray[np.object_], conventions: Conventions
-    ) -> tuple[Callable[[Floats], Floats], Bools, Quality]:
+    ) -> tuple[Callable[[Floats], Floats], Bools, JoinStats]:
         """Return the function from (…, N) to (…, Q) numbers, (Q,) queries without a row, and the counts."""
         places = {query_id: place for place, query_id in enumerate(self.query_ids)}
         own = np.array([places.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
@@ -301,7 +301,7 @@ class ExternalOutput:
             return taken
 
         n_others = len(self.query_ids) - (len(own) - n_missing)
-        return take, missing, Quality(self.n_rows, n_unjudged_queries=n_others, n_missing_queries=n_missing)
+        return take, missing, JoinStats(self.n_rows, n_unjudged_queries=n_others, n_missing_queries=n_missing)
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dask import read_with_dask
 from rankledger.pipeline.data.dataset import DatasetInput, is_missing, read_dataset, returns_any
-from rankledger.pipeline.data.joined import DataWarning, Failure, Joined, Quality, RetrievedRanks
+from rankledger.pipeline.data.joined import DataWarning, Failure, JoinStats, JudgedOutput, RetrievedRanks
 from rankledger.pipeline.data.judgments import rating_like_relevance
 from rankledger.pipeline.data.outputs import (
     MOST_RANGES,
@@ -77,7 +77,7 @@ class Validation:
     n_queries: Mapping[str, int]
     n_measures: Mapping[str, int]
     models: tuple[str, ...]
-    quality: Mapping[tuple[str, str], Quality]
+    quality: Mapping[tuple[str, str], JoinStats]
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...] = ()
     gate_notes: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ _COLUMNS = ": columns: "  # between a layout and the names of its columns, in a 
 @dataclass(frozen=True, eq=False)
 class _ExternalScores:
     scores: Scores
-    quality: Quality
+    quality: JoinStats
     files: tuple[InputFile, ...]
     remarks: tuple[str, ...]
     warnings: tuple[str, ...] = ()
@@ -255,7 +255,7 @@ def _data_warnings(
             yield from judging_warnings(planned, dataset, own, known, conventions)
 
 
-def _lengths(joined: Mapping[OutputKey, Joined]) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
+def _lengths(joined: Mapping[OutputKey, JudgedOutput]) -> dict[tuple[str, str], npt.NDArray[np.int64]]:
     lengths: dict[tuple[str, str], npt.NDArray[np.int64]] = {}
     for key, output in joined.items():
         if output.hits is not None:
@@ -276,10 +276,10 @@ class Inputs:
     """Everything that was read. A task has a join, or external scores, or a failure."""
 
     datasets: Mapping[str, DatasetInput | ExternalDataset]
-    joined: Mapping[OutputKey, Joined]
+    joined: Mapping[OutputKey, JudgedOutput]
     external_scores: Mapping[OutputKey, Scores]
     files: Mapping[OutputKey, tuple[InputFile, ...]]
-    quality: Mapping[OutputKey, Quality]
+    quality: Mapping[OutputKey, JoinStats]
     failures: tuple[Failure, ...]
     parsed: Mapping[OutputKey, bool]  # True if the rows of the output were parsed, not taken from the output cache
     remarks: tuple[str, ...]  # on datasets, recognised layouts and the output cache
@@ -300,10 +300,10 @@ class Inputs:
         return found
 
     @property
-    def model_quality(self) -> dict[tuple[str, str], Quality]:
+    def model_quality(self) -> dict[tuple[str, str], JoinStats]:
         """Counts of the outputs of each model."""
         return {
-            task: Quality.of_replicates([self.quality[key] for key in keys]) for task, keys in self.evaluated.items()
+            task: JoinStats.of_replicates([self.quality[key] for key in keys]) for task, keys in self.evaluated.items()
         }
 
     @property

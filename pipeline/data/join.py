@@ -21,7 +21,7 @@ from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.pairs import RatingsBlock
-from rankledger.pipeline.data.joined import Hits, Joined, OnDemand, Quality
+from rankledger.pipeline.data.joined import Hits, JoinStats, JudgedOutput, OnDemand
 from rankledger.pipeline.data.judgments import (
     Hashes,
     Judgments,
@@ -118,7 +118,7 @@ def assemble(
     *,
     path: str,
     _cells: int | None = None,
-) -> Joined:
+) -> JudgedOutput:
     """Return the judged documents that a model retrieved, in blocks."""
     missing = hits.n_retrieved == 0
     if conventions.missing_queries == "error" and missing.any():
@@ -127,7 +127,7 @@ def assemble(
             f"{path}: {len(without)} of {len(missing)} judged queries have no output, "
             f"such as '{shorten(without[0])}'; complete it, or say missing_queries: empty"
         )
-    return Joined(
+    return JudgedOutput(
         query_ids=judgments.query_ids,
         max_grade=judgments.max_grade,
         blocks=_judged_blocks(judgments, hits, n_documents, _cells),
@@ -236,7 +236,7 @@ def _pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
     return padded
 
 
-def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | None = None) -> Joined:
+def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | None = None) -> JudgedOutput:
     """Return the pairs that have both a rating and a prediction. A pair that is predicted twice is rejected."""
     places = judgments.find(predictions.query_ids)
     hashes = hash_pairs(predictions, places)
@@ -258,13 +258,13 @@ def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | N
         weights = None if own is None else _pad(own[rating_rows[pairs]], n_pairs[span], 0.0)
         sizes = n_pairs[span].astype(np.float64)
         blocks.append(RatingsBlock(judgments.query_ids[span], ratings, predicted, sizes, weights))
-    quality = Quality(
+    quality = JoinStats(
         n_rows=len(hashes),
         n_unjudged_queries=int((places >= n_queries).sum()),
         n_missing_queries=int((n_pairs == 0).sum()),
         n_unpaired=int(judgments.n_judged.sum()) + len(hashes) - 2 * len(rows),
     )
-    return Joined(judgments.query_ids, judgments.max_grade, tuple(blocks), n_pairs == 0, quality)
+    return JudgedOutput(judgments.query_ids, judgments.max_grade, tuple(blocks), n_pairs == 0, quality)
 
 
 def rejoin(
@@ -275,7 +275,7 @@ def rejoin(
     n_documents: float = float("nan"),
     *,
     path: str,
-) -> Joined:
+) -> JudgedOutput:
     """Return what a join of the output with other judgments would give, to the last bit.
 
     Args:

@@ -97,7 +97,7 @@ class RetrievedRanks:
 
 
 @dataclass(frozen=True)
-class Quality:
+class JoinStats:
     """Counts from joining a model output with the judgments.
 
     Attributes:
@@ -135,7 +135,7 @@ class Quality:
     rank_order: int = 0
 
     @classmethod
-    def of_replicates(cls, found: Sequence[Quality]) -> Quality:
+    def of_replicates(cls, found: Sequence[JoinStats]) -> JoinStats:
         """Return the counts of all replicates: their rows together, and the queries of the worst one."""
         if len(found) == 1:
             return found[0]
@@ -181,7 +181,7 @@ class Hits:
     tie_first: Unsigned  # (H,) first rank of the document's group of equal scores
     tie_last: Unsigned  # (H,) last rank of that group
     n_retrieved: npt.NDArray[np.int64]  # (Q,) documents retrieved, judged or not
-    quality: Quality
+    quality: JoinStats
 
     @property
     def queries(self) -> npt.NDArray[np.int32]:
@@ -239,14 +239,14 @@ class Unmatched:
 
 
 @dataclass(frozen=True, eq=False)
-class Joined:
+class JudgedOutput:
     """Join of a dataset's judgments with one model's output."""
 
     query_ids: npt.NDArray[np.object_]  # (Q,) judged queries, in the order of their ids as UTF-8 bytes
     max_grade: float  # greatest grade of the dataset's judgments; 1 if all are at most 0
     blocks: Sequence[JudgedBlock] | Sequence[RatingsBlock]  # judged queries in their order, cut by cells
     missing: Bools  # (Q,) True for a query without output
-    quality: Quality
+    quality: JoinStats
     catalogue: CatalogueBlock | None = None  # recommended documents, if a catalogue was given
     ranked: Ranked | None = None  # retrieved documents, if they are compared with another model's
     hits: Hits | None = None  # None for ratings

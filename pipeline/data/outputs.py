@@ -26,7 +26,7 @@ from rankledger.pipeline.data.dataset import (
     size_of,
 )
 from rankledger.pipeline.data.join import assemble, rejoin
-from rankledger.pipeline.data.joined import DataWarning, Failure, Hits, Joined, Quality
+from rankledger.pipeline.data.joined import DataWarning, Failure, Hits, JoinStats, JudgedOutput
 from rankledger.pipeline.data.overlap import JudgedHits, unequal_judging
 from rankledger.pipeline.data.rows import InputFile, short_digest
 from rankledger.pipeline.support.errors import InputError
@@ -104,12 +104,12 @@ class ReadOutput:
     """One model's output joined with judgments or ratings."""
 
     files: tuple[InputFile, ...]
-    joined: Joined
+    joined: JudgedOutput
     parsed: bool  # True if the rows were parsed
     remarks: tuple[str, ...] = ()
 
     @property
-    def quality(self) -> Quality:
+    def quality(self) -> JoinStats:
         return self.joined.quality
 
 
@@ -232,7 +232,7 @@ class OutputReader:
         except CacheError as error:
             return None, (str(error),)
 
-    def keep(self, output: Source, files: Sequence[InputFile], joined: Joined) -> tuple[str, ...]:
+    def keep(self, output: Source, files: Sequence[InputFile], joined: JudgedOutput) -> tuple[str, ...]:
         if not self.kept or joined.hits is None:
             return ()
         try:
@@ -249,7 +249,7 @@ class OutputReader:
         return remarks[0] if remarks else f"{self.kept.store.place} has no copy of it"
 
 
-def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], dataset: DatasetInput) -> Joined:
+def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], dataset: DatasetInput) -> JudgedOutput:
     """Join an output of an earlier evaluation with the judgments of this one. The output may be gone.
 
     Args:

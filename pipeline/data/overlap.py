@@ -28,7 +28,7 @@ from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.exclusions import own_documents
 from rankledger.pipeline.data.formats.layouts import is_distance
 from rankledger.pipeline.data.join import Catalogue, judged_share
-from rankledger.pipeline.data.joined import Hits, Quality, Unmatched, count_short
+from rankledger.pipeline.data.joined import Hits, JoinStats, Unmatched, count_short
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, match
 from rankledger.pipeline.data.rows import Rows
 from rankledger.pipeline.support.arrow import concatenate, strings
@@ -184,7 +184,7 @@ def _similar(ours: _Grouped, theirs: _Grouped, what: str, absent: str, n_matchin
 
 
 def small_overlap(
-    n_queries: int, quality: Quality, others: Iterable[Quality], *, n_judged: int | None = None
+    n_queries: int, quality: JoinStats, others: Iterable[JoinStats], *, n_judged: int | None = None
 ) -> str | None:
     """Return a warning on an output that has little in common with the dataset. None if it has enough."""
     found = []
@@ -204,7 +204,7 @@ def small_overlap(
     return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
 
 
-def odd_rankings(n_queries: int, quality: Quality, judgments: Judgments, score: str = "") -> Iterator[str]:
+def odd_rankings(n_queries: int, quality: JoinStats, judgments: Judgments, score: str = "") -> Iterator[str]:
     """Yield warnings on scores that may be ranks or distances, and on queries that find themselves.
 
     Args:

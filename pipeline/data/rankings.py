@@ -25,7 +25,7 @@ from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data.exclusions import RemainingRows, Seen, Totals, counts, exclude_rows
 from rankledger.pipeline.data.join import Catalogue, assemble, judged_share
-from rankledger.pipeline.data.joined import HitColumns, Hits, Joined, Quality, hit_columns
+from rankledger.pipeline.data.joined import HitColumns, Hits, JoinStats, JudgedOutput, hit_columns
 from rankledger.pipeline.data.judgments import (
     SLICE,
     Hashes,
@@ -300,7 +300,7 @@ class RankingJoin:
         catalogue: Catalogue | None = None,
         *,
         _cells: int | None = None,
-    ) -> Joined:
+    ) -> JudgedOutput:
         """Return the ranks and grades of the judged documents that the model retrieved.
 
         `catalogue` is needed if a measure asks for the recommended documents. A repeated document, a score beyond
@@ -342,7 +342,7 @@ class RankingJoin:
         has_excluded, has_seen = counts(self._excluded)
         unknown = {} if has_excluded else {"n_excluded": None}
         unknown |= {} if has_seen else {"n_seen": None}
-        quality = Quality(
+        quality = JoinStats(
             **totals._asdict() | unknown,
             n_missing_queries=int((n_retrieved == 0).sum()),
             judged_at_10=judged_share(ranks, grades, n_retrieved),
@@ -375,7 +375,7 @@ def join_ranking(
     n_documents: float = float("nan"),
     excluded: PairIndex | None = None,
     _cells: int | None = None,
-) -> Joined:
+) -> JudgedOutput:
     """Return the ranks and grades of the judged documents of an output in memory."""
     join = RankingJoin(judgments, conventions, Depths(), excluded)
     join.add(ranking)

@@ -14,7 +14,7 @@ from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.joined import Joined
+from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
 from rankledger.pipeline.data.rows import Rows, merge_rows
@@ -30,7 +30,7 @@ class JudgedPreferences(NamedTuple):
     n_retrieved: int
 
 
-def join_qrels(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> tuple[Joined, str]:
+def join_qrels(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> tuple[JudgedOutput, str]:
     """Join judgments and a ranking, and return the tag of the output, from the ranking's last line.
 
     A relevance that is not a whole number is rejected, because trec_eval would truncate it.
@@ -44,7 +44,9 @@ def join_qrels(qrels: str, ranking: str, conventions: Conventions, *, n_document
     return joined, _tag(ranges)
 
 
-def join_groups(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> tuple[list[Joined], str]:
+def join_groups(
+    qrels: str, ranking: str, conventions: Conventions, *, n_documents: int
+) -> tuple[list[JudgedOutput], str]:
     """Join the first, second, … group of judgments of each query (`-R qrels_jg`), in the order of their names."""
     judged = _read(qrels, groups=True)
     _refuse_fractions(judged)
@@ -57,7 +59,7 @@ def join_groups(qrels: str, ranking: str, conventions: Conventions, *, n_documen
 
 def join_preferences(
     path: str, ranking: str, conventions: Conventions, *, subgroups: bool
-) -> tuple[Joined, list[JudgedPreferences], str]:
+) -> tuple[JudgedOutput, list[JudgedPreferences], str]:
     """Join preferences: lines of query, judge, the judge's ranking (if `subgroups`), document and level.
 
     Ties are broken by ascending id, as trec_eval does here.

@@ -27,7 +27,7 @@ from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset, read_dataset
 from rankledger.pipeline.data.inputs import Inputs, dataset_source
 from rankledger.pipeline.data.join import assemble
-from rankledger.pipeline.data.joined import Joined, RetrievedRanks
+from rankledger.pipeline.data.joined import JudgedOutput, RetrievedRanks
 from rankledger.pipeline.data.outputs import (
     OutputReader,
     OutputStore,
@@ -206,7 +206,7 @@ def _rescored_on_current(
 
 def _rejoined(
     record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation
-) -> dict[OutputKey, Joined]:
+) -> dict[OutputKey, JudgedOutput]:
     then = RecordedDataset.of(record.path, dataset.name)
     files = record.manifest.datasets[dataset.name].files_by_role
     now = current.inputs.datasets[dataset.name]
@@ -497,7 +497,7 @@ def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
     return RetrievedRanks(judged.query_ids, judged.rows.take_doc_ids, judged.grades_of, joined.hits, judged.grades)
 
 
-def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile: Profile) -> Joined:
+def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile: Profile) -> JudgedOutput:
     task, files = kept.output(model)
     output, dataset = source_of(task.output), judged.dataset
     store = judged.store(profile)

@@ -17,7 +17,7 @@ from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
-from rankledger.pipeline.data.joined import Joined
+from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import n_without_relevant
 from rankledger.pipeline.data.outputs import source_of
 from rankledger.pipeline.history.comparability import digest_inputs, name_needs
@@ -220,7 +220,7 @@ def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition
     return define_measures(found.values(), profile)
 
 
-def _depth(joined: Joined | None) -> list[float] | None:
+def _depth(joined: JudgedOutput | None) -> list[float] | None:
     """The least, the median and the greatest number of documents retrieved by a query with output; None for none."""
     if joined is None or joined.hits is None:
         return None

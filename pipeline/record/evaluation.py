@@ -18,7 +18,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from rankledger.pipeline.data.joined import DataWarning, Failure, Quality
+from rankledger.pipeline.data.joined import DataWarning, Failure, JoinStats
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.gates.verdicts import Verdict, overall_outcome
 from rankledger.pipeline.inference.tables import (
@@ -207,7 +207,7 @@ class Evaluation:
     directions: Mapping[str, str]
     results: tuple[Scores, ...]
     estimates: tuple[Estimate, ...]
-    quality: Mapping[tuple[str, str], Quality]
+    quality: Mapping[tuple[str, str], JoinStats]
     failures: tuple[Failure, ...]
     record: Path | None
     store: str | None = None
@@ -320,7 +320,7 @@ def evaluation_of(record: Record) -> Evaluation:
         results=(),
         estimates=record.summary,
         quality={
-            task: Quality.of_replicates([output.quality for output in outputs])
+            task: JoinStats.of_replicates([output.quality for output in outputs])
             for task, outputs in manifest.tasks.items()
         },
         failures=tuple(manifest.failures),

@@ -16,11 +16,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from rankledger.metrics.conventions import Ties
 from rankledger.metrics.metric import Need
 from rankledger.pipeline.config.sources import OutputKey, Replicate
-from rankledger.pipeline.data.joined import Quality
+from rankledger.pipeline.data.joined import JoinStats
 from rankledger.pipeline.data.rows import InputFile
 
 
-def _counts(quality: Quality) -> Quality:
+def _counts(quality: JoinStats) -> JoinStats:
     for name, count in vars(quality).items():
         if isinstance(count, int) and not 0 <= count < 2**63:
             raise ValueError(f"{name}: expected a count, found {count}")
@@ -42,7 +42,7 @@ def _path(text: str) -> str:
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Number = int | float
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-JoinQuality = Annotated[Quality, AfterValidator(_counts)]
+RecordedStats = Annotated[JoinStats, AfterValidator(_counts)]
 PathText = Annotated[str, AfterValidator(_path)]
 
 
@@ -294,7 +294,7 @@ class Output(Part):
     path: PathText
     files: list[RecordedFile]
     parsed: bool
-    quality: JoinQuality
+    quality: RecordedStats
     depth: Annotated[list[Number], Field(min_length=3, max_length=3)] | None
     replicate: str = ""
     """The replicate of the model; none for a model of one output."""

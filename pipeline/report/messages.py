@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.data.joined import Failure, Quality
+from rankledger.pipeline.data.joined import Failure, JoinStats
 from rankledger.pipeline.data.rows import short_digest
 from rankledger.pipeline.history.lookup import Accepted
 from rankledger.pipeline.inference.tables import ALL
@@ -154,7 +154,7 @@ def promotions(manifest: Description) -> Iterator[str]:
             yield f"{short_text(name)} is promoted if its gates pass: {promoted}"
 
 
-def dataset_counts(quality: Quality, n_queries: int) -> str:
+def dataset_counts(quality: JoinStats, n_queries: int) -> str:
     """Return the counts of the join of one output in a line."""
     parts = [counted(quality.n_rows, "row")]
     if quality.n_excluded is not None:

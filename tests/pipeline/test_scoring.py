@@ -14,7 +14,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.pairs import RatingsBlock
-from rankledger.pipeline.data.joined import Joined, OnDemand, Quality
+from rankledger.pipeline.data.joined import JoinStats, JudgedOutput, OnDemand
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
@@ -29,15 +29,15 @@ def measures(*texts: str) -> tuple[Measure, ...]:
 
 def joined(
     *blocks: JudgedBlock | RatingsBlock, max_grade: float = 1, missing: tuple[int, ...] = (), **fields
-) -> Joined:
+) -> JudgedOutput:
     """What a join gives: these blocks, whose queries are `q0`, `q1` … all along."""
     n_queries = sum(len(block.query_ids) for block in blocks)
-    return Joined(
+    return JudgedOutput(
         query_ids=np.array([f"q{query}" for query in range(n_queries)], dtype=object),
         max_grade=max_grade,
         blocks=blocks,
         missing=np.isin(np.arange(n_queries), missing),
-        quality=Quality(n_rows=0, n_unjudged_queries=0, n_missing_queries=len(missing)),
+        quality=JoinStats(n_rows=0, n_unjudged_queries=0, n_missing_queries=len(missing)),
         **fields,
     )
 

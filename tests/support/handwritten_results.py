@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rankledger.pipeline.data.joined import Failure, Quality
+from rankledger.pipeline.data.joined import Failure, JoinStats
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
@@ -94,7 +94,7 @@ def page(
         directions=dict.fromkeys(measures, "higher") | dict(directions or {}),
         results=(),
         estimates=tuple(lines),
-        quality={(line.dataset, line.model): Quality(5_000, 0, 0, 0.125) for line in lines if line.dataset != "*"},
+        quality={(line.dataset, line.model): JoinStats(5_000, 0, 0, 0.125) for line in lines if line.dataset != "*"},
         failures=tuple(failures),
         record=Path("runs/records") / evaluation_id,
         comparison_lines=tuple(comparisons),

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankledger.pipeline.data.joined import Quality
+from rankledger.pipeline.data.joined import JoinStats
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import (
     Comparison,
@@ -153,7 +153,7 @@ def page(said: Mapping[str, Any] | None = None, **changes: Any) -> Page:
             *(estimate(model, figure / 2, measure="ap") for model, figure in models.items()),
             *(estimate(model, figure - 0.1, slice="market=de", n_queries=40) for model, figure in models.items()),
         ),
-        quality={("web", model): Quality(2_000, 0, 0) for model in models},
+        quality={("web", model): JoinStats(2_000, 0, 0) for model in models},
         failures=(),
         record=Path("/mnt/runs/records/20261121T020000Z-nightly-2f0c9a2b"),
         comparison_lines=(

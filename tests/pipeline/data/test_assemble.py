@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from rankledger.pipeline.data.join import judged_share_by_rank
-from rankledger.pipeline.data.joined import Hits, Quality
+from rankledger.pipeline.data.joined import Hits, JoinStats
 
 
 def hits(ranks, n_retrieved):
     """Judged documents at these ranks, the first one named by the first row of the judgments, and so on."""
     found = np.array(ranks, dtype=np.uint8)
     rows, counts = np.arange(len(ranks), dtype=np.int32), np.array(n_retrieved)
-    return Hits(np.zeros_like(counts), rows, found, found, found, counts, Quality(0, 0, 0))
+    return Hits(np.zeros_like(counts), rows, found, found, found, counts, JoinStats(0, 0, 0))
 
 
 def test_the_share_of_a_rank_is_over_the_queries_that_reach_it():

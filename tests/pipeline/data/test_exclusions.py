@@ -14,7 +14,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.details import SingleQuery
-from rankledger.pipeline.data.joined import Joined
+from rankledger.pipeline.data.joined import JudgedOutput
 from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
@@ -45,12 +45,12 @@ def dataset(
     return read_dataset(source, TREC_EVAL)
 
 
-def joined(data: DatasetInput, path: str, **options: object) -> Joined:
+def joined(data: DatasetInput, path: str, **options: object) -> JudgedOutput:
     found = {"with_catalogue": True, "depth": 3.0, "compared": 2.0, "allow_no_overlap": True} | options
     return read_output(data, Source(path), TREC_EVAL, **found)[1]
 
 
-def arrays(found: Joined) -> list[object]:
+def arrays(found: JudgedOutput) -> list[object]:
     """All that measures take of a join, in bytes."""
     columns = (array for block in found.blocks for array in vars(block).values() if isinstance(array, np.ndarray))
     values = [array.tolist() if array.dtype == object else array.tobytes() for array in columns]
@@ -133,7 +133,7 @@ def test_what_was_seen_is_removed_or_counted(tmp_path_factory, rows, consumed, n
     assert (removed.quality.n_seen, neither.quality.n_seen) == (None, None)
 
 
-def ranks(found: Joined) -> list[object]:
+def ranks(found: JudgedOutput) -> list[object]:
     """All that measures of judged documents take of a join, in bytes."""
     columns = (array for block in found.blocks for array in vars(block).values() if isinstance(array, np.ndarray))
     return [

@@ -16,7 +16,7 @@ from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.rating import mse
 from rankledger.pipeline.data.join import Catalogue, join_predictions, spans
-from rankledger.pipeline.data.joined import Joined
+from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import Judgments, index_judgments
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
 from rankledger.pipeline.support.arrow import strings
@@ -98,7 +98,7 @@ def unpadded(column: np.ndarray, filler: float) -> list[float]:
     return column[:n_entries].tolist()
 
 
-def plain_columns(joined: Joined, judged: Judged) -> dict[str, dict]:
+def plain_columns(joined: JudgedOutput, judged: Judged) -> dict[str, dict]:
     """The queries' columns as the oracle writes them."""
     pairs = list(judged)
     found = {}
@@ -121,7 +121,7 @@ def plain_columns(joined: Joined, judged: Judged) -> dict[str, dict]:
     return found
 
 
-def check_layout(joined: Joined, n_documents: float = math.nan) -> None:
+def check_layout(joined: JudgedOutput, n_documents: float = math.nan) -> None:
     """Shapes and types are those that `JudgedBlock` documents, and blocks hold the queries in their order."""
     for block in joined.blocks:
         n_queries = len(block.query_ids)
@@ -423,7 +423,7 @@ def recommended(
     conventions: Conventions,
     known: Catalogue,
     depth: float = np.inf,
-) -> Joined:
+) -> JudgedOutput:
     """The join of a ranking where it is asked which documents were recommended."""
     join = RankingJoin(judgments, conventions, Depths(depth))
     join.add(table(ranked))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
-from rankledger.pipeline.data.joined import Quality
+from rankledger.pipeline.data.joined import JoinStats
 from rankledger.pipeline.data.overlap import odd_rankings
 from rankledger.pipeline.data.readers import read_ranking
 from tests.support.data_files import contents, encode, write
@@ -25,7 +25,7 @@ def dataset(folder: Path, judged: list[tuple[str, str, int]] = JUDGED) -> Datase
     return read_dataset(DatasetSource(Source(write(folder / "judged.txt", encode(judged, "trec")))), TREC_EVAL)
 
 
-def quality_of(folder: Path, rows: list[tuple[str, str, float]], n_rows: int = 1_000) -> Quality:
+def quality_of(folder: Path, rows: list[tuple[str, str, float]], n_rows: int = 1_000) -> JoinStats:
     """What the join counts, reading so many rows at a time."""
     path = write(folder / "out.txt", encode(rows, "trec", "score"))
     options = {"with_catalogue": False, "allow_no_overlap": True, "n_rows": n_rows}

@@ -9,7 +9,7 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import DatasetSource, Source
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
-from rankledger.pipeline.data.joined import Joined, Quality
+from rankledger.pipeline.data.joined import JoinStats, JudgedOutput
 from rankledger.pipeline.data.overlap import likely_cause, small_overlap
 from tests.support.data_files import refusal, write
 
@@ -31,7 +31,7 @@ def write_here(name: str, text: str) -> Source:
     return Source(name)
 
 
-def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: bool) -> Joined:
+def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: bool) -> JudgedOutput:
     rows = "".join(f"{query}\t{document}\t{-rank}\n" for rank, document in enumerate(documents))
     output = write_here("out.tsv", f"query_id\tdoc_id\tscore\n{rows}")
     return read_output(found, output, TREC_EVAL, with_catalogue=False, **options)[1]
@@ -222,8 +222,8 @@ def test_predictions_without_a_rated_pair_are_refused(row, message):
 def test_a_small_overlap(quality, others, n_judged, warning):
     """Under 10% of the queries, or under 1% of the top 10 judged where the other models have ten times that."""
     n_rows, n_unjudged, n_missing, judged = quality
-    beside = [Quality(1, 0, 0, judged_at_10=share) for share in others]
+    beside = [JoinStats(1, 0, 0, judged_at_10=share) for share in others]
 
-    found = small_overlap(100, Quality(n_rows, n_unjudged, n_missing, judged_at_10=judged), beside, n_judged=n_judged)
+    found = small_overlap(100, JoinStats(n_rows, n_unjudged, n_missing, judged_at_10=judged), beside, n_judged=n_judged)
 
     assert found is None if warning is None else warning in found

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.pipeline.data.join import rejoin
-from rankledger.pipeline.data.joined import Joined
+from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.data.rows import Rows
@@ -36,14 +36,14 @@ def table(pairs: Judged) -> Rows:
     return rows_of([(*pair, value) for pair, value in pairs.items()])
 
 
-def rejoined(then: Rows, now: Rows, ranking: Rows, conventions: Conventions = TREC_EVAL) -> Joined:
+def rejoined(then: Rows, now: Rows, ranking: Rows, conventions: Conventions = TREC_EVAL) -> JudgedOutput:
     """The ranking on the judgments of now, by way of those of then."""
     hits = join_ranking(index_judgments(then), ranking, conventions).hits
     assert hits is not None
     return rejoin(then, hits, index_judgments(now), conventions, 9.0, path="out.tsv")
 
 
-def unlike(found: Joined, expected: Joined) -> list[str]:
+def unlike(found: JudgedOutput, expected: JudgedOutput) -> list[str]:
     """What two joins do not have in common to the last bit, by name."""
     pairs = {name: (getattr(found, name), getattr(expected, name)) for name in ("query_ids", "missing")}
     for place, blocks in enumerate(zip(found.blocks, expected.blocks, strict=True)):

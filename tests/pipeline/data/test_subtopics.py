@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.config.sources import Source
-from rankledger.pipeline.data.joined import Joined
+from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.data.readers import read_judgments
@@ -62,7 +62,7 @@ def judgments(rows: list[Judgment] = JUDGED) -> Rows:
     return read_judgments(write(Path("qrels"), encode(rows, "trec")), subtopics=True)
 
 
-def joined(rows: list[Judgment] = JUDGED, **options) -> Joined:
+def joined(rows: list[Judgment] = JUDGED, **options) -> JudgedOutput:
     return join_ranking(index_judgments(judgments(rows), **options), rows_of(RANKED), TREC_EVAL)
 
 

@@ -13,7 +13,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import files
 from rankledger.pipeline.data.formats.common import PAGE, Kind
 from rankledger.pipeline.data.formats.trec import last_fields
-from rankledger.pipeline.data.joined import Joined
+from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.trec_files import join_groups, join_preferences, join_qrels
 from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import refusal
@@ -25,7 +25,7 @@ QRELS = b"q1 0 a 1\nq1 0 b -1\nq2 0 a 0\n"
 RANKING = b"q1 Q0 b 1 3.0 first\nq1 Q0 a 2 2.0 last\n"
 
 
-def read(tmp_path, qrels: bytes = QRELS, ranking: bytes = RANKING, name: str = "ranking") -> tuple[Joined, str]:
+def read(tmp_path, qrels: bytes = QRELS, ranking: bytes = RANKING, name: str = "ranking") -> tuple[JudgedOutput, str]:
     (tmp_path / "qrels").write_bytes(qrels)
     (tmp_path / name).write_bytes(ranking)
     return join_qrels("qrels", name, CONVENTIONS, n_documents=7)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankledger.pipeline.data.joined import Hits, Quality, RetrievedRanks
+from rankledger.pipeline.data.joined import Hits, JoinStats, RetrievedRanks
 from rankledger.pipeline.history.changes import most_changed, relevant_documents
 from rankledger.pipeline.inference.tables import RankedDocument
 from rankledger.pipeline.support.arrow import strings
@@ -20,7 +20,7 @@ def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str],
     found = np.array([ranks[judged[row][:2]] for row in rows], dtype=np.uint8)
     n_hits = np.array([sum(judged[row][0] == query_id for row in rows) for query_id in query_ids])
     counts = np.full(len(query_ids), 9)
-    hits = Hits(n_hits, np.array(rows, dtype=np.int32), found, found, found, counts, Quality(0, 0, 0))
+    hits = Hits(n_hits, np.array(rows, dtype=np.int32), found, found, found, counts, JoinStats(0, 0, 0))
     documents = strings([name for _, name, _ in judged])
     return RetrievedRanks(
         np.array(query_ids, dtype=object),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.data.joined import Failure, Quality
+from rankledger.pipeline.data.joined import Failure, JoinStats
 from rankledger.pipeline.inference.tables import Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.notebook import leaderboard
@@ -70,7 +70,7 @@ def evaluation(figures: dict[str, tuple[float | None, ...]], measures: tuple[str
             for model, figure in figures.items()
             for measure in measures
         ),
-        quality={("web", model): Quality(5_000, 0, 0, 0.125) for model in figures},
+        quality={("web", model): JoinStats(5_000, 0, 0, 0.125) for model in figures},
         failures=(),
         record=Path("runs/records/20261120T020000Z-nightly-1f0c9a2b"),
     )

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.inputs import Validation
-from rankledger.pipeline.data.joined import Failure, Quality
+from rankledger.pipeline.data.joined import Failure, JoinStats
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import Comparison, Estimate, OrderAgreement
@@ -27,7 +27,7 @@ from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, m
 from rankledger.pipeline.support.text import counted
 
 HOSTILE = "<script>alert(1)</script> | a|b [red]x[/red] *y* `z` \\ #1 _u_ $m$ [t](http://x)"
-PLAIN = Quality(n_rows=5_000, n_unjudged_queries=0, n_missing_queries=0, judged_at_10=0.125)
+PLAIN = JoinStats(n_rows=5_000, n_unjudged_queries=0, n_missing_queries=0, judged_at_10=0.125)
 N_QUERIES = 1_200
 WIDTHS = [80, 120, 200]
 SEARCH = ["ndcg@10", "ap", "rr(rel=2)@10", "ndcg(gain=exponential)@10", "avg_rp(cutoffs=[5,10])", "judged@10", "fn"]
@@ -36,7 +36,7 @@ Figures = dict[str, tuple[float | None, ...]]
 
 
 def evaluation(
-    boards: dict[str, dict[str, Figures]], failures: tuple[Failure, ...] = (), **quality: Quality
+    boards: dict[str, dict[str, Figures]], failures: tuple[Failure, ...] = (), **quality: JoinStats
 ) -> Evaluation:
     """An evaluation with these figures: dataset, model, measure, then an estimate with or without its interval."""
     estimates, results = [], []
@@ -385,7 +385,7 @@ def test_queries_without_a_score_are_counted():
         (replace(PLAIN, n_seen=3, n_seen_queries=1), "5,000 rows, 3 documents of 1 query seen in training, 12.5%"),
         (replace(PLAIN, n_seen=0), "5,000 rows, 0 documents seen in training, 12.5% of the top 10 judged"),
         (
-            Quality(n_rows=1, n_unjudged_queries=1, n_missing_queries=0, judged_at_10=None, n_tied=1, n_unpaired=1),
+            JoinStats(n_rows=1, n_unjudged_queries=1, n_missing_queries=0, judged_at_10=None, n_tied=1, n_unpaired=1),
             "1 row, 1 query without judgments ignored, 1 tied score, 1 rating or prediction unpaired",
         ),
         (replace(PLAIN, judged_at_10=None, n_unpaired=1_001), "bm25 on web: 5,000 rows, 1,001 ratings or"),
