@@ -21,8 +21,7 @@ from rankledger.pipeline.config.paths import WORDS
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, kind_of
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset
 from rankledger.pipeline.data.details import SingleQuery
-from rankledger.pipeline.data.inputs import dataset_source
-from rankledger.pipeline.data.outputs import refuse_changed, source_of
+from rankledger.pipeline.data.outputs import refuse_changed
 from rankledger.pipeline.explain import PAIR_TERMS, Explanation, RecordedScore, compare
 from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.history.references import source_of_reference
@@ -226,8 +225,8 @@ def _find(
         query_ids = read.judgments.query_ids.tolist()
         known += query_ids
         if query in query_ids:
-            keep_first = dataset.duplicates == "keep_first"
-            found.append((SingleQuery(read, source_of(task.output), query, keep_first), task))
+            keep_first = dataset.keep_first
+            found.append((SingleQuery(read, task.output.shown, query, keep_first), task))
     names = ", ".join(task.dataset for _, task in (found or tasks))
     if not found:
         raise InputError(f"the query {query!r} is not judged in {names}{likely(query, known)}")
@@ -241,8 +240,8 @@ def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: R
     counting = "documents" in measure.metric.needs or measure.parameters.get("d")  # d of utility: what is left alone
     documents = dataset.documents if counting else None
     interactions = dataset.interactions if dataset.kind == "rankings" else None  # what was seen may be left out
-    needed = replace(dataset, queries=None, interactions=interactions, documents=documents, suites={})
-    read = read_dataset(dataset_source(needed), profile.conventions)
+    needed = replace(dataset, queries=None, interactions=interactions, documents=documents).with_suites({})
+    read = read_dataset(needed.shown, profile.conventions)
     if record is not None:
         evaluated_inputs(record).refuse_other_files(dataset.name, read.files)
     return read

@@ -18,15 +18,13 @@ from pathlib import Path
 from typing import Protocol
 
 from rankledger.pipeline.commands.evaluation import Evaluation
-from rankledger.pipeline.config.inputs import File
 from rankledger.pipeline.config.nightly import STABLE, Nightly
 from rankledger.pipeline.config.plan import markers, plan, unlisted_replicates, unmatched_searches
-from rankledger.pipeline.config.planned import Plan, Planning
+from rankledger.pipeline.config.planned import Planning
 from rankledger.pipeline.config.schema import Loaded, load
-from rankledger.pipeline.config.sources import OutputKey
+from rankledger.pipeline.config.sources import OutputKey, Source
 from rankledger.pipeline.config.values import format_duration
 from rankledger.pipeline.data.locate import InputState, input_state, marker_beside
-from rankledger.pipeline.data.outputs import source_of
 from rankledger.pipeline.delivery.deliver import deliver
 from rankledger.pipeline.delivery.promote import pending_promotions
 from rankledger.pipeline.record.evaluation import Evaluation as Plain
@@ -271,7 +269,7 @@ def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
     rule = loaded.config.nightly
     late = wait_for(lambda: _wanted(loaded, night), rule, clock=clock, say=say)
     planned = plan(loaded, night)
-    needed = _files(planned)
+    needed = [file.shown.path for dataset in planned.datasets for file in dataset.files]
     if lacking := [reason for each, reason in late.items() if each.path in needed]:
         raise InputError(*lacking)
     reasons = {each.task: reason for each, reason in late.items() if each.task is not None}
@@ -281,20 +279,12 @@ def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
 def _wanted(loaded: Loaded, night: str) -> tuple[AwaitedInput, ...]:
     """Everything that the night reads; models that are searched for are known when an output of theirs is there."""
     if patterns := unmatched_searches(loaded, night):
-        return tuple(AwaitedInput(_path(File(path=pattern)), lack="no model yet") for pattern in patterns)
+        return tuple(AwaitedInput(Source(pattern).shown.path, lack="no model yet") for pattern in patterns)
     planned = plan(loaded, night)
     asked = markers(loaded, planned)
-    outputs = {task.key: _path(task.output) for task in planned.tasks}
+    outputs = {task.key: task.output.shown.path for task in planned.tasks}
+    files = [file for dataset in planned.datasets for file in dataset.files]
     return (
         *(AwaitedInput(path, key, asked.get(key)) for key, path in outputs.items()),
-        *map(AwaitedInput, dict.fromkeys([*_files(planned), *map(_path, planned.external_metrics.values())])),
+        *map(AwaitedInput, dict.fromkeys(file.shown.path for file in (*files, *planned.external_metrics.values()))),
     )
-
-
-def _files(planned: Plan) -> list[str]:
-    """The datasets' own files, as messages name them: from the working directory."""
-    return [_path(file) for dataset in planned.datasets for file in dataset.files]
-
-
-def _path(file: File) -> str:
-    return source_of(file).path

@@ -11,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 
-from rankledger.pipeline.config.inputs import File
 from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
-from rankledger.pipeline.config.sources import IN_MEMORY
+from rankledger.pipeline.config.sources import IN_MEMORY, Source
 from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.data.locate import MovedFiles, link_files, most_alike
-from rankledger.pipeline.data.outputs import source_of
 from rankledger.pipeline.data.rows import InputFile, short_digest
 from rankledger.pipeline.history.changes import changed_figures, definition_differences, other_code, other_versions
 from rankledger.pipeline.history.manifest import build_manifest
@@ -43,8 +41,6 @@ from rankledger.pipeline.support.environment import environment
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
-
-FileT = TypeVar("FileT", bound=File)
 
 _ROLES = ("judgments", "ratings", "queries", "documents", "interactions", "exclude")
 
@@ -97,9 +93,10 @@ class _Locator:
         """The dataset with its own files where they are."""
         for role in _ROLES:
             recorded = self._record.manifest.datasets[dataset.name].files(role)
-            file: File | None = getattr(dataset, role)
+            key = "judgments" if role == "ratings" else role
+            file: Source | None = getattr(dataset, key)
             if file is not None and recorded:
-                located: dict[str, Any] = {role: self.located(f"{role} of {dataset.name}", file, recorded)}
+                located: dict[str, Any] = {key: self.located(f"{role} of {dataset.name}", file, recorded)}
                 dataset = replace(dataset, **located)
         return dataset
 
@@ -108,16 +105,16 @@ class _Locator:
         recorded = self._recorded.get(task.key, ())
         if not recorded:
             nowhere = str(self._scratch / "not evaluated" / task.dataset / task.model / task.replicate)
-            return replace(task, output=task.output.model_copy(update={"path": nowhere}))
+            return replace(task, output=replace(task.output, path=nowhere))
         return replace(task, output=self.located(f"{task.key[1]} on {task.dataset}", task.output, recorded))
 
-    def located(self, what: str, file: FileT, recorded: Sequence[InputFile]) -> FileT:
+    def located(self, what: str, file: Source, recorded: Sequence[InputFile]) -> Source:
         """The file by the path under which it is read now."""
         if file.path.startswith(IN_MEMORY):
             self.missing.append(f"{what}: was given in memory, and a record keeps no inputs; evaluate it again")
             return file
         try:
-            here = describe(source_of(file))
+            here = describe(file.shown)
         except InputError:
             here = ()
         if [entry.digest for entry in here] == [entry.digest for entry in recorded]:
@@ -136,7 +133,7 @@ class _Locator:
             return file
         self._n_links += 1
         link = link_files([*map(Path, paths)], recorded, self._scratch / str(self._n_links))
-        return file.model_copy(update={"path": str(link)})
+        return replace(file, path=str(link))
 
     def _now(self, recorded: Sequence[InputFile], here: Sequence[InputFile]) -> Iterator[InputFile | None]:
         """What each file is now; None where it is nowhere."""

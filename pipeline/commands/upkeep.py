@@ -345,7 +345,6 @@ def tag_outputs(
             cannot be reached or has no such version.
     """
     from rankledger.pipeline.data.dataset import describe
-    from rankledger.pipeline.data.outputs import source_of
 
     opened = open_config(config, overrides=overrides, date=date)
     planned = opened.planned
@@ -354,7 +353,7 @@ def tag_outputs(
         raise InputError(f"{config}: no model {model!r}{likely(model, planned.models)}")
     if described.promote is None:
         raise InputError(f"{config}: models.{model}: has no `promote`, so its outputs need no tag; add it")
-    outputs = {task.dataset: describe(source_of(task.output)) for task in planned.tasks if task.model == model}
+    outputs = {task.dataset: describe(task.output.shown) for task in planned.tasks if task.model == model}
     files = [file for found in outputs.values() for file in found]
     version, sha256 = str(described.model_uri), outputs_digest(outputs)
     registered, number = version.removeprefix("models:/").rsplit("/", 1)

@@ -13,7 +13,7 @@ from pydantic_core import CoreSchema
 from rankledger.metrics.measure import Measure, external_measure
 from rankledger.pipeline.config.loader import IDLE, KINDS
 from rankledger.pipeline.config.mlflow_names import MODEL_ID, MODEL_URI
-from rankledger.pipeline.config.sources import FORMATS, FORMATS_GROUP, InMemory
+from rankledger.pipeline.config.sources import FORMATS, FORMATS_GROUP
 from rankledger.pipeline.config.values import (
     Columns,
     DatasetName,
@@ -76,13 +76,6 @@ class OutputFile(File):
     select: Labels = Field(default_factory=dict)
     """Of another tool's results, which to take: `{task: arc_easy, epoch: "{replicate}"}`. Placeholders are filled in as
     in the path."""
-
-
-class HeldFile(OutputFile):
-    """An input that was given in memory, in the place of the file that a plan would name; no config can write it."""
-
-    held: InMemory
-    """The input."""
 
 
 class Score(Section):

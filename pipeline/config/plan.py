@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
@@ -21,7 +21,6 @@ from rankledger.pipeline.config.plan_comparison import plan_comparison, plan_lea
 from rankledger.pipeline.config.plan_tracking import plan_promotions, plan_tracking
 from rankledger.pipeline.config.planned import (
     EVERYTHING,
-    Kind,
     Plan,
     PlannedDataset,
     Planning,
@@ -31,7 +30,7 @@ from rankledger.pipeline.config.planned import (
 )
 from rankledger.pipeline.config.planned_gates import PlannedGate
 from rankledger.pipeline.config.schema import Loaded
-from rankledger.pipeline.config.sources import OutputKey, Replicate, model_of
+from rankledger.pipeline.config.sources import InMemory, Kind, OutputKey, Replicate, Source, model_of
 from rankledger.pipeline.config.values import is_printable
 from rankledger.pipeline.config.yaml import KeyPath
 
@@ -82,11 +81,11 @@ def _measures(planning: Planning, at: KeyPath, lines: Sequence[str], *, of_logs:
 def _dataset(
     planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
 ) -> PlannedDataset:
-    files = {}
+    files: dict[str, Any] = {}
     for key in FILES[:-2]:  # those of datasets
         file = getattr(dataset, key)
         path = ("datasets", name, key)
-        files[key] = file and planning.filled(path, file, planning.words(name), dataset.columns)
+        files[key] = file and planning.source(path, file, planning.words(name), dataset.columns)
     if dataset.scores:
         suites_of = {"scores": tuple(score.measure(key) for key, score in dataset.scores.items())}
     elif dataset.logs:
@@ -94,8 +93,9 @@ def _dataset(
     else:
         suites_of = _chosen(planning, name, dataset, suites)
     measures = [measure for suite in suites_of.values() for measure in suite]
-    if files["judgments"]:
-        for role, table in planning.tables(name, files["judgments"]).items():
+    ratings, judgments = files.pop("ratings"), files.pop("judgments")
+    if judgments:
+        for role, table in planning.tables(name, judgments).items():
             if files[role] is None and (role == "queries" or any(role in measure.metric.needs for measure in measures)):
                 files[role] = table
     cluster = dataset.cluster or planning.config.cluster
@@ -106,12 +106,13 @@ def _dataset(
     if files["queries"] is None and slices:
         _refuse_ungrouped(planning, name, "slices", slices[0])
     planned = PlannedDataset(
-        name,
-        dataset.kind,
+        name=name,
+        kind=dataset.kind,
+        judgments=judgments or ratings,
         **files,
         exclude_self=dataset.exclude_self,
         seen=dataset.seen,
-        duplicates=dataset.duplicates,
+        keep_first=dataset.duplicates == "keep_first",
         subtopics=dataset.subtopics,
         suites=suites_of,
         relevant=dataset.relevant,
@@ -121,7 +122,7 @@ def _dataset(
     )
     _check_needs(planning, planned)
     defined = {suite: tuple(map(planned.defined, measures)) for suite, measures in planned.suites.items()}
-    return replace(planned, suites=defined)
+    return planned.with_suites(defined)
 
 
 def _chosen(
@@ -191,8 +192,8 @@ def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> N
             planning.warn(("pooled",), f"{listed}: not pooled, as datasets differ in `relevant`; write rel=… to pool")
 
 
-_Outputs: TypeAlias = Mapping[str, Mapping[str, OutputFile]]
-"""Of a model: by dataset and replicate, the file; the replicate is empty for a model of one output."""
+_Outputs: TypeAlias = Mapping[str, Mapping[str, Source]]
+"""Outputs of a model by dataset and replicate. The replicate is empty for a model of one output."""
 
 _MOST_TASKS = 100_000
 _KINDS: tuple[Kind, ...] = ("rankings", "ratings", "scores")
@@ -213,8 +214,14 @@ def _plan_models(
     for name, model in entries.items():
         _check_entry(planning, name, model)
         models |= dict.fromkeys(found if name == EVERYTHING else [name], model)
+    allowed = {
+        (entry, dataset)
+        for entry in entries
+        for dataset, _, _, file in _templates(planning, entry)
+        if file.allow_no_overlap
+    }
     tasks = tuple(
-        Task(dataset.name, model, output, replicate)
+        Task(dataset.name, model, output, replicate, (_entry(planning, model), dataset.name) in allowed)
         for dataset in datasets
         for model in models
         for replicate, output in outputs[model].get(dataset.name, {}).items()
@@ -224,13 +231,13 @@ def _plan_models(
     return models, tasks
 
 
-def _plan_external_metrics(planning: Planning, models: Mapping[str, Model]) -> Mapping[str, File]:
-    external_metrics: dict[str, File] = {}
+def _plan_external_metrics(planning: Planning, models: Mapping[str, Model]) -> Mapping[str, Source]:
+    external_metrics: dict[str, Source] = {}
     for name, model in models.items():
         if model.extra:
             entry = _entry(planning, name)
             words = {"date": planning.date, **model.keys, "model": name}
-            file = planning.filled(("models", entry, "extra"), model.extra, words)
+            file = planning.source(("models", entry, "extra"), model.extra, words)
             external_metrics |= {name: file} if file else {}
     return external_metrics
 
@@ -260,8 +267,8 @@ def _check_entry(planning: Planning, entry: str, model: Model) -> None:
 def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
     readers: dict[tuple[str, str], str] = {}
     for task in tasks:
-        output = task.output.model_dump_json(exclude={"allow_no_overlap"})
-        first = readers.setdefault((task.dataset, output), task.model)
+        output = replace(task.output, held=None)
+        first = readers.setdefault((task.dataset, repr(output)), task.model)
         if first != task.model:
             path = ("models", _entry(planning, task.model), "outputs")
             message = f"the model reads the same output as {first!r}"
@@ -306,7 +313,7 @@ def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] 
         words = {**planning.words(name, entry), "replicate": "*", "model": model}
         replicates = _replicates(planning, (name, model), path, file, words) or [""]
         filled = {
-            replicate: planning.filled(path, file, {**words, "replicate": replicate or "*"}, dataset.output_columns)
+            replicate: planning.source(path, file, {**words, "replicate": replicate or "*"}, dataset.output_columns)
             for replicate in replicates
         }
         found = {replicate: output for replicate, output in filled.items() if output}
@@ -377,7 +384,7 @@ def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
         words = planning.words(name, EVERYTHING)
         if planning.recorded is not None:
             for model in [model_of(key)[1] for key in planning.recorded if key[0] == name]:
-                output = planning.filled(path, file, {"replicate": "*", **words, "model": model})
+                output = planning.source(path, file, {"replicate": "*", **words, "model": model})
                 if output:
                     yield dataset.kind, model, output.path
             continue
@@ -453,6 +460,7 @@ def plan(
     metrics: Mapping[str, Metric] | None = None,
     roles: Mapping[str, Collection[str]] | None = None,
     given: Mapping[str, Metric] | None = None,
+    held: Mapping[str, InMemory] | None = None,
 ) -> Plan:
     """Return the plan of a config.
 
@@ -463,11 +471,12 @@ def plan(
         metrics: Own metrics of an earlier evaluation. None loads those that the config names, and runs their code.
         roles: Roles of the files of each dataset of an earlier evaluation. None looks into folders.
         given: Metrics in memory by the names that the config has for them.
+        held: Inputs in memory by the paths that the config has for them.
 
     Raises:
         InputError: All findings at once, one line each.
     """
-    planning = Planning(loaded, date, recorded, metrics, roles, given)
+    planning = Planning(loaded, date, recorded, metrics, roles, given, held)
     datasets = _plan_datasets(planning)
     models, tasks = _plan_models(planning, datasets)
     external_metrics = _plan_external_metrics(planning, models)

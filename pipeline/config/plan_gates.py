@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.gates import Gate
-from rankledger.pipeline.config.inputs import File, Model
+from rankledger.pipeline.config.inputs import Model
 from rankledger.pipeline.config.messages import suggestion
 from rankledger.pipeline.config.paths import WORDS, absolute, is_path, parse_reference
 from rankledger.pipeline.config.planned import EVERYTHING, PlannedDataset, Planning, Task, choose_measures, choose_names
 from rankledger.pipeline.config.planned_gates import Looks, PlannedGate, Reference, Waiver, night_of
+from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.config.values import is_share, number_of
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError
@@ -26,7 +27,7 @@ def plan_gates(
     datasets: Sequence[PlannedDataset],
     models: Mapping[str, Model],
     tasks: Sequence[Task],
-    external_metrics: Mapping[str, File],
+    external_metrics: Mapping[str, Source],
 ) -> tuple[PlannedGate, ...]:
     """Return every gate with what it judges."""
     gates = planning.config.gates
@@ -60,7 +61,7 @@ class _GatePlanner:
     datasets: Mapping[str, PlannedDataset]
     models: Mapping[str, Model]
     evaluated: Sequence[tuple[str, str]]
-    external_metrics: Mapping[str, File]
+    external_metrics: Mapping[str, Source]
     settled: bool  # nothing was wrong before: a gate that is left without a task then says so
 
     def plan(self) -> PlannedGate:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import Literal, TypeVar
 
 from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
@@ -17,11 +18,18 @@ from rankledger.pipeline.config.messages import explain_line, metric_in, suggest
 from rankledger.pipeline.config.paths import absolute, fill, tables_of_folder
 from rankledger.pipeline.config.planned_gates import PlannedGate
 from rankledger.pipeline.config.schema import Comparison, Loaded
-from rankledger.pipeline.config.sources import FORMATS, FORMATS_GROUP, OutputKey, Replicate
+from rankledger.pipeline.config.sources import (
+    FORMATS,
+    FORMATS_GROUP,
+    DatasetSource,
+    InMemory,
+    Kind,
+    OutputKey,
+    Replicate,
+    Source,
+)
 from rankledger.pipeline.config.values import Columns
 from rankledger.pipeline.config.yaml import Finding, KeyPath
-
-Kind: TypeAlias = Literal["rankings", "ratings", "scores"]
 
 
 @dataclass(frozen=True)
@@ -30,11 +38,12 @@ class Task:
 
     dataset: str
     model: str
-    output: OutputFile
-    """Its path is absolute or a URL; its columns include the dataset's."""
-
+    output: Source
     replicate: str = ""
-    """Which replicate of the model; empty for a model of one output."""
+    """Name of the replicate. Empty for a model of one output."""
+
+    allow_no_overlap: bool = False
+    """True if an output is accepted that shares no query or document with the dataset."""
 
     @property
     def key(self) -> OutputKey:
@@ -42,60 +51,38 @@ class Task:
         return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
 
 
-@dataclass(frozen=True)
-class PlannedDataset:
-    """A dataset with its files found and its measures resolved."""
+@dataclass(frozen=True, kw_only=True)
+class PlannedDataset(DatasetSource):
+    """A dataset with its measures resolved."""
 
     name: str
-    kind: Kind
-    judgments: File | None
-    ratings: File | None
-    queries: File | None
-    documents: File | None
-    interactions: File | None
-    exclude: File | None
-    exclude_self: bool
-    seen: Literal["refuse", "remove", "count"]
-    duplicates: Literal["refuse", "keep_first"]
-    subtopics: bool
     suites: Mapping[str, tuple[Measure, ...]]
-    """By name; external scores are one suite, `scores`, and measures of logs one, `logs`."""
+    """Measures by suite. External scores are one suite, `scores`, and measures of logs one, `logs`."""
 
     relevant: float | None = None
-    """What `rel` is in measures that do not say; None where the dataset does not say either."""
-
-    cluster: str | None = None
-    """The column of the queries table whose queries of equal text are drawn as one; None where each is by itself."""
-
-    slices: tuple[str, ...] = ()
-    """The columns of the queries table whose texts make a slice each."""
-
-    search_slices: bool = False
-    """Whether all columns of the queries table are read, so that slices can be searched by them."""
+    """`rel` of measures that do not set it. None if the dataset does not set it."""
 
     @property
     def measures(self) -> tuple[Measure, ...]:
         """Distinct measures of all suites."""
         return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))
 
+    def with_suites(self, suites: Mapping[str, tuple[Measure, ...]]) -> PlannedDataset:
+        """Return the dataset with other measures, and read for these."""
+        measures = [measure for suite in suites.values() for measure in suite]
+        features = (str(measure.parameters["feature"]) for measure in measures if "feature" in measure.parameters)
+        return replace(
+            self,
+            suites=suites,
+            features=tuple(dict.fromkeys(features)),
+            judged_documents=any(m.metric.input == "catalogue" and "rel" in m.parameters for m in measures),
+        )
+
     def defined(self, measure: Measure) -> Measure:
         """Return a measure with `rel` from the dataset's `relevant`, unless the measure sets it."""
         if self.relevant is None or "rel" not in measure.parameters or "rel" in dict(measure.given):
             return measure
         return measure.with_default("rel", int(self.relevant) if self.relevant.is_integer() else self.relevant)
-
-    @property
-    def judged(self) -> File:
-        """Judgments or ratings. Datasets of scores have neither."""
-        file = self.judgments or self.ratings
-        assert file is not None, "a dataset of scores is read otherwise, and any other is refused without"
-        return file
-
-    @property
-    def files(self) -> tuple[File, ...]:
-        """Files of the dataset."""
-        files = (self.judgments, self.ratings, self.queries, self.documents, self.interactions, self.exclude)
-        return tuple(file for file in files if file is not None)
 
 
 @dataclass(frozen=True)
@@ -125,8 +112,8 @@ class Plan:
     tasks: tuple[Task, ...]
     """Dataset by dataset, the models in order."""
 
-    external_metrics: Mapping[str, File] = field(default_factory=dict)
-    """The file of a model's external metrics, by model, of those that have one; paths as in `Task`."""
+    external_metrics: Mapping[str, Source] = field(default_factory=dict)
+    """File of external metrics by model."""
 
     comparison: PlannedComparison | None = None
     lead: Mapping[str, Measure] = field(default_factory=dict)
@@ -168,8 +155,6 @@ def is_built_in(line: str) -> bool:
         return True
 
 
-FileT = TypeVar("FileT", bound=File)
-
 _MOST_FINDINGS = 1000  # each may search many names for what is meant; few are shown
 
 EVERYTHING = "*"  # stands for every model, or every dataset
@@ -186,6 +171,7 @@ class Planning:
         metrics: Mapping[str, Metric] | None = None,
         roles: Mapping[str, Collection[str]] | None = None,
         given: Mapping[str, Metric] | None = None,
+        held: Mapping[str, InMemory] | None = None,
     ) -> None:
         """Begin a plan. The arguments are those of `plan`."""
         self.config = loaded.config
@@ -197,6 +183,7 @@ class Planning:
         self._metrics = metrics
         self._roles = roles
         self.given = given or {}
+        self.held = held or {}
         self.date = date
 
     def find(self, path: KeyPath, message: str) -> None:
@@ -253,26 +240,28 @@ class Planning:
         own = self.config.models[entry].keys if entry else {}
         return {"dataset": dataset, "date": self.date, **self.config.datasets[dataset].keys, **own}
 
-    def filled(
-        self, path: KeyPath, file: FileT, words: Mapping[str, str | None], columns: Columns | None = None
-    ) -> FileT | None:
-        """Return a file with an absolute path without placeholders, and with further columns."""
+    def source(
+        self, path: KeyPath, file: File, words: Mapping[str, str | None], columns: Columns | None = None
+    ) -> Source | None:
+        """Return the input that a file section names, with further columns. None if it cannot be named."""
         try:
-            where = absolute(fill(file.path, words), self.directory(path))
+            filled = fill(file.path, words)
         except ValueError as error:
             self.find((*path, "path"), str(error))
             return None
         self._check_format(path, file.format)
+        names = {str(ours): name for ours, name in {**(columns or {}), **file.columns}.items()}
+        if held := self.held.get(filled):
+            return Source(held.name, "memory", names, held=held)
+        where = absolute(filled, self.directory(path))
         self.places.setdefault(where, self._document.finding((*path, "path"), ""))
-        update: dict[str, object] = {"path": where, "columns": {**(columns or {}), **file.columns}}
-        if isinstance(file, OutputFile):
-            update["select"] = select = dict(file.select)
-            for label, text in select.items():
-                try:
-                    select[label] = fill(text, words)
-                except ValueError as error:
-                    self.find((*path, "select", label), str(error))
-        return file.model_copy(update=update)
+        select = dict(file.select) if isinstance(file, OutputFile) else {}
+        for label, text in select.items():
+            try:
+                select[label] = fill(text, words)
+            except ValueError as error:
+                self.find((*path, "select", label), str(error))
+        return Source(where, file.format, names, math.inf if file.allow_large else Source.large, select=select)
 
     def _check_format(self, path: KeyPath, name: str | None) -> None:
         """Find a format that does not exist. The formats of a record existed."""
@@ -284,10 +273,12 @@ class Planning:
         if name not in known:
             self.find((*path, "format"), f"unknown format {name!r}{suggestion(name, known)}")
 
-    def tables(self, dataset: str, judgments: File) -> dict[str, File]:
+    def tables(self, dataset: str, judgments: Source) -> dict[str, Source]:
         """Return the tables in the folder of the judgments by role."""
+        if judgments.held is not None:
+            return {}
         roles = None if self._roles is None else self._roles.get(dataset, ())
-        return {role: File(path=path) for role, path in tables_of_folder(judgments.path, roles).items()}
+        return {role: Source(path) for role, path in tables_of_folder(judgments.path, roles).items()}
 
     def records(self) -> str | None:
         """Return the absolute folder or URL of the records. None if the config names none."""

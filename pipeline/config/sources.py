@@ -1,20 +1,13 @@
-"""Inputs: the formats that a config may name, where files are, and the rows that were read of them."""
+"""Inputs as a plan names them: files, objects in memory, and how both are read."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
-
-if TYPE_CHECKING:
-    pass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 FORMATS: Mapping[str, str] = MappingProxyType(
     {
@@ -80,14 +73,18 @@ IN_MEMORY = "memory://"
 """How the path begins that a config has in the place of an input in memory."""
 
 
+Kind: TypeAlias = Literal["rankings", "ratings", "scores"]
+Seen: TypeAlias = Literal["refuse", "remove", "count"]
+
+
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """An input that was given in memory.
+    """An input that was passed as an object.
 
     Attributes:
-        name: the argument, as messages name it, such as `outputs['bm25']`.
-        data: a data frame of pandas, an Arrow table, a mapping of mappings, or a list of tuples.
-        recorded: whether a record will need the digest of its rows.
+        name: Argument, as messages name it, such as `outputs['bm25']`.
+        data: Data frame of pandas, Arrow table, mapping of mappings, or list of tuples.
+        recorded: True if a record will need the digest of its rows.
     """
 
     name: str
@@ -97,17 +94,16 @@ class InMemory:
 
 @dataclass(frozen=True)
 class Source:
-    """An input as a config or a command line names it.
+    """An input with everything that its reader needs.
 
     Attributes:
-        path: a file, a glob, a folder of parts or a URL.
-        format: its format; None if its name tells.
-        columns: our column names to the file's, where they differ.
-        large: bytes that a file of any size may come to; beyond, it may come to 200 times what is stored.
-        streams: whether it may be `-`, standard input, or a pipe, such as a shell's `<(zcat ranking.gz)`: only what
-            someone types on a command line, never what a config names.
-        held: the input itself, if it was given in memory; the path is then its name.
-        select: of another tool's results, what rows must be of: a text by label, such as `task`.
+        path: File, glob, folder of parts or URL. The name of an object in memory.
+        format: None if the path's ending tells.
+        columns: Column names in the file by ours.
+        large: Bytes that a file of any size may expand to. A larger one may expand to 200 times its size.
+        streams: True if the path may be `-` or a pipe, as on a command line.
+        held: Object in memory. None for files.
+        select: Of another tool's results, the text that rows must have by label.
     """
 
     path: str
@@ -118,37 +114,35 @@ class Source:
     held: InMemory | None = None
     select: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def shown(self) -> Source:
+        """The same input as errors and manifests name it: from the working directory if it is below."""
+        is_inside = self.held is None and Path(self.path).is_relative_to(Path.cwd())
+        return replace(self, path=os.path.relpath(self.path)) if is_inside else self
+
 
 @dataclass(frozen=True)
 class DatasetSource:
-    """A dataset's own files, and how they are read.
+    """The files of a dataset, and how they are read.
 
     Attributes:
-        judgments: its judgments, or its ratings; None if it has external scores.
-        kind: `rankings`, `ratings` or `scores`.
-        queries: its queries table, in which every judged query must stand.
-        documents: its catalogue.
-        interactions: what its queries, and others, consumed before.
-        exclude: documents that are left out of the rankings of queries.
-        exclude_self: whether the document whose id is the query's is left out, too.
-        seen: what becomes of documents that stand in the interactions: `refuse`, `remove` or `count`.
-        features: columns of the documents that measures ask for.
-        judged_documents: whether measures of recommended documents ask which others are relevant.
-        keep_first: whether a pair that is judged twice keeps its first judgment.
-        subtopics: whether the judgments are of subtopics.
-        cluster: the column of the queries table whose queries of equal text are drawn as one.
-        slices: its columns whose texts make a slice each.
-        search_slices: whether to read its other columns, too, so that slices can be searched by them.
+        judgments: Judgments or ratings. None for external scores.
+        features: Columns of the documents that measures ask for.
+        judged_documents: True if measures of recommended documents ask which others are relevant.
+        keep_first: True if a pair that is judged twice keeps its first judgment.
+        cluster: Column of the queries table. Queries of equal text are drawn as one. None if each is by itself.
+        slices: Columns of the queries table whose texts make a slice each.
+        search_slices: True if all columns of the queries table are read, so that slices can be searched by them.
     """
 
     judgments: Source | None
-    kind: str = "rankings"
+    kind: Kind = "rankings"
     queries: Source | None = None
     documents: Source | None = None
     interactions: Source | None = None
     exclude: Source | None = None
     exclude_self: bool = False
-    seen: str = "count"
+    seen: Seen = "count"
     features: tuple[str, ...] = ()
     judged_documents: bool = False
     keep_first: bool = False
@@ -159,8 +153,26 @@ class DatasetSource:
 
     @property
     def group_columns(self) -> tuple[str, ...]:
-        """The columns of the queries table that make clusters and slices, each once."""
+        """Distinct columns of the queries table that make clusters and slices."""
         return tuple(dict.fromkeys(column for column in (self.cluster, *self.slices) if column is not None))
+
+    @property
+    def shown(self) -> Self:
+        """The same dataset with its files as errors and manifests name them."""
+        files: dict[str, Any] = {name: file.shown for name, file in vars(self).items() if isinstance(file, Source)}
+        return replace(self, **files)
+
+    @property
+    def judged(self) -> Source:
+        """Judgments or ratings of a dataset that has them."""
+        assert self.judgments is not None, "external scores are read otherwise"
+        return self.judgments
+
+    @property
+    def files(self) -> tuple[Source, ...]:
+        """Files of the dataset."""
+        files = (self.judgments, self.queries, self.documents, self.interactions, self.exclude)
+        return tuple(file for file in files if file is not None)
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,7 @@ from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, is_missing
 from rankledger.pipeline.data.files import first_line
 from rankledger.pipeline.data.joined import Failure
-from rankledger.pipeline.data.outputs import (
-    MOST_RANGES,
-    EvaluatedInputs,
-    OutputReader,
-    OutputStore,
-    ReadElsewhere,
-    whole_source_of,
-)
+from rankledger.pipeline.data.outputs import MOST_RANGES, EvaluatedInputs, OutputReader, OutputStore, ReadElsewhere
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import DaskScheduler, Workers, limit_cores
 from rankledger.pipeline.support.progress import each
@@ -72,8 +65,8 @@ def read_with_dask(
     for task in tasks:
         if task.dataset in stores:
             files = before.outputs.get(task.key, ()) if before else ()
-            is_allowed = task.output.allow_no_overlap or bool(files)
-            calls[task.key] = stores[task.dataset], whole_source_of(task), files, is_allowed
+            is_allowed = task.allow_no_overlap or bool(files)
+            calls[task.key] = stores[task.dataset], task.output, files, is_allowed
     if not calls:
         return {}, ()
     with _connect(scheduler) as client:

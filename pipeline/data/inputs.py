@@ -21,7 +21,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.planned_gates import MOST_UNSCORED
-from rankledger.pipeline.config.sources import DatasetSource, OutputKey, Replicate, Source, model_of
+from rankledger.pipeline.config.sources import OutputKey, Replicate, Source, model_of
 from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dask import read_with_dask
@@ -41,8 +41,6 @@ from rankledger.pipeline.data.outputs import (
     replicate_of,
     replicate_warnings,
     replicates_by_model,
-    source_of,
-    whole_source_of,
 )
 from rankledger.pipeline.data.overlap import odd_rankings, refuse_other_queries, short_lists, similar_ids, small_overlap
 from rankledger.pipeline.data.parts import peak_bytes
@@ -116,7 +114,7 @@ def _read_external(
     from rankledger.pipeline.data.logs import read_log
 
     read_scores = read_log if "logs" in dataset.suites else read_external_scores
-    calls = [(task, read_scores, source_of(task.output), dataset.measures) for task in tasks]
+    calls = [(task, read_scores, task.output.shown, dataset.measures) for task in tasks]
     outputs: list[ExternalOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
     read = [output for output in outputs if not isinstance(output, Failure)]
     contents: dict[str, str] = {}
@@ -127,7 +125,7 @@ def _read_external(
         contents = {**matched.contents, **contents}
     read = [output for output in outputs if not isinstance(output, Failure)]
     recorded = () if before is None else before.read_query_ids(dataset.name)
-    external = replace(external_dataset(read, dataset_source(dataset), recorded=recorded), contents=contents)
+    external = replace(external_dataset(read, dataset.shown, recorded=recorded), contents=contents)
     return external, {
         task.key: output
         if isinstance(output, Failure)
@@ -225,9 +223,9 @@ def _data_warnings(
         own = datasets[dataset.name]
         if isinstance(own, DatasetInput):
             warnings = [rating_like_relevance(own.judgments, dataset.measures, dataset.relevant)]
-            warnings.append(find_cut_number(source_of(dataset.judged)))
+            warnings.append(find_cut_number(dataset.judged.shown))
             yield from (DataWarning(dataset.name, "", warning) for warning in warnings if warning)
-        outputs = {task.key: source_of(task.output) for task in planned.tasks}
+        outputs = {task.key: task.output.shown for task in planned.tasks}
         known = {
             key: output for key, output in read.items() if key[0] == dataset.name and not isinstance(output, Failure)
         }
@@ -391,7 +389,7 @@ def read_inputs(
     if workers.scheduler:
         elsewhere, noted = read_with_dask(workers.scheduler, present, readers, before)
     read |= _read_judged(present, readers, workers, before, elsewhere)
-    read |= _refuse_unmatched(read, {task.key: whole_source_of(task) for task in present}, readers, workers)
+    read |= _refuse_unmatched(read, {task.key: task.output for task in present}, readers, workers)
     give_back_memory()
     inputs = {task.key: _as_recorded(task, read, before) for task in planned.tasks}
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
@@ -451,7 +449,7 @@ def _missing(planned: Plan, before: EvaluatedInputs | None) -> dict[str, Finding
         if task.key not in planned.late and not (before and task.key in before.outputs)
     ]
     named = [*(file for dataset in planned.datasets for file in dataset.files), *outputs]
-    files = {file.path: source_of(file) for file in [*named, *planned.external_metrics.values()]}
+    files = {file.path: file.shown for file in [*named, *planned.external_metrics.values()]}
     return {
         path: planned.places[path]._replace(message=f"file not found: {source.path}; check the path")
         for path, source in files.items()
@@ -468,7 +466,7 @@ def _as_recorded(task: Task, read: Mapping[OutputKey, Output], before: Evaluated
 
 
 def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCache | None) -> OutputReader:
-    read = read_dataset(dataset_source(dataset), conventions, store.folder if store else None)
+    read = read_dataset(dataset.shown, conventions, store.folder if store else None)
     return OutputReader(
         dataset=read,
         conventions=conventions,
@@ -499,7 +497,7 @@ def _read_judged(
     outputs = [
         OutputToRead(source, reader.dataset.kind == "rankings", partial(reader.is_cached, source, files, allowed))
         for task, files in zip(tasks, recorded, strict=True)
-        for source, reader, allowed in [(source_of(task.output), readers[task.dataset], _is_allowed(task, before))]
+        for source, reader, allowed in [(task.output.shown, readers[task.dataset], _is_allowed(task, before))]
         if task.key not in elsewhere
     ]
     workers, at_a_time = plan_reading(workers, outputs) if outputs else (workers, 1)
@@ -511,32 +509,6 @@ def _read_judged(
     return failed | {task.key: output for task, output in zip(tasks, read, strict=True)}
 
 
-def dataset_source(dataset: PlannedDataset) -> DatasetSource:
-    """Return the dataset's own files, and how they are read."""
-    queries, documents, interactions, exclude = (
-        None if file is None else source_of(file)
-        for file in (dataset.queries, dataset.documents, dataset.interactions, dataset.exclude)
-    )
-    features = (measure.parameters["feature"] for measure in dataset.measures if "feature" in measure.parameters)
-    return DatasetSource(
-        judgments=None if dataset.kind == "scores" else source_of(dataset.judged),
-        kind=dataset.kind,
-        queries=queries,
-        documents=documents,
-        interactions=interactions,
-        exclude=exclude,
-        exclude_self=dataset.exclude_self,
-        seen=dataset.seen,
-        features=tuple(dict.fromkeys(features)),
-        judged_documents=any(m.metric.input == "catalogue" and "rel" in m.parameters for m in dataset.measures),
-        keep_first=dataset.duplicates == "keep_first",
-        subtopics=dataset.subtopics,
-        cluster=dataset.cluster,
-        slices=dataset.slices,
-        search_slices=dataset.search_slices,
-    )
-
-
 def _depth(measures: Sequence[Measure], *inputs: Literal["catalogue", "rankings", "confidence"]) -> float:
     """Return the ranks down to which a measure of these inputs needs documents; 0 if none does."""
     asked = [measure for measure in measures if measure.metric.input in inputs]
@@ -546,7 +518,7 @@ def _depth(measures: Sequence[Measure], *inputs: Literal["catalogue", "rankings"
 
 def _is_allowed(task: Task, before: EvaluatedInputs | None) -> bool:
     """Return whether an output may have nothing in common with its dataset, as after an earlier evaluation."""
-    return task.output.allow_no_overlap or (before is not None and bool(before.outputs.get(task.key)))
+    return task.allow_no_overlap or (before is not None and bool(before.outputs.get(task.key)))
 
 
 @dataclass(frozen=True)

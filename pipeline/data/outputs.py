@@ -5,14 +5,10 @@ The cache never decides a figure: what it lacks, or what is damaged in it, is re
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.config.inputs import File, HeldFile, OutputFile
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.sources import OutputKey, Replicate, Source, model_of
 from rankledger.pipeline.data.cache import CacheError, ExclusionsKey, HitsKey, JudgmentsKey, OutputCache
@@ -152,7 +148,7 @@ class OutputReader:
                 it.
             at_a_time: Parts that are parsed side by side.
         """
-        read = self.read_source(source_of(task.output), recorded, allow_no_overlap, elsewhere, at_a_time)
+        read = self.read_source(task.output.shown, recorded, allow_no_overlap, elsewhere, at_a_time)
         if elsewhere is None:
             return read
         again = f"{task.output.path}: parsed here, too, as the output cache has no judged documents of it"
@@ -281,8 +277,8 @@ def output_store(
     dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]], conventions: Conventions, store: OutputCache
 ) -> OutputStore:
     """Return the cached outputs on a dataset, whose files are as they were read or as a manifest has them."""
-    content = content_of(source_of(dataset.judged), files.get("judgments") or files.get("ratings") or ())
-    judgments = JudgmentsKey(content, dataset.subtopics, dataset.duplicates)
+    content = content_of(dataset.judged.shown, files.get("judgments") or files.get("ratings") or ())
+    judgments = JudgmentsKey(content, dataset.subtopics, "keep_first" if dataset.keep_first else "refuse")
     return OutputStore(store, judgments, conventions, exclusions_key(dataset, files))
 
 
@@ -291,32 +287,11 @@ def exclusions_key(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFi
     if dataset.kind != "rankings":
         return None
     pairs, interactions = (
-        None if file is None else content_of(source_of(file), files.get(role, ()))
+        None if file is None else content_of(file.shown, files.get(role, ()))
         for role, file in (("exclude", dataset.exclude), ("interactions", dataset.interactions))
     )
     key = ExclusionsKey(pairs, dataset.exclude_self, dataset.seen if interactions else "", interactions)
     return None if key == ExclusionsKey(None, exclude_self=False) else key
-
-
-def source_of(file: File) -> Source:
-    """Return the file as errors and the manifest name it: from the working directory if it is below that."""
-    if isinstance(file, HeldFile):
-        return Source(
-            file.held.name, "memory", {str(ours): name for ours, name in file.columns.items()}, held=file.held
-        )
-    inside = Path(file.path).is_relative_to(Path.cwd())
-    return Source(
-        os.path.relpath(file.path) if inside else file.path,
-        file.format,
-        {str(ours): name for ours, name in file.columns.items()},
-        math.inf if file.allow_large else Source.large,
-        select=file.select if isinstance(file, OutputFile) else {},
-    )
-
-
-def whole_source_of(task: Task) -> Source:
-    """Return a task's output by its whole path, for processes with other working directories."""
-    return replace(source_of(task.output), path=task.output.path)
 
 
 def replicate_of(key: OutputKey) -> str:

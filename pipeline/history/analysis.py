@@ -16,7 +16,7 @@ from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.join import judged_share_by_rank
 from rankledger.pipeline.data.joined import DataWarning
-from rankledger.pipeline.data.outputs import absent_replicates, source_of
+from rankledger.pipeline.data.outputs import absent_replicates
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.history.lookup import ACCEPTED
 from rankledger.pipeline.inference.paired import (
@@ -369,7 +369,7 @@ def _external_metrics(planned: Plan) -> dict[str, ExternalMetrics | str]:
         try:
             from rankledger.pipeline.data.external_scores import read_external_metrics
 
-            metrics[model] = read_external_metrics(source_of(file).path)
+            metrics[model] = read_external_metrics(file.shown.path)
         except InputError as error:
             metrics[model] = str(error)
     return metrics

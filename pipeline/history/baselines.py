@@ -25,7 +25,7 @@ from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.config.sources import OutputKey
 from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, describe, judged_dataset, read_dataset
-from rankledger.pipeline.data.inputs import Inputs, dataset_source
+from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.join import assemble
 from rankledger.pipeline.data.joined import JudgedOutput, RetrievedRanks
 from rankledger.pipeline.data.outputs import (
@@ -35,7 +35,6 @@ from rankledger.pipeline.data.outputs import (
     output_store,
     refuse_changed,
     rescored,
-    source_of,
 )
 from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.rows import InputFile
@@ -216,7 +215,7 @@ def _rejoined(
     store = store.leaving_out(exclusions_key(dataset, now.files))  # they are left out of the old output, too
     outputs = evaluated_inputs(record).outputs
     return {
-        task.key: rescored(store, source_of(task.output), output, now)
+        task.key: rescored(store, task.output.shown, output, now)
         for task in then.tasks(model)
         if (output := outputs.get(task.key))
     }
@@ -465,8 +464,8 @@ class RecordedDataset:
             if kept is not None:
                 return kept
         refuse_foreign_inputs(self.opened)
-        needed = replace(self.planned, queries=None, documents=None, suites={})
-        read = read_dataset(dataset_source(needed), self.profile.conventions)
+        needed = replace(self.planned, queries=None, documents=None).with_suites({})
+        read = read_dataset(needed.shown, self.profile.conventions)
         evaluated_inputs(self.record).refuse_other_files(self.planned.name, read.files)
         return read
 
@@ -499,7 +498,7 @@ def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
 
 def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile: Profile) -> JudgedOutput:
     task, files = kept.output(model)
-    output, dataset = source_of(task.output), judged.dataset
+    output, dataset = task.output.shown, judged.dataset
     store = judged.store(profile)
     with contextlib.suppress(CacheError):
         hits = store.store.read_hits(store.key(output, files))
@@ -539,10 +538,10 @@ def rescore(
         rows, wanted = judged.dataset.judgments.rows, set(only)
         named = np.array([query_id in wanted for query_id in rows.query_ids])
         rows = rows.take(np.flatnonzero(named[rows.query_codes]))
-        dataset = judged_dataset(rows, None, keep_first=judged.planned.duplicates == "keep_first")
+        dataset = judged_dataset(rows, None, keep_first=judged.planned.keep_first)
         task, files = kept.output(model)
         store = kept.store(profile).leaving_out(judged.store().exclusions)
-        joined = rescored(store, source_of(task.output), files, dataset)
+        joined = rescored(store, task.output.shown, files, dataset)
         joined = replace(joined, max_grade=judged.dataset.judgments.max_grade)
     name = judged.planned.name
     return score({(name, model): joined}, {name: measures}, profile, Workers(jobs=1))[0]

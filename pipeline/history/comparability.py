@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import PlannedDataset
 from rankledger.pipeline.data.dataset import content_of
-from rankledger.pipeline.data.outputs import exclusions_key, source_of
+from rankledger.pipeline.data.outputs import exclusions_key
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.record.manifest_parts import OPTIONAL
 
@@ -40,8 +40,8 @@ def digest_inputs(
     """
     digests: dict[str, object] = {}
     if judged := files.get("judgments") or files.get("ratings"):
-        content = asdict(content_of(source_of(dataset.judged), judged))
-        digests["judgments"] = [content, dataset.subtopics, dataset.duplicates]
+        content = asdict(content_of(dataset.judged.shown, judged))
+        digests["judgments"] = [content, dataset.subtopics, "keep_first" if dataset.keep_first else "refuse"]
     elif "logs" not in dataset.suites:  # each night has a log of its own
         digests["queries"] = sorted(query_ids.tolist())
     exclusions = exclusions_key(dataset, files)

@@ -20,7 +20,6 @@ from rankledger.pipeline.config.sources import Source
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.details import read_titles, top_documents
 from rankledger.pipeline.data.joined import Groups, RetrievedRanks
-from rankledger.pipeline.data.outputs import source_of
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
 from rankledger.pipeline.record.workspace import refuse_foreign_inputs
@@ -99,7 +98,7 @@ def recorded_output_of(kept: RecordedDataset, model: str, name: str) -> ShownOut
             return retrieved_ranks(kept, model)
         return None
 
-    return ShownOutput(name, source_of(task.output), files, ranks)
+    return ShownOutput(name, task.output.shown, files, ranks)
 
 
 def query_details(
@@ -122,9 +121,9 @@ def query_details(
     documents, queries, titles, texts = dataset.planned.documents, dataset.planned.queries, {}, {}
     if documents is not None:
         names = {each.doc_id for own in lists.values() for listed in own.values() for each in listed if each.doc_id}
-        titles = read_titles(source_of(documents), dataset.files.get("documents", ()), "doc_id", names)
+        titles = read_titles(documents.shown, dataset.files.get("documents", ()), "doc_id", names)
     if queries is not None:
-        texts = read_titles(source_of(queries), dataset.files.get("queries", ()), "query_id", query_ids)
+        texts = read_titles(queries.shown, dataset.files.get("queries", ()), "query_id", query_ids)
 
     def titled(document: ListedDocument) -> ListedDocument:
         return replace(document, title=shorten(titles.get(document.doc_id or "", ""), _TITLE))

@@ -19,7 +19,6 @@ from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import n_without_relevant
-from rankledger.pipeline.data.outputs import source_of
 from rankledger.pipeline.history.comparability import digest_inputs, name_needs
 from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Description
 from rankledger.pipeline.record.manifest_parts import (
@@ -178,7 +177,7 @@ def _output(task: Task, inputs: Inputs) -> Output:
     return Output(
         dataset=task.dataset,
         model=task.model,
-        path=source_of(task.output).path,
+        path=task.output.shown.path,
         files=[RecordedFile(**file.recorded) for file in inputs.files[key]],
         parsed=inputs.parsed[key],
         quality=inputs.quality[key],

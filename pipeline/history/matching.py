@@ -12,9 +12,8 @@ import numpy.typing as npt
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import describe, group_queries
-from rankledger.pipeline.data.inputs import dataset_source
 from rankledger.pipeline.data.joined import Groups
-from rankledger.pipeline.data.outputs import refuse_changed, source_of
+from rankledger.pipeline.data.outputs import refuse_changed
 from rankledger.pipeline.data.overlap import content_warning, rename_by_content
 from rankledger.pipeline.data.rows import short_digest
 from rankledger.pipeline.data.scores import Scores
@@ -148,9 +147,9 @@ class Match:
         if planned.queries is None:
             return Groups()
         refuse_foreign_inputs(self.after.opened)
-        queries = source_of(planned.queries)
+        queries = planned.queries.shown
         refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
-        table = readers.read_queries(queries, further=dataset_source(planned).group_columns, others=True)
+        table = readers.read_queries(queries, further=planned.shown.group_columns, others=True)
         return group_queries(self.query_ids, table, planned.cluster, planned.slices)
 
 

@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
-from rankledger.pipeline.config.inputs import HeldFile
 from rankledger.pipeline.config.loader import given
 from rankledger.pipeline.config.paths import is_url, paths_of
 from rankledger.pipeline.config.plan import plan
@@ -361,7 +360,7 @@ def open_given(
     if baseline is not None:
         config["comparison"] = {"baseline": baseline}
     loaded = checked(given(config, arguments, overrides), will_plan=True)
-    return Opened(Path(), loaded, _with(plan(loaded, given=own), held), None)
+    return Opened(Path(), loaded, plan(loaded, given=own, held=held), None)
 
 
 def with_python_advice(failure: Failure) -> Failure:
@@ -420,21 +419,6 @@ def _is_of_ratings(line: str, own: Mapping[str, Metric]) -> bool:
 
 def _columns_of(role: str) -> tuple[str, ...]:
     return _TABLES.get(role) or ("query_id", "doc_id", _VALUES[role])
-
-
-def _with(planned: Plan, held: Mapping[str, InMemory]) -> Plan:
-    def filled(file: Any) -> Any:
-        found = None if file is None else held.get(file.path)
-        if found is None:
-            return file
-        return HeldFile(**{name: getattr(file, name) for name in type(file).model_fields}, held=found)
-
-    datasets = [
-        replace(dataset, **{role: filled(getattr(dataset, role)) for role in ("judgments", "ratings", *_TABLES)})
-        for dataset in planned.datasets
-    ]
-    tasks = [replace(task, output=filled(task.output)) for task in planned.tasks]
-    return replace(planned, datasets=tuple(datasets), tasks=tuple(tasks))
 
 
 def workers_of(

@@ -18,7 +18,6 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
-from rankledger.pipeline.data.outputs import source_of
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.history.changes import changed_queries, counted_scores, oriented
 from rankledger.pipeline.history.details import ShownDataset, ShownOutput, query_details, recorded_output_of
@@ -269,7 +268,7 @@ def _current_output(dataset: str, model: str, computed: Computed) -> ShownOutput
     task = next((own for own in computed.opened.planned.tasks if own.key == (dataset, model)), None)
     if task is None or task.key not in inputs.joined:
         return None
-    return ShownOutput(model, source_of(task.output), inputs.files[task.key], partial(inputs.ranks, dataset, model))
+    return ShownOutput(model, task.output.shown, inputs.files[task.key], partial(inputs.ranks, dataset, model))
 
 
 def _baseline_output(

@@ -13,7 +13,6 @@ from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dataset import read_dataset
-from rankledger.pipeline.data.inputs import dataset_source
 from rankledger.pipeline.data.outputs import OutputReader, output_store
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.explanation import as_data, markdown
@@ -223,7 +222,7 @@ def test_workers_find_the_pairs_beside_the_judgments(config):
     keys = [with_pairs(config), "exclude_self=true", *trained(config, "count")]
     overrides = [f"datasets.web.{key}" for key in keys]
     (planned,) = plan(load(config, overrides)).datasets
-    dataset, cache = read_dataset(dataset_source(planned), TREC_EVAL), OutputCache(config.parent / "cache")
+    dataset, cache = read_dataset(planned.shown, TREC_EVAL), OutputCache(config.parent / "cache")
     kept = output_store(planned, dataset.files, TREC_EVAL, cache)
     assert OutputReader(dataset, TREC_EVAL, depth=0, compared=0, kept=kept).keep_judgments() == ()
 

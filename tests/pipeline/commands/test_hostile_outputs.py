@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.config.inputs import File
-from rankledger.pipeline.data.outputs import source_of
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.schema import load
 from tests.support.data_files import refusal, table_bytes
 from tests.support.each import each
 from tests.support.nights import write_config, write_judgments
@@ -97,10 +97,9 @@ def test_judgments_that_cannot_be_read_end_the_evaluation(path):
 
 def test_what_the_config_allows_reaches_the_reader():
     """`allow_large` of a file, of which any number of bytes may come then; of external metrics it is refused."""
-    assert source_of(File(path="a.txt.gz", allow_large=True)).large == math.inf
-    assert source_of(File(path="a.txt.gz")).large == 10**9
-    assert not rankledger.evaluate(
-        config(models={"good": {"outputs": {"path": "good.txt", "allow_large": True}}})
-    ).failures
+    outputs = {"path": "good.txt", "allow_large": True}
+    path = config(models={"good": {"outputs": outputs}, "usual": {"outputs": "bad.txt"}})
+    assert [task.output.large for task in plan(load(path)).tasks] == [math.inf, 10**9]
+    assert not rankledger.evaluate(config(models={"good": {"outputs": outputs}})).failures
     extra = {"outputs": "good.txt", "extra": {"path": "x.json", "allow_large": True}}
     assert "write only its path" in refusal(rankledger.evaluate, config(models={"good": extra}))

@@ -123,8 +123,7 @@ def test_files_are_absolute_and_have_the_datasets_columns(folder):
     assert dataset.judgments.path == f"{folder}/q.csv"
     assert dataset.judgments.columns == {"doc_id": "own", "score": "s", "relevance": "grade"}
     assert [file.path for file in dataset.files] == [f"{folder}/q.csv", "s3://bucket/q.parquet", "/data/docs.tsv"]
-    assert dataset.duplicates == "keep_first"
-    assert dataset.ratings is None
+    assert dataset.keep_first
     assert task.output.columns == {"doc_id": "item", "score": "t"}
 
 
