@@ -37,7 +37,6 @@ def written(evaluation: Evaluation) -> str:
 
 
 def shown(evaluation: Evaluation) -> Page:
-    """The page of its record."""
     return page_of(read_record(evaluation.record), Workspace.open(evaluation.record.parents[1]))
 
 
@@ -46,7 +45,6 @@ def made_again(evaluation: Evaluation) -> str:
 
 
 def test_a_finished_record_gives_the_same_page():
-    """With the queries that moved, the curves, and the model's scores in the record that it was compared with."""
     sections: dict[str, Any] = {
         "comparison": {"baseline": "bm25"},
         "gates": [NO_DROP],
@@ -63,7 +61,6 @@ def test_a_finished_record_gives_the_same_page():
 
 
 def test_what_differs_each_time_is_not_on_the_page():
-    """At another time, elsewhere and by other workers it has the same bytes; no id, no host, no time."""
     first = evaluated(comparison={"baseline": "all_pairs"})
     second = evaluated("elsewhere/runs", jobs=2, comparison={"baseline": "all_pairs"})
 
@@ -74,7 +71,6 @@ def test_what_differs_each_time_is_not_on_the_page():
 
 
 def test_the_page_has_the_nights_up_to_its_own():
-    """No later night changes a byte of it, nor one that began before it, nor an older night that was late."""
     for day in ("2026-11-18", "2026-11-21"):
         rankledger.evaluate(nightly(), tracking=False, date=day)
     found = rankledger.evaluate(nightly(report=True), tracking=False, date="2026-11-20")
@@ -90,7 +86,6 @@ def test_the_page_has_the_nights_up_to_its_own():
 
 @pytest.mark.parametrize("harm", ["damaged", "foreign"])
 def test_an_earlier_record_that_cannot_be_read_costs_a_remark(harm):
-    """The others are there, and it is named."""
     ids = [rankledger.evaluate(nightly(), tracking=False, date=f"2026-11-{day}").evaluation_id for day in (17, 18, 19)]
     broken = Path("runs/records", ids[1])
     if harm == "damaged":
@@ -111,7 +106,6 @@ def nightly(*, report: bool = False) -> Path:
 
 
 def test_a_baseline_that_is_gone_is_named():
-    """The figures stay, and it is said why its queries are not shown."""
     first = evaluated(gates=[NO_DROP])
     current = evaluated(gates=[NO_DROP])
     shutil.rmtree(first.record)
@@ -127,7 +121,6 @@ def test_a_baseline_that_is_gone_is_named():
 
 @pytest.mark.parametrize("name", ["scores.parquet", "summary.csv"])
 def test_a_baseline_that_was_changed_is_not_drawn_beside(name):
-    """The manifest is the pinned one, but a file is not what it has the hash of."""
     first = evaluated(gates=[NO_DROP])
     current = evaluated(gates=[NO_DROP])
     (first.record / name).write_bytes((first.record / name).read_bytes()[:-9])
@@ -141,7 +134,6 @@ def test_a_baseline_that_was_changed_is_not_drawn_beside(name):
 
 
 def test_a_query_that_moved_without_relevant_documents_gives_the_same_page():
-    """It has none; that is not the same as documents whose ranks are not known."""
     judged = {"a": {"x": 0.0, "y": 0.0}, "b": {"x": 1.0}}
     outputs = {"bm25": {"a": {"x": 2.0, "z": 1.0}}, "dense": {"a": {"x": 2.0, "y": 1.0}, "b": {"x": 1.0}}}
     config = write_config(
@@ -171,7 +163,6 @@ def test_queries_that_are_left_out_of_every_mean_are_no_pairs():
 
 
 def test_a_baseline_of_other_judgments_is_not_drawn_beside():
-    """Scores by other judgments mean something else, query by query."""
     first = evaluated(gates=[NO_DROP])
     judged = {query_id: {**grades, "new": 1.0} for query_id, grades in WEB.judged.items()}
     current = evaluated(data=type(WEB)(judged, WEB.outputs), gates=[NO_DROP])
@@ -184,7 +175,6 @@ def test_a_baseline_of_other_judgments_is_not_drawn_beside():
 
 
 def test_a_baseline_of_other_queries_is_named():
-    """External scores have no judgments that would tell: now there is one query less."""
     config = Path("config.yaml")
     document = {
         "name": "answers",
@@ -234,7 +224,6 @@ def test_of_many_models_held_against_a_record_those_that_did_not_pass_are_shown(
 
 
 def test_the_manifest_counts_what_the_page_tells():
-    """Queries, those without a relevant document, and how many documents are retrieved by those with output."""
     judged = {"a": {"x": 1.0}, "b": {"x": 0.0}, "c": {"y": 2.0}}
     outputs = {"bm25": {"a": {"x": 2.0, "y": 1.0}, "b": {"x": 3.0, "y": 2.0, "z": 1.0}}}
     evaluation = evaluated(data=type(WEB)(judged, outputs))
@@ -246,7 +235,6 @@ def test_the_manifest_counts_what_the_page_tells():
 
 
 def test_without_a_word_the_first_measure_leads():
-    """And of those that models are compared by the first, whatever matters."""
     evaluation = evaluated(
         comparison={"baseline": "bm25", "measures": ["ap", "rr"]}, practical_difference={"ndcg@10": 0.1, "rr": 0.1}
     )
@@ -259,8 +247,6 @@ def test_without_a_word_the_first_measure_leads():
 
 
 def test_a_page_that_cannot_be_made_costs_no_figure(monkeypatch):
-    """The record is whole but for it, and the bug is raised, with where the record is."""
-
     def broken(_: object) -> str:
         raise TypeError("a bug")
 

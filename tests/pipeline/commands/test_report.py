@@ -42,7 +42,6 @@ def evaluated(config: Path, date: str = "2026-11-20", overrides: tuple[str, ...]
 
 @pytest.fixture
 def shown(monkeypatch) -> list[Page]:
-    """The page that was last made into HTML."""
     found: list[Page] = []
 
     def html(page):
@@ -59,7 +58,6 @@ def read(text: str) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_record_gives_the_same_bytes(config, form):
-    """Twice, and from a copy of the record in another place."""
     record = evaluated(config).record
     copied = Path("elsewhere") / record.name
     shutil.copytree(record, copied)
@@ -71,7 +69,6 @@ def test_the_same_record_gives_the_same_bytes(config, form):
 
 
 def test_a_page_made_later_is_that_of_the_record(config):
-    """Byte by byte, as long as it has no history; nothing is read of the page in the record."""
     config.write_text(config.read_text(encoding="utf-8").replace("report: false", "report: true"), encoding="utf-8")
     record = evaluated(config).record
 
@@ -81,7 +78,6 @@ def test_a_page_made_later_is_that_of_the_record(config):
 
 
 def test_the_table_of_figures_is_the_summary(config):
-    """Line by line and digit by digit, of both evaluations in the order in which they were named."""
     records = [evaluated(config, date).record for date in ("2026-11-19", "2026-11-20")]
     rows = read(report(records[1].name, str(records[0]), form="csv"))
     expected = [
@@ -108,7 +104,6 @@ def test_a_word_is_of_the_only_evaluation(config):
 
 
 def test_measures_are_shown_in_their_order(config, shown):
-    """The first one leads, whatever the config says: by it pairs are shown, moved queries too; others are gone."""
     record = evaluated(config).record
     report(record.name, measures=["rr", "ap"])
     (page,) = shown
@@ -129,7 +124,6 @@ def test_measures_are_shown_in_their_order(config, shown):
 
 
 def test_several_evaluations_are_an_index_of_their_pages(config):
-    """A row each, in the order in which they are named, with links from the folder of the file if there are pages."""
     config.write_text(config.read_text(encoding="utf-8").replace("report: false", "report: true"), encoding="utf-8")
     earlier, later = (evaluated(config, date) for date in ("2026-11-19", "2026-11-20"))
     config.write_text(config.read_text(encoding="utf-8").replace("report: true", "report: false"), encoding="utf-8")
@@ -162,7 +156,6 @@ def test_several_evaluations_are_an_index_of_their_pages(config):
 
 
 def test_history_is_of_the_last_nights(config, shown):
-    """Of three nights the last two by the leading measure of each dataset; one night is no series."""
     nights = ["2026-11-18", "2026-11-19", "2026-11-20"]
     ids = [evaluated(config, nights[0]).evaluation_id]
     report(ids[0])
@@ -181,7 +174,6 @@ def test_history_is_of_the_last_nights(config, shown):
 
 
 def test_a_history_that_cannot_be_read_is_a_remark(config, shown):
-    """The record was moved away from the others: it is shown anyway, and says why it has no history."""
     record = evaluated(config).record
     moved = Path("attic") / record.name
     shutil.move(record, moved)
@@ -193,7 +185,6 @@ def test_a_history_that_cannot_be_read_is_a_remark(config, shown):
 
 
 def test_a_record_without_any_figure_says_why(config):
-    """Where every output was missing the page and Markdown name the failures; forms of figures alone are refused."""
     document = yaml.safe_load(config.read_text(encoding="utf-8")) | {"report": True}
     for model in document["models"].values():
         model["outputs"] = "gone/{dataset}/{model}.txt"
@@ -211,7 +202,6 @@ def test_a_record_without_any_figure_says_why(config):
 
 
 def test_a_dataset_without_the_measures_is_left_out(config):
-    """Its counts are, too, or they would be of nothing that is shown."""
     document = yaml.safe_load(config.read_text(encoding="utf-8"))
     document["datasets"]["news"]["suites"] = ["other"]
     document["datasets"]["web"]["suites"] = ["search"]

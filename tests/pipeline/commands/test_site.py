@@ -34,17 +34,14 @@ def records(tmp_path: Path) -> Path:
 
 
 def written(output: Path, **options: str) -> SiteResult:
-    """The site over the records beside it."""
     return site(output, runs_dir=output.parent / "runs", **options)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder, with what it holds."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def table(page: Path, name: str) -> Table:
-    """A table of a page."""
     return next(own for own in read_page(page.read_text(encoding="utf-8")).tables if own.name == name)
 
 
@@ -67,7 +64,6 @@ class Links(HTMLParser):
 
 
 def test_an_incremental_site_has_the_bytes_of_one_from_scratch(records, tmp_path):
-    """After a new night, a night that was evaluated again, a new evaluation, and the first night deleted."""
     written(tmp_path / "grown")
     first = min(records.glob("*-nightly-*"))
     shutil.rmtree(first)
@@ -83,7 +79,6 @@ def test_an_incremental_site_has_the_bytes_of_one_from_scratch(records, tmp_path
 
 
 def test_what_vanished_is_deleted_and_nothing_else(records, tmp_path):
-    """The pages of a record, of its evaluation and of its model; files of somebody else stay."""
     gone = night(records, 1, name="gone", models=("lost",))
     output = tmp_path / "site"
     written(output)
@@ -99,7 +94,6 @@ def test_what_vanished_is_deleted_and_nothing_else(records, tmp_path):
 
 
 def test_a_known_record_is_not_read_again(records, tmp_path):
-    """Its damaged tables are not noticed, and the site stays as it is; one from scratch leaves the record out."""
     output = tmp_path / "site"
     assert written(output).n_read == 4
     before = {path: path.stat().st_mtime_ns for path in output.rglob("*")}
@@ -116,7 +110,6 @@ def test_a_known_record_is_not_read_again(records, tmp_path):
 
 
 def test_a_record_that_was_replaced_is_read_again(records, tmp_path):
-    """Its manifest has another time; what it holds now is what from scratch gives."""
     written(tmp_path / "site")
     record = max(records.glob("*-nightly-*"))
     summary = (record / "summary.csv").read_text(encoding="utf-8")
@@ -131,7 +124,6 @@ def test_a_record_that_was_replaced_is_read_again(records, tmp_path):
 
 @pytest.mark.parametrize("data", [None, b"[]", b'{"writer": "another", "records": {}}', b"\xff", b"[" * 9999])
 def test_a_lost_state_costs_only_time(records, tmp_path, data):
-    """Missing, damaged or another version's: every record is read, and all bytes are the same."""
     output = tmp_path / "site"
     written(output)
     before = tree(output)
@@ -145,7 +137,6 @@ def test_a_lost_state_costs_only_time(records, tmp_path, data):
 
 @pytest.mark.parametrize("change", [("+00:00", ""), ('"passed"', '"good"'), ('"stamp"', '"other"'), ("0.3", '"0.3"')])
 def test_a_state_that_was_changed_is_not_believed(records, tmp_path, change):
-    """A time without its zone, another word, a key that is missing, a text for a number."""
     output = tmp_path / "site"
     written(output)
     before = tree(output)
@@ -157,7 +148,6 @@ def test_a_state_that_was_changed_is_not_believed(records, tmp_path, change):
 
 
 def test_a_page_that_is_gone_or_cut_is_copied_again(records, tmp_path):
-    """Though its record is known."""
     output = tmp_path / "site"
     written(output)
     before = tree(output)
@@ -170,7 +160,6 @@ def test_a_page_that_is_gone_or_cut_is_copied_again(records, tmp_path):
 
 
 def test_an_error_at_any_file_leaves_whole_pages(records, tmp_path, monkeypatch):
-    """Refused at any rename: pages are whole, the index's links lead somewhere, and the next run makes up for it."""
     written(tmp_path / "old")
     shutil.rmtree(min(records.glob("*-nightly-*")))
     night(records, 3, "fail", models=("bm25", "fresh"))
@@ -210,7 +199,6 @@ def is_whole(path: Path) -> bool:
 
 
 def test_all_links_lead_to_files_of_the_site(records, tmp_path):
-    """From every page, by relative paths, and to every page from the index."""
     output = tmp_path / "site"
     night(records, 1, name="without-page", page=None)
     written(output)
@@ -229,7 +217,6 @@ def test_all_links_lead_to_files_of_the_site(records, tmp_path):
 
 
 def test_the_index_says_what_broke_since_when_and_whose_it_is(tmp_path):
-    """The evaluation that failed first; failed since the second night, on the third."""
     folder = tmp_path / "runs/records"
     for number, effect in enumerate(("pass", "fail", "fail")):
         night(folder, number, effect)
@@ -243,7 +230,6 @@ def test_the_index_says_what_broke_since_when_and_whose_it_is(tmp_path):
 
 
 def test_the_headline_of_a_record_is_on_every_surface(tmp_path):
-    """What changes.csv says of the third night: in the list, on the evaluation's page, among its nights, in feeds."""
     change = ChangeSince(
         *("web", "bm25", "ndcg@10", "previous", "20261119T020000Z-nightly-00000001", "2026-11-19"),
         before=0.5,
@@ -298,7 +284,6 @@ def test_a_verdict_is_that_of_the_exit_code(tmp_path, effect, manifest, state):
 
 
 def test_of_several_records_of_a_night_the_last_counts(tmp_path):
-    """The earlier one and a repetition are listed with a note, and are no nights."""
     folder = tmp_path / "runs/records"
     night(folder, 0, "pass", estimate=0.1)
     first = night(folder, 1, "fail", estimate=0.2)
@@ -321,7 +306,6 @@ def test_of_several_records_of_a_night_the_last_counts(tmp_path):
 
 
 def test_a_model_has_its_nights_in_every_evaluation(records, tmp_path):
-    """One page with a part for each evaluation, and a chart of all nights."""
     written(tmp_path / "site")
     page = read_page(page_of(tmp_path / "site", "models", "bm25").read_text(encoding="utf-8"))
     models = table(tmp_path / "site/models.html", "models").groups[0].rows
@@ -336,7 +320,6 @@ def test_a_model_has_its_nights_in_every_evaluation(records, tmp_path):
 
 
 def test_without_records_the_site_stays(records, tmp_path):
-    """A wrong folder, or none: nothing is deleted because of it."""
     output = tmp_path / "site"
     written(output)
     before = tree(output)
@@ -351,7 +334,6 @@ def test_without_records_the_site_stays(records, tmp_path):
 
 
 def test_another_site_is_not_written_over(records, tmp_path):
-    """A folder with an index of something else, and a file."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/index.html").write_text("<title>mine</title>", encoding="utf-8")
     (tmp_path / "file").touch()
@@ -365,7 +347,6 @@ def test_another_site_is_not_written_over(records, tmp_path):
 
 @pytest.mark.parametrize("url", ["ftp://a/b", "https://", "https://u:p@a/", "https://a/?q", "https://a b/"])
 def test_a_url_that_is_none_is_refused(records, tmp_path, url):
-    """Before anything is written."""
     with pytest.raises(InputError, match="--url: found "):
         written(tmp_path / "site", url=url)
     assert not (tmp_path / "site").exists()
@@ -377,7 +358,6 @@ HOSTILE = (
 
 
 def test_no_name_chooses_a_path(tmp_path):
-    """Models of every name have a page of their own, whose path a case-blind disk and a URL take as it is."""
     night(tmp_path / "runs/records", 0, "fail", models=HOSTILE)
     night(tmp_path / "runs/records", 0, "fail", name="..")
     night(tmp_path / "runs/records", 0, "fail", name="Nightly")
@@ -393,7 +373,6 @@ def test_no_name_chooses_a_path(tmp_path):
 
 
 def test_no_name_becomes_markup(tmp_path):
-    """On no page, in no index of the search and in no feed; what turns text round is spelt out."""
     folder = tmp_path / "runs/records"
     night(folder, 0, "pass", models=HOSTILE, owner=MARKUP)
     night(folder, 1, "fail", models=HOSTILE, owner=MARKUP, date=f"{MARKUP}\u202e")

@@ -57,7 +57,6 @@ def pairs(*models: tuple[str, str]) -> tuple[RecordPair, ...]:
 
 
 def movement(**changes: object) -> ComparisonReport:
-    """One difference and one query that moved, and what is said otherwise."""
     plain = ComparisonReport(
         records=pairs(("bm25", "bm25")),
         unlike=(),
@@ -79,21 +78,18 @@ def shown(found: ComparisonReport, *, width: int = 200) -> str:
 
 
 def row(text: str, *cells: str) -> list[str]:
-    """The cells of the one row of a table that has these among them."""
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if "│" in line]
     (found,) = [cells_found for cells_found in rows if set(cells) <= set(cells_found)]
     return found
 
 
 def test_a_difference_in_its_row():
-    """Before, after, the signed difference with its interval, both p-values, and how many queries went which way."""
     assert row(shown(movement()), "rr") == [
         *("rr", "0.5000", "0.4500", "-0.0500", "[-0.0800, -0.0200]", "4e-05", "0.0123", "1,000 / 20 / 3")
     ]
 
 
 def test_documents_that_moved_are_named_and_the_rest_is_counted():
-    """Three of the four that moved; those that stand where they stood, or never did, are not among them."""
     cells = row(shown(movement()), "q1")
 
     assert cells[-1] == (
@@ -102,7 +98,6 @@ def test_documents_that_moved_are_named_and_the_rest_is_counted():
 
 
 def test_slices_in_which_it_changed_come_first():
-    """Before the summary in the terminal and in Markdown; models and datasets are named where there are several."""
     where = SliceChange("web", "bm25", "bm25", "rr", "family=internet", 59, 300, 0.543, 0.163, -0.38, 1.12,
                         0.5, 0.433, -6.1, 0.00049975, 0.000249875)  # fmt: skip
     said = "family=internet, 59 of 300 queries, 0.5430 → 0.1630, accounts for 112% of the drop (p 0.0005)"
@@ -118,14 +113,12 @@ def test_slices_in_which_it_changed_come_first():
 
 @pytest.mark.parametrize(("documents", "said"), [(None, ""), ((), "none"), (DOCUMENTS[:1], "at the ranks they had")])
 def test_documents_that_did_not_move(documents, said):
-    """Nothing is said of ranks that nobody kept; no document is none, and unmoved ones stand where they stood."""
     ranked = replace(QUERY, query_id="q2")
 
     assert row(shown(movement(largest_changes=(replace(QUERY, documents=documents), ranked))), "q1")[-1] == said
 
 
 def test_models_are_named_where_there_are_several_pairs():
-    """With a second pair each row has its models; one that is compared with another names it."""
     other = replace(LINE, model="dense", measure="ap")
     text = shown(movement(records=pairs(("bm25", "bm25"), ("dense", "bm25")), comparisons=(LINE, other)))
 
@@ -134,7 +127,6 @@ def test_models_are_named_where_there_are_several_pairs():
 
 
 def test_models_that_did_not_move_are_named_below_and_have_no_rows():
-    """Of two models one has the score it had on every query: a line says so, and the table is of the other."""
     still = replace(LINE, model="dense", difference=0.0, mark="degenerate")
     both = pairs(("bm25", "bm25"), ("dense", "dense"))
     text = shown(movement(records=both, comparisons=(LINE, still), unchanged={"web": (("dense", "dense"),)}))
@@ -192,7 +184,6 @@ def test_the_verdict_counts_by_the_corrected_p_value():
 
 
 def test_each_side_has_id_time_and_commit():
-    """Times are in UTC; a commit with changes on top says so."""
     text = shown(movement())
 
     assert "base: 20261120T020000Z-nightly-1f0c9a2b of 2026-11-20 02:00 UTC, commit abc\n" in text
@@ -200,7 +191,6 @@ def test_each_side_has_id_time_and_commit():
 
 
 def test_a_side_with_a_date_is_named_by_its_night():
-    """The id stands behind it, to be copied."""
     pair = RecordPair(replace(SIDE, night="2026-11-19"), CANDIDATE, (("bm25", "bm25"),))
 
     text = shown(movement(records=(pair,)))
@@ -210,7 +200,6 @@ def test_a_side_with_a_date_is_named_by_its_night():
 
 
 def test_parts_stand_below_their_change():
-    """The whole change first, then each part with its causes; why two share a part is a remark."""
     parts = (ChangePart(("judgments",), 0.25), ChangePart(("queries added", "output"), -0.5, "a rank is not known"))
     split = ChangeSplit("web", "bm25", "bm25", "rr", 0.5, 0.25, -0.25, parts)
 
@@ -226,7 +215,6 @@ def test_parts_stand_below_their_change():
 
 
 def test_figures_that_moved_in_no_part_are_counted():
-    """Parts that cancel each other are shown, and so is a part that two causes share; rounding is no part."""
     moves = {
         "still": (ChangePart(("judgments",), 0.0), ChangePart(("output",), 1e-17)),
         "cancels": (ChangePart(("judgments",), 0.25), ChangePart(("output",), -0.25)),
@@ -242,7 +230,6 @@ def test_figures_that_moved_in_no_part_are_counted():
 
 
 def test_where_nothing_moved_no_table_is_shown():
-    """One line says it all."""
     text = shown(movement(moved=False))
 
     assert "nothing changed" in text
@@ -251,7 +238,6 @@ def test_where_nothing_moved_no_table_is_shown():
 
 @pytest.mark.parametrize("show", [shown, comparison_markdown])
 def test_no_name_steers_a_terminal(show):
-    """Escapes, line breaks and turned writing in ids, models and reasons are spelt out."""
     hostile = "a\x1b[31m\nb\u202ec"
     documents = (RankedDocument(hostile, 1.0, 1, 2),)
     found = movement(
@@ -269,7 +255,6 @@ def test_no_name_steers_a_terminal(show):
 
 
 def test_json_has_no_nan_and_all_slices():
-    """NaN is null, and slices stand by themselves, by every measure."""
     lines = (replace(LINE, effect_size=float("nan")), replace(LINE, slice="market=de", measure="ap"))
     data = json.loads(json.dumps(comparison_data(movement(comparisons=lines)), allow_nan=False))
 

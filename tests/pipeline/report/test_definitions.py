@@ -12,7 +12,6 @@ from rankledger.pipeline.support.errors import InputError
 
 
 def entry(name: str) -> str:
-    """What the list says of one metric, up to the next one."""
     lines = measures().splitlines()
     begins = [number for number, line in enumerate(lines) if line[:1].strip()] + [len(lines)]
     (begin,) = [
@@ -24,7 +23,6 @@ def entry(name: str) -> str:
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("text", [entry, measures], ids=["list", "explanation"])
 def test_every_metric_is_described_in_full(name, text):
-    """Title, formula, range, direction, each parameter and the reference, nothing cut."""
     metric, said = METRICS[name], text(name)
 
     low, high = metric.range
@@ -50,21 +48,18 @@ def test_every_metric_is_described_in_full(name, text):
     ],
 )
 def test_parameters_are_listed_with_their_defaults(name, said):
-    """The default of a word comes first; what must be given, and what depends on the data, has none."""
     assert said in entry(name)
     assert said in measures(name)
 
 
 @pytest.mark.parametrize(("name", "written"), [("ndcg", "ndcg[@k]"), ("rprec", "rprec"), ("rp", "rp@k")])
 def test_the_list_says_whether_a_cutoff_is_written(name, written):
-    """It may, must not or must be: as it stands in brackets, not at all, or plain."""
     assert METRICS[name].cutoff == {"ndcg[@k]": "optional", "rprec": "refused", "rp@k": "required"}[written]
     assert entry(name).startswith(f"{written}  ")
 
 
 @pytest.mark.parametrize("name", ["ndcg", "ndcg@10", "ndcg(gain=exponential)@5", " ndcg@10 "])
 def test_a_measure_is_explained_by_its_metric(name):
-    """Whoever pastes a column's name gets the metric, and its function's whole documentation."""
     assert measures(name) == measures("ndcg")
     assert inspect.getdoc(METRICS["ndcg"].function) in measures(name)
 
@@ -79,7 +74,6 @@ def test_a_measure_is_explained_by_its_metric(name):
     ],
 )
 def test_what_is_no_metric_is_refused(name, said):
-    """One line says what was found, and where it can what was meant."""
     with pytest.raises(InputError) as error:
         measures(name)
 

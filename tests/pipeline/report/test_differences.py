@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rankledger.pipeline.inference.tables import Comparison
-from rankledger.pipeline.report.tables import p_value, signed
+from rankledger.pipeline.report.tables import Interval, Scale, interval_bar, p_value, scale_header, signed
 from rankledger.pipeline.report.terminal import differences
 from tests.support.sample_page import compared
 
@@ -56,7 +56,6 @@ def test_one_baseline_is_named_once_above_the_rows():
 
 @pytest.mark.parametrize(("test", "said"), [("randomization", 1), ("bootstrap-t", 0), ("t", 0), ("bootstrap", 0)])
 def test_sign_flips_name_what_they_assume(test, said):
-    """Once, however many lines they have tested; other tests do not assume it."""
     text = shown(replace(LINE, test=test), replace(RRF, test=test))
 
     assert text.count("p by sign flips assumes that differences are symmetric about 0") == said
@@ -72,7 +71,6 @@ def test_sign_flips_name_what_they_assume(test, said):
     ],
 )
 def test_the_test_the_correction_and_the_family_are_named(test, correction, said):
-    """As the config names them; without a correction there is no family."""
     family = "" if correction == "none" else "2 pairs x 2 measures x 1 slice on web (4 tests)"
 
     assert said.format(family) in shown(replace(LINE, test=test, correction=correction, family=family), width=300)
@@ -106,7 +104,6 @@ def test_each_family_says_how_its_tests_are_made():
 
 
 def test_families_of_replicates_say_how_they_are_tested():
-    """By variance components and Bonferroni, beside the test of the other pairs where there are some."""
     primary, rest = "2 pairs on web (2 primary tests)", "2 pairs on web (2 exploratory tests)"
     own = replace(LINE, family=primary, test="variance components", role="primary")
     beside = replace(RRF, family=primary, test="bootstrap-t", role="primary")
@@ -124,7 +121,6 @@ def test_families_of_replicates_say_how_they_are_tested():
 
 
 def test_sparse_differences_of_the_primary_family_say_how_they_are_made():
-    """If few queries decide one of them, the note names its test."""
     family = "2 pairs on web (2 primary tests)"
     line = replace(LINE, family=family, test="bootstrap-t", correction="maxt", role="primary")
     said = "; p of 1 that few queries decide: sign flips, corrected likewise"
@@ -167,7 +163,6 @@ def test_a_p_value_that_draws_cannot_go_below_is_an_upper_bound():
 
 
 def test_pairs_name_both_models():
-    """Where baselines differ each row says against which."""
     text = shown(LINE, replace(RRF, baseline="dense"))
 
     assert text.splitlines()[0] == "web: ndcg@10"
@@ -175,7 +170,6 @@ def test_pairs_name_both_models():
 
 
 def test_other_measures_and_slices_are_counted():
-    """Of four lines one is shown; three are in the file."""
     others = [replace(LINE, measure="ap"), replace(LINE, slice="market=de"), replace(LINE, measure="rr", slice="x=y")]
     text = shown(LINE, *others)
 
@@ -184,7 +178,6 @@ def test_other_measures_and_slices_are_counted():
 
 
 def test_each_dataset_has_a_table():
-    """Two datasets, two tables, in their order."""
     text = shown(LINE, replace(LINE, dataset="shop"))
 
     assert [line.partition(":")[0] for line in text.splitlines() if "against bm25" in line] == ["web", "shop"]
@@ -192,7 +185,6 @@ def test_each_dataset_has_a_table():
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_no_number_is_broken_on_a_narrow_terminal(width):
-    """The difference stands whole with its interval: the table is wider than the terminal rather than cut."""
     row = cells(shown(LINE, width=width))[0]
 
     assert row[row.index("+0.1000") :] == ["+0.1000", "[+0.0500, +0.1500]", "0.0034"]
@@ -221,7 +213,6 @@ def test_of_very_many_pairs_the_first_are_shown():
 
 
 def test_no_name_steers_a_terminal():
-    """An escape sequence is spelt out, and what turns the writing round, in a cell as in the title."""
     for name in ("\x1b[2Jdense", "\u202edense"):
         steered = shown(replace(LINE, model=name), replace(RRF, dataset=name), replace(LINE, baseline=name))
         assert name[0] not in steered
@@ -230,3 +221,31 @@ def test_no_name_steers_a_terminal():
 def test_zero_has_no_sign():
     """Where lower is better, 0 less 0 is turned to -0.0, which is 0."""
     assert signed(-0.0) == signed(0.0) == "0.0000"
+
+
+@pytest.mark.parametrize(
+    ("line", "drawn"),
+    [
+        (Interval(5, 2, 9), "  ├──●───┤ "),
+        (Interval(0, 0, 10), "●─────────┤"),
+        (Interval(5, 5, 5), "     ●     "),
+        (Interval(7), "       ●   "),
+        (Interval(None), "           "),
+    ],
+)
+def test_an_interval_stands_where_its_ends_are(line, drawn):
+    """On 11 cells from 0 to 10 each is 1; the figure covers an end that it shares, and what is undefined is blank."""
+    assert interval_bar(line, Scale(0, 10), 11) == drawn
+
+
+def test_a_scale_holds_all_ends():
+    scale = Scale.of([Interval(0.5, 0.4, 0.6), Interval(0.9), Interval(None)])
+
+    assert (scale.low, scale.high) == (0.4, 0.9)
+    assert scale_header(scale, 20) == "0.4000        0.9000"
+
+
+def test_what_is_all_alike_stands_in_the_middle():
+    """A scale without length divides by nothing; one without figures is of 0."""
+    assert interval_bar(Interval(3, 3, 3), Scale.of([Interval(3, 3, 3)]), 13) == "      ●      "
+    assert Scale.of([]) == Scale.of([Interval(None)]) == Scale(0.0, 0.0)

@@ -92,12 +92,10 @@ conventions: trec_eval
 
 
 def test_the_ideal_list_stands_beside_the_ranking():
-    """All of the arithmetic on one screen: numbers to the right, four decimals, ranks without judgment left empty."""
     assert text(explained()) == BESIDE.splitlines()
 
 
 def test_two_models_stand_side_by_side():
-    """Place by place, with grades and terms; the shorter list ends with blanks, and each score is worked out below."""
     other = replace(explained(), model="other", documents=explained().documents[1:2], outcome=Outcome(0.5, 0.5))
     rows = text(replace(explained(), against=other))
     lines = [[cell.strip() for cell in row.strip("│").split("│")] for row in rows if row.startswith("│")]
@@ -117,7 +115,6 @@ def test_two_models_stand_side_by_side():
 
 
 def test_the_ideal_list_is_slim_before_it_stands_below():
-    """Where a terminal is too narrow for all of both, what the ideal terms are made of is left out."""
     rows = text(explained(), width=120)
 
     assert rows[2].split() == ["ranking", "ideal", "list"]
@@ -126,7 +123,6 @@ def test_the_ideal_list_is_slim_before_it_stands_below():
 
 
 def test_the_ideal_list_stands_below_where_there_is_no_room():
-    """The same two tables one after the other, and nothing cut."""
     narrow = text(explained(), width=80)
 
     assert max(map(len, narrow)) <= 80
@@ -147,7 +143,6 @@ def test_nothing_is_taken_for_markup():
 
 
 def test_markdown_has_both_tables():
-    """In GitHub's form, the columns of numbers aligned to the right."""
     assert markdown(explained()) == (
         "### m on web, query q: ndcg@10 = 0.8238\n"
         "\n"
@@ -177,7 +172,6 @@ def test_markdown_has_both_tables():
 
 
 def test_json_has_every_figure_in_full():
-    """What programs get adds up to the last bit, and is JSON in the strict sense."""
     found = json.loads(json.dumps(as_data(explained()), allow_nan=False))
 
     assert found["value"] == found["counts_as"] == 0.8238293334905776
@@ -204,7 +198,6 @@ def test_json_has_every_figure_in_full():
 
 
 def test_every_key_of_the_json_is_documented():
-    """The table of docs/conventions.md has those of the whole in its first column, and those below in the second."""
     guide = (Path(__file__).parents[3] / "docs/conventions.md").read_text(encoding="utf-8")
     page = guide.partition("### Read the JSON")[2].partition("\n## ")[0]
     first = {
@@ -237,7 +230,6 @@ def test_every_key_of_the_json_is_documented():
     ],
 )
 def test_the_last_line(measure, last, value, said):
-    """Only what is done is written: a rest, a factor, a divisor, a root."""
     found = explained(measure, sum=last, outcome=Outcome(value, value), ideal=None)
 
     assert said in text(found)
@@ -265,7 +257,6 @@ def test_the_last_line(measure, last, value, said):
     ],
 )
 def test_what_a_query_is_in_the_mean(measure, given, said):
-    """Said wherever it is not its score, with the rule that says so."""
     why = None if given["outcome"].value is not None else "where there is nothing"
     found = explained(measure, why=why, sum=ScoreTotal(0.0, None, 1.0, 0.0), ideal=(), **given)
 
@@ -305,7 +296,6 @@ def test_numbers_are_never_cut(width):
 
 
 def test_ids_cannot_steer_a_terminal():
-    """Escapes, line ends and marks that turn the writing round are spelt out, so that a row stays the row it is."""
     hostile = "a\x1b[2J\nb\u202ec"
     explanation = explained(query_id=hostile, documents=(line(1, hostile, 1.0, 1.0), line(30, hostile, 1.0, 0.0)))
     rows = text(explanation)
@@ -317,14 +307,12 @@ def test_ids_cannot_steer_a_terminal():
 
 
 def test_an_ideal_list_that_names_nothing_has_no_columns_for_it():
-    """The greedy list of subtopics knows gains alone: no empty document, grade and rank."""
     ideal = (line(1, None, None, 2.0, factors={"gain": 2.0}),)
 
     assert "| rank | gain | term | sum |" in markdown(explained("alpha_ndcg@10", ideal=ideal)).splitlines()
 
 
 def test_no_line_ends_in_blanks():
-    """What is copied out of a terminal has nothing to trim."""
     assert not [row for row in tables(explained(), width=80, colour=False).splitlines() if row != row.rstrip()]
 
 
@@ -339,7 +327,6 @@ def test_below_the_cutoff_nothing_adds():
 
 
 def test_equal_scores_are_marked():
-    """By a sign at the rank, and a line that says what orders them."""
     rows = text(explained(documents=(line(1, "a", 1.0, 1.0, ties=(1, 2)), line(2, "x", ties=(1, 2)))))
 
     assert any(row.startswith("│  = 1 │ a ") for row in rows)
@@ -348,7 +335,6 @@ def test_equal_scores_are_marked():
 
 
 def test_where_all_orders_count_there_are_ranks_from_and_to():
-    """No document has a rank of its own, and the line below says that means are shown."""
     profile = TREC_EVAL.with_conventions(ties="expected")
     documents = (line(None, "a", 1.0, 0.75, ties=(1, 2)), line(None, "x", ties=(1, 2)), line(4, "b", 1.0, 0.5))
     rows = text(explained("dcg", profile=profile, documents=documents, ideal=None))
@@ -359,7 +345,6 @@ def test_where_all_orders_count_there_are_ranks_from_and_to():
 
 
 def test_remarks_on_the_data_are_made_where_they_apply():
-    """Documents taken out, negative grades, an empty ranking, a record: a line each."""
     condensed = TREC_EVAL.with_conventions(unjudged_documents="condensed")
     record = RecordedScore("20261120T122701Z-web-8203a3f5", measured=True, same_definition=True)
     cases = {
@@ -399,7 +384,6 @@ def compared() -> Explanation:
 
 
 def test_the_other_profile_and_what_makes_the_difference():
-    """Both figures, the choice with the figure that it gives alone, and in one line the choices that do not matter."""
     rows = text(compared())
     begin = rows.index("under gdeval (gdeval.pl 1.2a and 1.3): 0.7075; as evaluated 0.8238")
 
@@ -412,7 +396,6 @@ def test_the_other_profile_and_what_makes_the_difference():
 
 
 def test_several_choices_are_made_together_in_the_last_row():
-    """None of two may alone give the score under the other profile."""
     other = Outcome(0.25, 0.25)
     choices = tuple(ConventionChoice(name, "a", "b", Outcome(0.5, 0.5), other, "ranx: so") for name in ("ties", "gain"))
     rows = text(explained(comparison=ProfileComparison(PROFILES["ranx"], other, choices, ())))
@@ -424,7 +407,6 @@ def test_several_choices_are_made_together_in_the_last_row():
 
 
 def test_different_figures_look_different():
-    """As many decimals stand there as it takes; four would show no difference."""
     other = Outcome(0.8238294, 0.8238294)
     choice = ConventionChoice("ties", "a", "b", other, explained().outcome, "ranx: so")
     rows = text(explained(comparison=ProfileComparison(PROFILES["ranx"], other, (choice,), ())))
@@ -434,7 +416,6 @@ def test_different_figures_look_different():
 
 
 def test_json_has_the_choices():
-    """With what each gives alone, and what all the others give without it."""
     found = json.loads(json.dumps(as_data(compared()), allow_nan=False))["under"]
 
     assert (found["profile"], found["value"], found["refused"]) == ("gdeval", 0.7075284541839216, None)
@@ -454,14 +435,12 @@ def test_json_has_the_choices():
     ],
 )
 def test_the_score_under_another_profile_in_words(outcome, said):
-    """The same, none, or one that counts as something else."""
     comparison = ProfileComparison(PROFILES["kaggle"], outcome, (), ())
 
     assert f"under kaggle (Kaggle's ml_metrics 0.1.4: apk and mapk): {said}" in text(explained(comparison=comparison))
 
 
 def test_pairs_of_ratings_have_no_ranks():
-    """Rating, prediction and error stand beside the document, and no convention is named."""
     pair = line(None, "a", None, 4.0, factors={"rating": 4.0, "prediction": 2.0, "error": -2.0})
     rows = text(
         explained("rmse", documents=(pair,), n_retrieved=1, ideal=None, sum=ScoreTotal(4.0, None, 1.0, 1.0, root=True))
@@ -474,7 +453,6 @@ def test_pairs_of_ratings_have_no_ranks():
 
 
 def test_an_explanation_prints_a_line_per_document():
-    """The score leads; a document without judgment adds nothing; an undefined score says why."""
     assert str(explained()).splitlines() == [
         "<Explanation ndcg@10 of m on web, query q: 0.8238>",
         "  1 b: grade 2, adds 2.0000",

@@ -55,7 +55,6 @@ def entries(made: Site) -> list[dict[str, str]]:
 
 
 def test_a_change_is_an_entry():
-    """Passed, failed, failed, passed: it failed on the second night and passed on the fourth; the latest is first."""
     passed, failed = entries(site(nights()))
 
     assert {name: failed[name] for name in ("title", "updated", "link", "summary")} == {
@@ -82,14 +81,12 @@ def test_a_change_is_an_entry():
     ],
 )
 def test_the_first_night_is_no_change(states, changed):
-    """It may be the first only because older records were pruned; any other state than the night's before is one."""
     dates = [entry["title"].split(" on ")[1][:10] for entry in entries(site(nights(states or ("passed",))))]
 
     assert dates == [f"2026-11-{18 + number}" for number in reversed(changed)]
 
 
 def test_ids_stay():
-    """When older nights are deleted, a night is evaluated again with the same verdict, or the site is published."""
     before = {entry["id"] for entry in entries(site(nights()))}
     pruned = entries(site(nights()[1:]))
     again = nights()
@@ -103,7 +100,6 @@ def test_ids_stay():
 
 
 def test_ids_are_unique():
-    """Of the same night by the names of evaluations, and of the same name by date and verdict."""
     found = entries(site(nights(), nights(name="weekly"), nights(("passed", "incomplete"), name="other")))
 
     assert len({entry["id"] for entry in found}) == len(found) == 5
@@ -111,7 +107,6 @@ def test_ids_are_unique():
 
 
 def test_feeds_have_ids_of_their_own():
-    """By where the records are, or the site; it does not depend on what has happened."""
     ids = [
         str(parsed(made).findtext(f"{ATOM}id"))
         for made in (
@@ -129,11 +124,7 @@ def test_feeds_have_ids_of_their_own():
 @pytest.mark.parametrize("url", ["", "https://eval.example.com/site/"])
 @pytest.mark.parametrize("states", [SEQUENCE, ("passed",)], ids=["changes", "none"])
 def test_it_is_valid(url, states):
-    """Sections 4.1.1 and 4.1.2 of RFC 4287: an id, a title and a time of feed and entries, an author, and links.
-
-    Times are those of RFC 3339, ids absolute IRIs, and the feed's time the latest one. A feed whose address is known
-    links to itself, and all its links are absolute.
-    """
+    """Sections 4.1.1 and 4.1.2 of RFC 4287: an id, a title and a time of feed and entries, an author, and links."""
     feed = parsed(site(nights(states), url=url))
     parts = [feed, *feed.iter(f"{ATOM}entry")]
 
@@ -163,7 +154,6 @@ def test_the_latest_hundred_are_kept():
 
 
 def test_what_xml_cannot_hold_is_spelt_out():
-    """Control characters of a date that is a label, and markup, which is text."""
     before, night = nights(("passed", "failed"))
     found = entries(site([before, replace(night, date="<b>&\x00\ufffe\u202e", failing=("\x0b]]>",))]))
 

@@ -20,7 +20,6 @@ def read(text: str) -> list[dict[str, str]]:
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.text(st.characters(codec="utf-8"), min_size=1))
 def test_every_number_is_read_back_as_it_was(figure, model):
-    """The same double, and the same name, whatever is in them; nothing if there is no figure."""
     (line,) = handwritten_results.estimates("web", {"bm25": {"ap": 0.5}})
     line = replace(line, estimate=figure, ci_low=None, model=model.replace("\r", ""))
     (row,) = read(estimates([handwritten_results.page([line])]))

@@ -69,7 +69,6 @@ def change(difference: float, model: str = "bm25", **fields: Any) -> ChangeSince
 
 
 def failing(model: str = "bm25", **fields: Any) -> Verdict:
-    """A gate that fails for the first time."""
     reason = f"ndcg@10 of {model} dropped by 0.0670"
     line = Verdict("no-drop", "web", model, "ndcg@10", "all", "fail", "fail", reason, nights=1)
     return replace(line, **fields)
@@ -79,7 +78,6 @@ PASSED = failing(outcome="pass", effect="pass", nights=0)
 
 
 def test_as_in_the_morning():
-    """What fell, where, since when, and whose it is: with a slice that went down more than all queries did."""
     line = change(-0.067, first_seen="2026-11-20", **FAMILY)
 
     assert headline_of(evaluation(line, verdicts=(failing(),))) == (
@@ -89,7 +87,6 @@ def test_as_in_the_morning():
 
 
 def test_the_worst_is_named_and_others_are_counted():
-    """Of three that fail the one that fell most; a part of the change is a share; who has no owner has none."""
     lines = (change(-0.02), change(-0.3, "dense", **{**FAMILY, "slice_share": 0.74}), change(-0.1, "hybrid"))
     verdicts = tuple(map(failing, FIGURES))
 
@@ -100,9 +97,6 @@ def test_the_worst_is_named_and_others_are_counted():
 
 
 def test_which_change_is_told():
-    """That since last night, unless most of the drop since the accepted record came before it, or the model failed
-    before; by the lead measure, unless it did not fall by it.
-    """
     old = {"since": "accepted", "date": "2025-12-24"}
     by_rr = {"measure": "rr"}
     since_last_night, since_accepted = "since last night", "since the accepted record of 24 Dec 2025"
@@ -120,7 +114,6 @@ def test_which_change_is_told():
 
 
 def test_a_gate_that_fails_without_a_drop_gives_its_reason():
-    """Such as a floor, or missing queries; the first night that is known of it follows."""
     verdict = failing(gate="floor", reason="rr of bm25 is 0.2; at least 0.3 is asked for", nights=3)
     line = change(-0.015, first_seen="2026-11-18")
 
@@ -131,7 +124,6 @@ def test_a_gate_that_fails_without_a_drop_gives_its_reason():
 
 
 def test_what_is_missing_or_undecided():
-    """After failures, before drops that no gate judges."""
     failures = (Failure("web", "bm25", "bm25.tsv: file not found"), Failure("web", "dense", "x"))
     undecided = failing(outcome="inconclusive", effect="stop", reason="the interval contains the limit")
     missing = "bm25 was not evaluated, and 1 more: bm25.tsv: file not found. Owner: search-team."
@@ -143,7 +135,6 @@ def test_what_is_missing_or_undecided():
 
 
 def test_a_quiet_night():
-    """What passed, and the largest change, if any; one that may be chance, or that few queries decide, says so."""
     warned = replace(PASSED, effect="warn")
     small = replace(PASSED, outcome="not judged")
     cases = [
@@ -168,7 +159,6 @@ def test_a_quiet_night():
 
 
 def test_a_drop_that_no_gate_judges():
-    """It leads where the model has no gate; one that has none is not passed over for others that pass."""
     line = change(-0.02, "dense")
 
     assert headline_of(evaluation(line, verdicts=(PASSED,))) == "dense fell 0.020 since last night."
@@ -178,7 +168,6 @@ def test_a_drop_that_no_gate_judges():
 
 
 def test_a_first_evaluation():
-    """The best model by the lead measure; on each of two datasets, and others are counted."""
     alone = [line for line in evaluation().estimates if line.model == "bm25"]
 
     assert headline_of(evaluation()) == "dense leads: ndcg@10 0.5000."
@@ -192,21 +181,18 @@ def test_a_first_evaluation():
 
 
 def test_lower_is_better():
-    """A figure that falls is no fall then: the words say which way is worse. Of several datasets the name is there."""
     found = evaluation(change(-0.1), datasets=("web", "shop"), directions={"ndcg@10": "lower", "rr": "lower"})
 
     assert headline_of(found) == "bm25 on web worsened by 0.100 since last night. Owner: search-team."
 
 
 def test_days():
-    """The same day, another year, and a label that is no day."""
     cases = {"2026-11-20": "the evaluation before", "2025-11-20": "20 Nov 2025", "release-7": "release-7"}
     for day, said in cases.items():
         assert headline_of(evaluation(change(-0.1, "dense", date=day))) == f"dense fell 0.100 since {said}."
 
 
 def test_what_could_not_be_compared():
-    """The reason, and then what is known of this evaluation."""
     line = replace(change(0.0), difference=None, reason="the judgments are others on the night 2026-11-19")
 
     assert headline_of(evaluation(line)) == (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -12,7 +12,14 @@ from rich.cells import cell_len
 from rankledger.pipeline.history.views import History, Night, Series
 from rankledger.pipeline.inference.changepoints import FalseSteps, LevelChange
 from rankledger.pipeline.record.manifest_parts import InputChange
-from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
+from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
+from rankledger.pipeline.report.changes import (
+    figure_matches,
+    history_data,
+    history_markdown,
+    history_tables,
+    record_list,
+)
 
 RATES = (
     FalseSteps("independent nights", 60, 0.021, 0.05, 0.0),
@@ -41,13 +48,11 @@ def shown(found: History, *, last: int | None = None, width: int = 120) -> str:
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of each night, the bars with their blanks."""
     lines = [line.strip("│")[1:-1].split(" │ ") for line in text.splitlines() if line.startswith("│ 2026")]
     return [[cells[0], cells[1].strip(), cells[2], *(cell.strip() for cell in cells[3:])] for cells in lines]
 
 
 def test_a_row_has_the_night_its_figure_and_what_happened():
-    """The date, the figure, the bar, the change, queries, gates and marks, the last of which stand in their order."""
     second = night(
         2,
         0.45,
@@ -66,7 +71,6 @@ def test_a_row_has_the_night_its_figure_and_what_happened():
 
 
 def test_all_that_changed_is_named_in_the_night():
-    """Judgments where there were none, and another version."""
     second = night(2, breaks=(InputChange("judgments", None, "j1"), InputChange("rankledger", "0.1.0", "0.2.0")))
     (_, found) = rows(shown(history(night(1), second), width=200))
 
@@ -86,7 +90,6 @@ def test_bars_are_drawn_on_one_scale():
 
 
 def test_a_figure_without_interval_is_a_point():
-    """So are figures of a set; where all are the same the point is in the middle."""
     (bar,) = (row[2] for row in rows(shown(history(night(1, ci_low=None, ci_high=None)))))
 
     assert bar.strip() == "●"
@@ -106,7 +109,6 @@ def test_tables_fit_the_terminal(width):
     [("higher", ", worse, for 7 nights"), ("lower", ", better, for 7 nights"), ("neither", "0.0010), for 7 nights")],
 )
 def test_steps_have_bounds_and_a_direction(direction, said):
-    """A drop is for the worse where higher is better; every step is listed, shown or not, and marked at its night."""
     step = LevelChange("2026-01-02", "2026-01-01", "2026-01-03", 7, 0.41, 0.40, 0.001)
     found = history(*(night(number) for number in range(1, 9)), direction=direction, steps=(step,))
     line = "step 2026-01-02 (2026-01-01 to 2026-01-03): 0.4100 → 0.4000 (-0.0100, standard error 0.0010)"
@@ -119,7 +121,6 @@ def test_steps_have_bounds_and_a_direction(direction, said):
 
 
 def test_a_step_that_may_be_drift_is_named_so():
-    """In the row of its night, below the table, in the count and in JSON."""
     drift = LevelChange("2026-01-02", "2026-01-01", "2026-01-03", 7, 0.41, 0.40, 0.001, "step or drift")
     found = history(*(night(number) for number in range(1, 9)), steps=(drift,))
 
@@ -130,11 +131,6 @@ def test_a_step_that_may_be_drift_is_named_so():
 
 
 def test_the_rates_of_false_steps_stand_beside_them():
-    """By the noise of the simulated nights that are correlated as these are, for either tier; in Markdown, too, and all
-    in JSON.
-
-    If there is no step they are in JSON alone.
-    """
     step = LevelChange("2026-01-02", "2026-01-01", "2026-01-03", 7, 0.41, 0.40, 0.001)
     found = history(night(1), steps=(step,))
     said = "in 60 nights, step / step or drift: 2% / 5% (independent nights), 1% / 3% (heavy tails)"
@@ -153,7 +149,6 @@ def test_the_rates_of_false_steps_stand_beside_them():
 
 
 def test_an_isolated_night_is_marked():
-    """There and back are two steps, and the first says that its level lasted for one night."""
     there = LevelChange("2026-01-02", "2026-01-02", "2026-01-02", 1, 0.4, 0.9, 0.001)
     back = LevelChange("2026-01-03", "2026-01-03", "2026-01-03", 5, 0.9, 0.4, 0.001)
     found = history(*(night(number) for number in range(1, 8)), steps=(there, back))
@@ -174,13 +169,11 @@ def test_an_isolated_night_is_marked():
     ],
 )
 def test_what_steps_rest_on_is_said(changes, said):
-    """Too few nights, a still series, and how correlated nights are."""
     assert said in shown(history(night(1), **changes))
     assert said in history_markdown(history(night(1), **changes), last=None).replace("\\", "")
 
 
 def test_a_night_without_output_says_why():
-    """In the row that it was not evaluated, and below it why."""
     missing = night(2, None, failure="bm25.tsv: there is file not found; check the path", n_queries=0)
     text = shown(history(night(1), missing))
 
@@ -189,7 +182,6 @@ def test_a_night_without_output_says_why():
 
 
 def test_the_last_nights_are_shown_and_all_are_counted():
-    """The most recent stand last; in JSON the number of all is beside those shown."""
     found = history(*(night(number) for number in range(1, 8)))
 
     assert [row[0] for row in rows(shown(found, last=2))] == ["2026-01-06", "2026-01-07"]
@@ -200,8 +192,92 @@ def test_the_last_nights_are_shown_and_all_are_counted():
 
 
 def test_hostile_names_stand_as_they_are():
-    """No colour of a terminal and no Markdown is made of a model's name."""
     found = history(night(1), model=HOSTILE)
 
     assert "[red]a|b[/red] *x*\\x1b[2J on web" in shown(found)
     assert "\\[red\\]a\\|b\\[/red\\] \\*x\\*" in history_markdown(found, last=None)
+
+
+ID = "20261120T020000Z-nightly-1f0c9a2b"
+ENTRY = RecordSummary(ID, "nightly", "2026-11-20", None, 40, 6, 0, "pass", None, wanted=True, size=1_234_567)
+
+
+def cells(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line[:1] == "│"]
+
+
+def figure(number: int, fingerprint: str = "f0") -> RecordedFigure:
+    return RecordedFigure(
+        f"{ID[:-8]}{number:08x}", "2026-11-20", "web", "bm25", "all", "ap", 0.43117, 0.4, 0.46, fingerprint
+    )
+
+
+def row(**changes: object) -> list[str]:
+    (only,) = cells(record_list(RecordList("runs/records", (RecordSummary(**{**vars(ENTRY), **changes}),)), width=120))
+    return only
+
+
+def test_an_evaluation_is_a_row():
+    assert row() == [ID, "2026-11-20", "40", "6", "pass", "", "not yet", "1.2 MB"]
+    assert row(n_failures=3, gates="fail")[4:6] == ["fail", "3"]
+    assert row(repeats=ID)[1] == "2026-11-20 again"
+
+
+@pytest.mark.parametrize(
+    ("delivered", "wanted", "said"),
+    [("2026-11-20T02:03Z", True, "delivered"), (None, True, "not yet"), (None, False, "")],
+)
+def test_whether_mlflow_has_it(delivered, wanted, said):
+    assert row(delivered=delivered, wanted=wanted)[6] == said
+
+
+@pytest.mark.parametrize(("size", "said"), [(999, "999 B"), (1_000, "1.0 kB"), (7_500_000_000, "7.5 GB")])
+def test_sizes_are_in_powers_of_a_thousand(size, said):
+    assert row(size=size)[7] == said
+
+
+def test_ids_stand_whole_on_a_narrow_terminal():
+    assert ID in record_list(RecordList("runs/records", (ENTRY,)), width=40)
+    assert figure(1).evaluation_id in figure_matches(FigureMatch("0.4312", "ap", 1, (figure(1),)), width=40)
+
+
+def test_what_was_passed_over_is_said():
+    assert record_list(RecordList("s3://eval/records", (), ("x: left out",)), width=80).endswith("\nx: left out\n")
+    assert figure_matches(FigureMatch("1", "ap", 2, (), ("x: left out",)), width=80).splitlines() == [
+        "no figure by ap in 2 records rounds to 1",
+        "x: left out",
+    ]
+
+
+def test_a_figure_is_a_row():
+    text = figure_matches(FigureMatch("0.4312", "ap", 2, (figure(1),)), width=120)
+
+    assert text.startswith("ap that rounds to 0.4312: 1 in 2 records\n")
+    assert cells(text) == [
+        [figure(1).evaluation_id, "2026-11-20", "web", "bm25", "all", "0.431170", "[0.4000, 0.4600]"]
+    ]
+
+
+def test_the_same_figure_of_several_evaluations_is_one_row():
+    match = FigureMatch("0.4312", "ap", 3, (figure(3), figure(2), figure(1, "f1"), figure(0)))
+    rows = cells(figure_matches(match, width=160))
+
+    assert [(cells_[0], cells_[-1]) for cells_ in rows] == [
+        (figure(3).evaluation_id, "2 earlier"),
+        (figure(1).evaluation_id, ""),
+    ]
+    assert len(asdict(match)["figures"]) == 4
+
+
+def test_of_too_many_figures_the_last_are_shown():
+    many = FigureMatch("0.4", "ap", 60, tuple(figure(number, f"f{number}") for number in range(60)))
+
+    assert len(cells(figure_matches(many, width=120))) == 50
+    assert "10 more; --json has all" in figure_matches(many, width=120)
+    assert len(json.loads(json.dumps(asdict(many)))["figures"]) == 60
+
+
+def test_unlike_definitions_are_said():
+    assert "ap has 2 definitions in these records: f0, f1" in figure_matches(
+        FigureMatch("0.43", "ap", 2, (figure(1), figure(2, "f1"))), width=120
+    )

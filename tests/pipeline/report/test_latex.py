@@ -32,12 +32,10 @@ COMMAND = re.compile("|".join(re.escape(command) for command in sorted(MEANT, ke
 
 
 def rows(text: str) -> list[list[str]]:
-    """The cells of all rows of all tables."""
     return [line.strip().removesuffix(r" \\").split(" & ") for line in text.splitlines() if line.endswith(r"\\")]
 
 
 def printed(text: str) -> str:
-    """What TeX prints of escaped text."""
     return COMMAND.sub(lambda found: MEANT[found[0]], text)
 
 
@@ -101,9 +99,6 @@ def test_ranks_have_a_column():
 
 
 def test_all_pairs_have_letters():
-    """dense differs from both others, which do not differ from each other: a, b and b, each at its own place so that
-    figures align; the note says so.
-    """
     compared = [
         comparison("dense", 0.05, 0.03),
         comparison("random", -0.01, 0.5),
@@ -133,16 +128,12 @@ def test_all_pairs_have_letters():
     ],
 )
 def test_the_note_names_test_and_correction(asked, said):
-    """As the record has them."""
     found = page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)], comparison=COMPARED | asked)
 
     assert said in latex([found])
 
 
 def test_the_note_names_the_primary_family():
-    """The first measure is judged by the bootstrap-t, the others by the test of the config; of what few queries decide
-    by the bootstrap-t the note names the test.
-    """
     lines = [
         replace(
             comparison("dense", 0.05, 0.03),
@@ -178,7 +169,6 @@ def test_daggers_follow_the_corrected_p_value_of_marked_differences():
 
 
 def test_the_note_names_the_test_of_families():
-    """A family of replicates is tested by its variance components, with Bonferroni in place of max T."""
     own = replace(
         comparison("dense", 0.05, 0.03),
         family="2 pairs on web (2 primary tests)",
@@ -206,7 +196,6 @@ def test_a_mark_says_that_the_corrected_p_is_below_its_level(p_corrected, marks)
 
 
 def test_tables_are_numbered_and_a_lost_model_has_dashes():
-    """One table per dataset and evaluation, each with a label of its own; the model stands where the config has it."""
     lost = page(
         [*estimates("web", FIGURES), *estimates("news", {"bm25": {"ap": 0.3}})],
         failures=[Failure("news", "dense", "gone.tsv: file not found")],
@@ -219,7 +208,6 @@ def test_tables_are_numbered_and_a_lost_model_has_dashes():
 
 
 def test_more_measures_than_a_page_is_wide_are_left_out():
-    """Six columns unless more are asked for, and a comment that counts the others."""
     measures = [f"p@{cutoff}" for cutoff in range(1, 10)]
     found = page(estimates("web", {"bm25": dict.fromkeys(measures, 0.5)}))
 
@@ -230,7 +218,6 @@ def test_more_measures_than_a_page_is_wide_are_left_out():
 
 
 def test_columns_with_intervals_are_fewer():
-    """Three of nine, as each is twice as wide; as many as are asked for."""
     measures = [f"p@{cutoff}" for cutoff in range(1, 10)]
     found = page(estimates("web", {"bm25": dict.fromkeys(measures, 0.5)}))
 
@@ -239,7 +226,6 @@ def test_columns_with_intervals_are_fewer():
 
 
 def test_an_interval_that_is_not_reliable_is_marked():
-    """As on the terminal; the note says what the mark means, and the others keep their place."""
     found = estimates("web", {"bm25": {"ap": 0.5}, "dense": {"ap": 0.4}})
     lines = [replace(line, ci_low=0.3, ci_high=0.6, mark="sparse" if line.model == "dense" else "") for line in found]
     text = latex([page(lines)], style=TableStyle(intervals=True))
@@ -263,7 +249,6 @@ def test_a_minus_sign_is_no_hyphen():
 
 
 def test_the_note_names_conventions_that_are_not_the_profiles():
-    """What was chosen otherwise stands behind the profile, and what is its own does not."""
     chosen = {"profile": "trec_eval", "missing_queries": "skip", "undefined_queries": "zero", "depth": 100}
     text = latex([page(estimates("web", FIGURES), conventions=chosen)])
 
@@ -272,7 +257,6 @@ def test_the_note_names_conventions_that_are_not_the_profiles():
 
 @given(st.text(max_size=40) | st.text(alphabet="\\{}[]*$&#%_~^<>|\"'`-,?! ax0\n\u202e", max_size=40))
 def test_any_text_is_printed_as_it_is(text):
-    """Read by TeX's manual the escaped text is the text again, no sign of it steers, and no two make a ligature."""
     found = escaped(text)
     rest = COMMAND.sub("\0", found)  # between commands nothing may join
 
@@ -288,9 +272,6 @@ def test_any_text_is_printed_as_it_is(text):
     st.builds(TableStyle, st.booleans(), st.booleans(), st.booleans(), fit=st.sampled_from(["column", "page", "none"])),
 )
 def test_names_of_any_letters_leave_the_table_whole(model, dataset, style):
-    """However it looks, every row has as many cells as the head, braces and environments are balanced, and a comment
-    sign stands only behind the brace that opens a scaled box, where it is meant to swallow the line's end.
-    """
     lines = estimates(dataset, {model: {"ap": 0.4}, "bm25!": {"ap": 0.5}})
     found = page(
         [replace(line, ci_low=-0.1, ci_high=0.6) for line in lines],

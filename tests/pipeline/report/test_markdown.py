@@ -52,7 +52,6 @@ def moved(model: str, **changes: str) -> PairedScores:
 
 
 def test_the_verdict_comes_first_and_the_command_last():
-    """What happened, gates, what is missing, figures, differences, what to know, and how it was made, in this order."""
     failure = Failure("web", "late", "late.tsv: file not found; check the path")
     found = page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)], [VERDICT], [failure])
     text = markdown([found])
@@ -77,7 +76,6 @@ def test_the_verdict_comes_first_and_the_command_last():
 
 
 def test_ranks_stand_beside_the_models():
-    """Those by the lead measure, and what to know names the possible firsts."""
     ranks = {"bm25": (1, 2), "dense": (1, 2), "random": (3, 3)}
     lines = [
         replace(line, rank_low=ranks[line.model][0], rank_high=ranks[line.model][1])
@@ -111,7 +109,6 @@ def test_tables_written_by_hand():
 
 
 def test_the_worst_slices_are_folded_away():
-    """Drops first, the surest before those of too few queries, which are marked; uncompared, the worst figures."""
     lines = [
         comparison("dense", 0.05, 0.03),
         comparison("dense", 0.02, 0.5, slice="market=de"),
@@ -131,7 +128,6 @@ def test_the_worst_slices_are_folded_away():
 
 
 def test_the_largest_changes_are_folded_away():
-    """Under the pair's name, with both scores and the ranks of their documents."""
     text = markdown([replace(page(estimates("web", FIGURES)), pairs=(moved("dense"),))])
 
     assert "<details><summary>dense against bm25: largest changes by ap</summary>" in text
@@ -139,7 +135,6 @@ def test_the_largest_changes_are_folded_away():
 
 
 def test_a_history_is_a_line_per_series():
-    """Where it was and is, the last change, and its steps."""
     night = Night("2026-11-19", "a", 0.4, 0.3, 0.5, 0.01, 300, "", None, "", None)
     later = replace(night, date="2026-11-20", estimate=0.45, change=0.05)
     step = LevelChange("2026-11-20", "2026-11-20", "2026-11-20", 1, 0.4, 0.45, 0.001)
@@ -152,7 +147,6 @@ def test_a_history_is_a_line_per_series():
 
 
 def test_several_evaluations_stand_side_by_side_first():
-    """A column per evaluation by the leading measure, empty where a model is not in it; what is unlike is said."""
     one = replace(page(estimates("web", FIGURES)), title="one")
     other = page(
         estimates("web", {"dense": {"ap": 0.5}, "new": {"ap": 0.6}}),
@@ -210,7 +204,6 @@ HOSTILE = st.text(min_size=1, max_size=60) | st.sampled_from(
 
 @given(HOSTILE, HOSTILE)
 def test_names_of_any_letters_are_shown_as_they_are(model, dataset):
-    """No tag, cell, line, link, list or emphasis comes of a name, wherever it stands."""
     line = comparison(model, 0.05, 0.03, dataset=dataset, baseline="bm25!")
     found = page(
         estimates(dataset, {model: {"ap": 0.4}, "bm25!": {"ap": 0.3}}),
@@ -232,7 +225,6 @@ def test_names_of_any_letters_are_shown_as_they_are(model, dataset):
 
 
 def alike(cells: list[str], expected: list[str]) -> bool:
-    """Whether cells show these texts; a browser shows blanks as one."""
     return [cell.split() for cell in cells] == [text.split() for text in expected]
 
 
@@ -256,7 +248,6 @@ def pages(draw: st.DrawFn) -> Page:
 @settings(max_examples=12)
 @given(st.lists(pages(), min_size=1, max_size=4))
 def test_it_is_under_60_kb_and_whole(found):
-    """However much there is: rows are whole, what is folded is closed, each page says what made it."""
     text = markdown(found)
     shown = [line for line in text.splitlines() if line.startswith("|")]
 
@@ -268,7 +259,6 @@ def test_it_is_under_60_kb_and_whole(found):
 
 
 def test_verdicts_leave_room_for_figures():
-    """Of thousands of verdicts as many are shown as fit into half of the room, and the figures follow."""
     verdicts = [replace(VERDICT, model=f"m{number}", estimate=-1.0, reason="x" * 500) for number in range(3_000)]
     text = markdown([page(estimates("web", FIGURES), [], verdicts)])
     (left,) = re.findall(r"^([\d,]+) more in gates\.json\.$", text, re.MULTILINE)

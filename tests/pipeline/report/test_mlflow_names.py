@@ -27,7 +27,6 @@ NAMES = st.text(st.sampled_from("./. aß_-:?\0\udcff\n"), max_size=12) | st.text
 
 
 def test_limits_are_those_of_mlflow():
-    """Its own constants; of an experiment's name the room that its database has, which is less than it lets pass."""
     from mlflow.store.tracking.dbmodels.models import SqlExperiment
     from mlflow.utils import validation
 
@@ -39,7 +38,6 @@ def test_limits_are_those_of_mlflow():
 
 @given(name=NAMES)
 def test_whatever_a_name_is_mlflow_takes_it(name):
-    """Every name becomes one that MLflow's own validation lets pass, and stays what it is from then on."""
     from mlflow.utils.validation import _validate_metric_name
 
     found = allowed(name)
@@ -50,13 +48,11 @@ def test_whatever_a_name_is_mlflow_takes_it(name):
 
 @given(name=st.text(string.ascii_letters + string.digits + "_-. :ü", min_size=1).filter(lambda name: name.strip(".")))
 def test_a_name_that_mlflow_takes_stays_as_it_is(name):
-    """Nothing is replaced that need not be."""
     assert allowed(name) == name or name.startswith("..")
 
 
 @pytest.mark.parametrize(("model", "part"), [("bm25", "bm25"), ("a/b", "a_b"), ("x" * 60, "x" * 60)])
 def test_a_short_model_is_a_section_as_it_is(model, part):
-    """But for slashes, which would make two sections of it."""
     assert section(model) == part
 
 
@@ -68,7 +64,6 @@ def test_a_hash_distinguishes_long_model_names(first, second):
 
 
 def test_what_goes_with_a_figure_is_named_after_it():
-    """Sections beside that of the figure, so that charts of one kind stand together."""
     naming = Naming("{suite}/{measure}", 0.95)
     name = naming.figure("search", "ndcg_at_10")
 
@@ -99,5 +94,4 @@ def test_a_clash_names_both_and_what_they_would_be():
 
 @pytest.mark.parametrize(("value", "text"), [(True, "true"), (0.9, "0.9"), (3, "3"), ("a b", "a b"), ("true", "true")])
 def test_a_value_is_written_as_in_yaml(value, text):
-    """A reader of the config finds it again as it was written there."""
     assert text_of(value) == text

@@ -77,7 +77,6 @@ def evaluation(figures: dict[str, tuple[float | None, ...]], measures: tuple[str
 
 
 def test_a_row_has_every_figure_of_its_model():
-    """The best first, in bold; what is undefined says so."""
     found = read(evaluation(FIGURES))
 
     assert found.rows == [
@@ -92,7 +91,6 @@ def test_a_row_has_every_figure_of_its_model():
 
 
 def test_ranks_stand_beside_the_models():
-    """Those by the first measure; a model without a figure has none, and a line names the possible firsts."""
     made, ranks = evaluation(FIGURES), {"bm25": (1, 1), "dense": (2, 2), "random": (None, None)}
     lines = [replace(line, rank_low=ranks[line.model][0], rank_high=ranks[line.model][1]) for line in made.estimates]
     found = read(replace(made, estimates=tuple(lines)))
@@ -102,7 +100,6 @@ def test_ranks_stand_beside_the_models():
 
 
 def test_models_that_are_not_distinguishable_share_a_letter():
-    """The one pair there is does not differ: both have the letter a, and a line says what that means."""
     pair = Comparison(
         *("web", "all", "ap", "dense", "bm25", 0.6, 0.9, -0.3, -0.7, 0.1, 0.2, 0.3, 0.3, "", None, 1, 2, 3, None, 6, 6)
     )
@@ -127,7 +124,6 @@ def test_names_that_would_do_harm_are_text():
 
 
 def test_nothing_is_asked_for_from_elsewhere():
-    """No element or attribute that loads something, no style sheet."""
     found = read(evaluation(FIGURES))
 
     assert not {"script", "style", "link", "img", "iframe", "a"} & found.names
@@ -146,7 +142,6 @@ def test_what_is_left_out_is_counted():
 
 @pytest.mark.parametrize("n_models", [0, 1])
 def test_little_is_shown_too(n_models):
-    """Without any model there are the failures; a single one has a row."""
     figures = dict(list(FIGURES.items())[:n_models])
     found = read(replace(evaluation(figures), failures=(Failure("web", "gone", "no file"),)))
 

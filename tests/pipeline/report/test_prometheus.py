@@ -59,9 +59,6 @@ def test_its_samples_are_the_figures_and_verdicts():
 
 
 def test_it_is_what_promtool_asks_for():
-    """Each metric is one group after one HELP and one TYPE; gauges, named in snake case with base units, and no series
-    stands twice; the file ends with a line end.
-    """
     text = text_of()
     lines = text.splitlines()
     names = [re.split(r"[{ ]", line.removeprefix("# HELP ").removeprefix("# TYPE "))[0] for line in lines]
@@ -80,7 +77,6 @@ def test_it_is_what_promtool_asks_for():
 
 
 def test_labels_are_escaped():
-    """A name with quotes, backslashes, and line ends is one label of one line."""
     text = text_of(HOSTILE, HOSTILE)
     found = families(text)
     model = found["rankledger_estimate"].samples[0].labels["model"]
@@ -90,7 +86,6 @@ def test_labels_are_escaped():
 
 
 def test_an_evaluation_without_gates_has_no_metric_of_them():
-    """A HELP line without a sample is left out."""
     found = page(estimates("web", {"bm25": {"ap": 0.5}}))
 
     assert "gate" not in metrics_text(found.evaluation, found.manifest.model_copy(update={"date": "2026-11-20"}))

@@ -18,7 +18,6 @@ BROKEN = DataWarning("web", "bm25", "failed", "clicks")
     [("ap", ["rr", "ap"], "ap"), ("ap", ["rr", "p@5"], "rr"), (None, ["rr"], "rr"), ("ap", [], None)],
 )
 def test_the_first_measure_leads_if_the_lead_measure_is_not_there(lead, measures, leading):
-    """It is one of the measures there are, in their order; of none, none leads."""
     assert lead_among(lead, measures) == leading
 
 
@@ -35,7 +34,6 @@ def test_the_first_measure_leads_if_the_lead_measure_is_not_there(lead, measures
     ],
 )
 def test_the_state_follows_the_order_of_exit_codes(effects, failures, warnings, state):
-    """A failed gate comes before what is missing, and that before an undecided gate; warnings are none."""
     verdicts = [Verdict("floor", "web", "bm25", "rr", "all", "fail", effect, "") for effect in effects]
 
     assert find_state(verdicts, failures, warnings) == state

@@ -66,7 +66,6 @@ def scores(dataset: str, model: str) -> Scores:
 
 
 def board(models: list[str], measures: list[str]) -> dict[str, Figures]:
-    """Figures that fall from model to model."""
     return {
         model: dict.fromkeys(measures, (0.9 - n / 100, 0.8 - n / 100, 0.95 - n / 100)) for n, model in enumerate(models)
     }
@@ -77,12 +76,10 @@ def plain(found: Evaluation, width: int = 200) -> str:
 
 
 def table_lines(text: str) -> list[str]:
-    """The lines of tables, headers and borders."""
     return [line for line in text.splitlines() if line[:1] in "┏┃┡│└├"]
 
 
 def cells(text: str) -> list[list[str]]:
-    """The rows of all tables, cell by cell."""
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line.startswith("│")]
 
 
@@ -93,7 +90,6 @@ MODELS = ["bm25", "a-rather-long-name-of-a-model", "密集检索模型", "x"]
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_table_is_wider_than_the_terminal(width):
-    """Tables and their titles fit; only remarks may run on."""
     found = evaluation({"web": board(MODELS, SEARCH), "a dataset " * 30: board(["bm25"], SEARCH)})
     text = plain(found, width)
 
@@ -106,7 +102,6 @@ def test_no_table_is_wider_than_the_terminal(width):
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("measure", SEARCH)
 def test_models_and_figures_stand_whole_in_their_cells(width, measure):
-    """Whatever the width, no name is folded or cut and no figure either, as long as one column fits."""
     text = plain(evaluation({"web": board(MODELS, [measure, *(m for m in SEARCH if m != measure)])}), width)
 
     whole = [
@@ -119,7 +114,6 @@ def test_models_and_figures_stand_whole_in_their_cells(width, measure):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_large_figures_stand_whole(width):
-    """Counts and errors may have more digits than shares: then fewer columns are shown, none cut."""
     line = (12345.6789, 12000.1234, 13000.5678)
     found = evaluation({"web": {"bm25": dict.fromkeys(["fn", "fp@1000", "dcg", "tp", "tn"], line)}})
     text = plain(found, width)
@@ -130,7 +124,6 @@ def test_large_figures_stand_whole(width):
 
 
 def ranked(found: Evaluation, *ranks: tuple[int, int]) -> Evaluation:
-    """The evaluation with these ranks of its models by every measure."""
     by_model = dict(zip(dict.fromkeys(line.model for line in found.estimates), ranks, strict=True))
     lines = (
         replace(line, rank_low=by_model[line.model][0], rank_high=by_model[line.model][1]) for line in found.estimates
@@ -140,7 +133,6 @@ def ranked(found: Evaluation, *ranks: tuple[int, int]) -> Evaluation:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_ranks_stand_beside_the_models(width):
-    """An interval from the best to the worst rank, or the one rank; a note names the models that may be first."""
     found = ranked(evaluation({"web": board(MODELS, SEARCH)}), (1, 2), (1, 3), (2, 3), (4, 4))
     text = plain(found, width)
 
@@ -159,7 +151,6 @@ def test_a_terminal_too_narrow_for_ranks_shows_figures():
 
 
 def test_measures_that_disagree_on_the_order_are_on_the_page_alone():
-    """The three that disagree most with their bounds, and how many more there are; the terminal has no line of tau."""
     taus = {"ap": 0.8, "rr(rel=2)@10": -0.25, "fn": 1.0, "judged@10": 0.5}
     lines = tuple(
         OrderAgreement("web", measure, "ndcg@10", tau, tau - 0.5, 1.0, 4, 3, 0, 3) for measure, tau in taus.items()
@@ -175,7 +166,6 @@ def test_measures_that_disagree_on_the_order_are_on_the_page_alone():
 
 
 def test_a_baseline_that_was_not_evaluated_is_named():
-    """Otherwise the table of differences is just not there; of another failure nothing more is said."""
     gone = Failure("web", "gone", "gone.tsv: file not found; check the path")
     found = replace(evaluation({"web": board(MODELS, SEARCH)}), failures=(gone, replace(gone, model="old")))
 
@@ -185,7 +175,6 @@ def test_a_baseline_that_was_not_evaluated_is_named():
 
 
 def test_many_possible_firsts_are_counted():
-    """Ten are named."""
     models = [f"m{number}" for number in range(13)]
     found = ranked(evaluation({"web": board(models, ["ap"])}), *[(1, 13)] * 13)
 
@@ -193,7 +182,6 @@ def test_many_possible_firsts_are_counted():
 
 
 def test_a_name_that_is_wider_than_the_terminal_is_folded_and_not_cut():
-    """All letters of a long name are there, on several lines."""
     name = "-".join(f"part{number}" for number in range(30))
     text = plain(evaluation({"web": board([name, "bm25"], SEARCH)}), 80)
 
@@ -212,7 +200,6 @@ def test_a_long_name_leaves_room_for_figures():
 
 
 def test_a_name_of_10000_letters_is_cut():
-    """A terminal is not flooded by one name: its table and its remark begin with it, and no more."""
     text = plain(evaluation({"web": board(["x" * 10_000, "bm25"], ["ap"])}), 80)
 
     assert 400 < text.count("x") < 3_000
@@ -221,7 +208,6 @@ def test_a_name_of_10000_letters_is_cut():
 
 @pytest.mark.parametrize("width", [1, 20, 30, 40, 60])
 def test_a_narrow_terminal_gets_something(width):
-    """At any width every model is named, and its first figure stands whole: the table is rather wider than cut."""
     text = plain(evaluation({"web": board(["bm25", "dense"], SEARCH)}), width)
 
     assert [row[:2] for row in cells(text)] == [
@@ -232,7 +218,6 @@ def test_a_narrow_terminal_gets_something(width):
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_measures_that_do_not_fit_are_named(width):
-    """What is in the table and what is named below it make up all measures, and it says how wide all of them are."""
     found = evaluation({"web": board(["bm25"], SEARCH)})
     text = " ".join(plain(found, width).split())
     shown = len(cells(plain(found, width))[0]) - 1
@@ -246,7 +231,6 @@ def test_measures_that_do_not_fit_are_named(width):
 
 
 def test_wide_terminals_show_more():
-    """As many measures as fit, and no remark about others where all do."""
     found = evaluation({"web": board(["bm25"], SEARCH)})
     shown = [len(cells(plain(found, width))[0]) - 1 for width in (80, 120, 200, 400)]
 
@@ -257,7 +241,6 @@ def test_wide_terminals_show_more():
 
 
 def test_three_measures_fit_on_80_columns():
-    """The first with its interval, the others as figures alone, whose intervals are said to be left out."""
     text = plain(evaluation({"web": board(["bm25"], ["ap", "rr", "p@5"])}), 80)
 
     assert cells(text)[0] == ["bm25", "0.9000 [0.8000, 0.9500]", "0.9000", "0.9000"]
@@ -265,7 +248,6 @@ def test_three_measures_fit_on_80_columns():
 
 
 def test_models_stand_by_their_first_measure_best_first():
-    """Where higher is better the highest comes first, those without a figure last."""
     figures: dict[str, Figures] = {
         "low": {"ap": (0.1,), "rr": (0.9,)},
         "none": {"ap": (None,), "rr": (0.8,)},
@@ -276,7 +258,6 @@ def test_models_stand_by_their_first_measure_best_first():
 
 
 def test_a_measure_of_which_less_is_better_ranks_ascending():
-    """The least error comes first."""
     figures: dict[str, Figures] = {"bad": {"rmse": (1.5,)}, "none": {"rmse": (None,)}, "good": {"rmse": (0.5,)}}
 
     assert [row[0] for row in cells(plain(evaluation({"stars": figures})))] == ["good", "bad", "none"]
@@ -286,13 +267,11 @@ BOLD = re.compile(r"\x1b\[1m([^\x1b]*)\x1b\[0m")
 
 
 def bold(found: Evaluation) -> list[str]:
-    """The figures in bold."""
     lines = leaderboard(found, width=200, colour=True).splitlines()
     return [text.strip() for line in lines if "│" in line for text in BOLD.findall(line)]
 
 
 def test_the_best_figure_of_each_measure_is_bold():
-    """The highest, or the lowest where that is better, whichever model has it."""
     figures: dict[str, Figures] = {
         "a": {"ap": (0.9,), "fn": (7.0,), "rr": (0.2,)},
         "b": {"ap": (0.1,), "fn": (3.0,), "rr": (None,)},
@@ -302,7 +281,6 @@ def test_the_best_figure_of_each_measure_is_bold():
 
 
 def test_without_a_better_end_nothing_is_best():
-    """The judged share is neither better high nor low, and an undefined figure is no best one: neither is bold."""
     figures: dict[str, Figures] = {
         "a": {"ap": (0.9,), "judged@10": (0.5,), "rr": (None,)},
         "b": {"ap": (0.1,), "judged@10": (0.7,), "rr": (None,)},
@@ -312,33 +290,28 @@ def test_without_a_better_end_nothing_is_best():
 
 
 def test_equal_figures_are_equally_best():
-    """Of two models with the same figure neither is put above the other."""
     figures: dict[str, Figures] = {"a": {"ap": (0.5,)}, "b": {"ap": (0.5,)}, "c": {"ap": (0.1,)}}
 
     assert bold(evaluation({"web": figures})) == ["0.5000", "0.5000"]
 
 
 def test_without_colour_there_is_no_escape_sequence():
-    """A pipe or a file gets plain text."""
     assert "\x1b" not in plain(evaluation({"web": board(MODELS, SEARCH)}))
 
 
 def test_a_figure_without_interval_stands_alone():
-    """Coverage has no interval; an undefined figure is said to be one."""
     figures: dict[str, Figures] = {"bm25": {"item_coverage@10": (0.25,), "kendall_tau": (None,)}}
 
     assert cells(plain(evaluation({"web": figures})))[0] == ["bm25", "0.2500", "undefined"]
 
 
 def test_a_dataset_has_a_table_with_its_queries():
-    """Titles name dataset and queries, in the config's order."""
     text = plain(evaluation({"web": board(["bm25"], ["ap"]), "news": board(["bm25"], ["ap"])}))
 
     assert text.index("web (1,200 queries)") < text.index("news (1,200 queries)")
 
 
 def test_markup_in_names_is_text():
-    """What rich would take for colours or links stands as it was written."""
     text = plain(evaluation({"[bold]web[/bold]": board([HOSTILE], ["ap"])}))
 
     assert cells(text)[0][0] == HOSTILE
@@ -346,7 +319,6 @@ def test_markup_in_names_is_text():
 
 
 def test_what_would_steer_a_terminal_is_spelt_out():
-    """In the table, its title and what is said of outputs: neither escape sequences nor text turned round."""
     found = evaluation({"web\x1b[2J": board(["a\u202eb"], ["ap"])}, (Failure("web\x1b[2J", "a\u202eb", "missing"),))
     text = plain(found)
 
@@ -356,7 +328,6 @@ def test_what_would_steer_a_terminal_is_spelt_out():
 
 
 def test_queries_without_a_score_are_counted():
-    """By the lead measure, in a range if models differ; only rankings with judgments may lack relevant documents."""
     found = evaluation({"web": board(["bm25", "dense"], ["ap"]), "care": board(["rag", "plain"], ["ap"])})
     found = replace(
         found, quality={key: replace(PLAIN, judged_at_10=0.1 if key[0] == "web" else None) for key in found.quality}
@@ -392,7 +363,6 @@ def test_queries_without_a_score_are_counted():
     ],
 )
 def test_the_counts_of_the_join_are_shown(quality, said):
-    """Missing, unjudged, tied and unpaired are said of the model on the dataset; what is not there is not."""
     found = evaluation({"web": board(["bm25"], ["ap"])}, bm25=quality)
     (line,) = [line for line in plain(found, 80).splitlines() if line.startswith("bm25 on web: ")]
 
@@ -403,7 +373,6 @@ def test_the_counts_of_the_join_are_shown(quality, said):
 
 
 def test_a_failure_is_shown_whole():
-    """The reason stands in one line at any width, in the leaderboard and in the note."""
     reason = "data/" + "long/" * 40 + "x.tsv:3: score 'much' is not a number; fix it"
     found = evaluation({"web": board(["bm25"], ["ap"])}, failures=(Failure("web", "late", reason),))
 
@@ -428,7 +397,6 @@ def test_many_failures_for_one_reason_are_few_lines():
 
 
 def test_without_any_model_there_are_only_remarks():
-    """Where every output failed there is no table, and the failures are listed."""
     found = evaluation({}, failures=(Failure("web", "late", "late.tsv: file not found; check the path"),))
 
     assert plain(found).splitlines() == ["late on web was not evaluated: late.tsv: file not found; check the path"]
@@ -452,7 +420,6 @@ def rendered(markdown: str) -> str:
     [HOSTILE, "<script>alert(1)</script>", "a|b", "~~x~~", "a &lt; b", "&copy;", "http://x.example", "<b", "a\\|b"],
 )
 def test_a_name_in_the_note_is_shown_as_it_is(name):
-    """Neither tags nor table cells nor emphasis nor entities are made of a model's or a dataset's name."""
     text = note(evaluation({name: board([name, "bm25"], ["ap", "rr"])}))
     html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
 
@@ -464,7 +431,6 @@ def test_a_name_in_the_note_is_shown_as_it_is(name):
 
 
 def test_the_note_has_the_first_measures_of_each_dataset():
-    """Few enough to be read in a small column, with their intervals, best model first."""
     text = note(evaluation({"web": board(["bm25", "dense"], SEARCH), "news": board(["bm25"], ["rr"])}))
     lines = text.splitlines()
 
@@ -488,7 +454,6 @@ def test_the_note_has_the_first_measures_of_each_dataset():
     ids=str,
 )
 def test_the_note_begins_with_what_the_gates_came_to(effects, said):
-    """Failures before what is undecided; a slice that is too small to be judged is no check."""
     verdicts = [Verdict("floor", "web", "bm25", "ap", "all", "fail", effect, "why") for effect in effects]
     small = replace(verdicts[0], outcome="not judged", effect="pass")
     found = replace(evaluation({"web": board(["bm25"], ["ap"])}), verdicts=(*verdicts, small))
@@ -503,7 +468,6 @@ def test_the_note_begins_with_what_the_gates_came_to(effects, said):
 
 
 def test_data_is_json_without_nan():
-    """The judged share of nothing, an undefined figure and a missing end are null, and no word that JSON lacks."""
     found = evaluation(
         {"web": {"bm25": {"rmse": (None,), "mae": (0.5, 0.25, None)}}},
         bm25=replace(PLAIN, judged_at_10=None),
@@ -540,7 +504,6 @@ def test_data_is_json_without_nan():
 
 
 def test_data_has_every_figure_to_the_last_bit():
-    """An estimate that is read back from JSON is the one that was computed."""
     found = evaluation({"web": {"bm25": {"ap": (0.1 + 0.2, 1 / 3, 2 / 3)}}})
     (line,) = json.loads(json.dumps(as_data(found)))["estimates"]
 
@@ -563,7 +526,6 @@ def validation(**changes: Any) -> Validation:
 
 
 def test_the_matrix_tells_ready_failed_and_not_asked_for():
-    """A line per model and a column per dataset; a dash where the model is not evaluated."""
     text = matrix(validation(), width=200)
 
     assert cells(text) == [["bm25", "ready", "ready"], [HOSTILE, "failed", "-"]]
@@ -596,7 +558,6 @@ def test_a_large_matrix_names_every_model_and_dataset(width, n_datasets):
 
 
 def test_names_of_many_are_counted_as_many():
-    """One model and one dataset are not models and datasets."""
     one = validation(n_queries={"web": 1}, n_measures={"web": 1}, models=("bm25",), quality={}, failures=())
 
     assert "1 model on 1 dataset" in matrix(one, width=80)
@@ -607,7 +568,6 @@ def test_names_of_many_are_counted_as_many():
 
 
 def bounded(found: Evaluation, **bounds: tuple[float, float]) -> Evaluation:
-    """The evaluation with these bounds over the orders of ties, by model."""
     lines = tuple(
         replace(line, ties_least=bounds[line.model][0], ties_expected=0.5, ties_greatest=bounds[line.model][1])
         if line.model in bounds
@@ -630,7 +590,6 @@ def test_a_winner_that_flips_inside_its_bounds_is_marked():
 
 @pytest.mark.parametrize("width", range(60, 200, 7))
 def test_marks_leave_room_for_names(width):
-    """Whatever the width, names stand whole beside figures of which each may flip."""
     found = evaluation({"web": board(["bm25", "dense", "hybrid"], SEARCH[:5])})
     text = plain(bounded(found, bm25=(0.1, 0.95), dense=(0.1, 0.95), hybrid=(0.1, 0.95)), width)
 
@@ -640,7 +599,6 @@ def test_marks_leave_room_for_names(width):
 
 @pytest.mark.parametrize("bounds", [{}, {"bm25": (0.48, 0.52), "dense": (0.40, 0.48)}], ids=["unknown", "apart"])
 def test_a_winner_by_more_than_its_bounds_is_not_marked(bounds):
-    """Where the spans at most touch, or nobody asked for them, the lead is no matter of ties."""
     found = evaluation({"web": {"bm25": {"ap": (0.5,)}, "dense": {"ap": (0.45,)}}})
 
     assert "†" not in plain(bounded(found, **bounds))
@@ -655,7 +613,6 @@ def test_where_lower_is_better_the_greatest_value_is_the_leaders_worst():
 
 
 def marked(found: Evaluation, marks: dict[str, str]) -> Evaluation:
-    """The evaluation with these models' lines marked."""
     lines = tuple(replace(line, mark=marks.get(line.model, "")) for line in found.estimates)
     return replace(found, estimates=lines)
 
@@ -672,14 +629,12 @@ def test_an_interval_that_is_not_to_be_trusted_is_marked_and_explained():
 
 
 def test_of_many_marked_lines_the_first_are_named():
-    """Five marked lines are three names and a number."""
     text = plain(marked(evaluation({"web": board(["bm25"], ["ap", "rr", "p@1", "p@2", "p@3"])}), {"bm25": "sparse"}))
 
     assert "bm25 ap, bm25 rr, bm25 p@1 and 2 more" in text
 
 
 def compared(model: str, baseline: str, p_corrected: float | None, **further: Any) -> Comparison:
-    """The comparison of a pair by ap, with a corrected p-value."""
     figures = {field.name: None for field in fields(Comparison)}
     words = {"dataset": "web", "slice": "all", "measure": "ap", "model": model, "baseline": baseline, "family": ""}
     counts = {"wins": 10, "ties": 10, "losses": 10, "n_queries": 30, "n_clusters": 30, "mark": ""}
@@ -712,7 +667,6 @@ def test_letters_follow_the_corrected_p_value_of_marked_differences():
 
 
 def test_models_that_were_not_all_compared_have_no_letters():
-    """Against one baseline nothing is known of the others among themselves."""
     found = evaluation({"web": board(["x", "y", "z"], ["ap"])})
     text = plain(replace(found, comparison_lines=(compared("y", "x", 0.2), compared("z", "x", 0.2))))
 
@@ -742,7 +696,6 @@ def test_two_measures_are_shown_rather_than_a_drawing():
 
 
 def test_bold_is_explained_where_there_is_bold():
-    """A pipe has no bold and no word of it."""
     found = evaluation({"web": board(["bm25", "dense"], SEARCH)})
 
     assert "bold: the best" in leaderboard(found, width=120, colour=True)
@@ -758,7 +711,6 @@ def test_notes_on_very_many_outputs_are_cut():
 
 
 def test_the_record_is_named_last_and_its_page_before_it(tmp_path):
-    """After what happened. Scripts read the last line; a record without a page has no line of one."""
     found = replace(evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db")
     mlflow = "MLflow: mlflow ui --backend-store-uri sqlite:///mlflow.db"
     happened = "bm25: ap 0.9000."
@@ -778,7 +730,6 @@ def test_the_pages_of_mlflow_that_are_not_installed_are_asked_for(tmp_path, monk
 
 
 def test_slices_are_named_and_stay_out_of_the_table():
-    """A line of a slice is in the summary; the leaderboard shows all queries and says which slices there are."""
     found = evaluation({"web": board(["bm25"], ["ap"])})
     (line,) = found.estimates
     text = plain(replace(found, estimates=(line, replace(line, slice="market=de", estimate=0.1))))
@@ -805,7 +756,6 @@ def test_a_remark_on_all_datasets_together_names_them():
 
 
 def test_an_undefined_figure_has_no_interval_to_distrust():
-    """Where no query has a score nothing scores alike: of a figure and an undefined one the first is named."""
     found = evaluation({"web": {"bm25": {"ap": (0.5, 0.5, 0.5), "rr": (None,)}}})
     text = plain(marked(found, {"bm25": "degenerate"}))
 
@@ -813,7 +763,6 @@ def test_an_undefined_figure_has_no_interval_to_distrust():
 
 
 def test_one_query_is_one():
-    """In the title of a dataset's table."""
     found = evaluation({"web": board(["bm25"], ["ap"])})
     single = replace(found, estimates=tuple(replace(line, n_queries=1) for line in found.estimates))
 

@@ -1,11 +1,15 @@
-"""What is gathered for a terminal: lines that it wraps itself, tables that are never cut, colours only where wanted."""
+"""Tables and lines as text, within a width or a number of bytes."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.table import Table
 
-from rankledger.pipeline.report.text_table import TerminalText, short_sentence
+from rankledger.pipeline.report.text_table import ByteBudget, TerminalText, n_bytes, short_sentence
 
 
 def of_columns(*headers: str) -> Table:
@@ -16,7 +20,6 @@ def of_columns(*headers: str) -> Table:
 
 
 def test_lines_are_left_for_the_terminal_to_wrap():
-    """A line that is longer than the terminal is wide stays one, so that it can be copied."""
     text = TerminalText(width=10)
     text.add("a line of more than ten columns", "", "another")
 
@@ -24,7 +27,6 @@ def test_lines_are_left_for_the_terminal_to_wrap():
 
 
 def test_what_would_steer_the_terminal_is_spelt_out():
-    """A name that rings, clears the text or has rich's markup does none of it."""
     text = TerminalText(width=80, colour=True)
     text.add("\x07\x1b[2J[bold]bm25[/bold]\n")
 
@@ -32,7 +34,6 @@ def test_what_would_steer_the_terminal_is_spelt_out():
 
 
 def test_a_table_that_needs_more_columns_gets_them():
-    """It is wider than the terminal rather than without its last column; titles leave no spaces at the ends."""
     text = TerminalText(width=12)
     text.add_table(of_columns("estimates", "intervals"))
 
@@ -44,7 +45,6 @@ def test_a_table_that_needs_more_columns_gets_them():
 
 @pytest.mark.parametrize("colour", [True, False])
 def test_colours_are_written_where_they_are_wanted(monkeypatch, colour):
-    """Whoever asks decides, not the variables of the terminal."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     text = TerminalText(width=80, colour=colour)
     text.add("passed", style="bold green")
@@ -53,7 +53,6 @@ def test_colours_are_written_where_they_are_wanted(monkeypatch, colour):
 
 
 def test_columns_are_those_that_a_table_takes_where_there_is_room():
-    """Its widest line, by its own drawing on a wide terminal."""
     text = TerminalText(width=200)
     table = of_columns("estimates", "intervals")
     text.add_table(table)
@@ -62,7 +61,37 @@ def test_columns_are_those_that_a_table_takes_where_there_is_room():
 
 
 def test_a_sentence_is_cut_behind_a_word():
-    """Within as many characters as a name is; one without a blank is cut in it."""
     assert short_sentence("rr of bm25 dropped, by far", 22) == "rr of bm25 dropped…"
     assert short_sentence("rr of bm25", 10) == "rr of bm25"
     assert short_sentence("x" * 30, 10) == f"{'x' * 9}…"
+
+
+LINES = st.lists(st.text(alphabet="aé文 |", max_size=200), max_size=60)
+
+
+@given(st.integers(0, 3_000), LINES, LINES, st.integers(0, 60))
+def test_no_text_outgrows_its_room(most, head, rows, n_rows):
+    budget = ByteBudget(most)
+    budget.add(*head)
+    before = len(budget.lines)
+    budget.add_rows(["head"], rows, file="a.csv", most=n_rows)
+    text = "".join(f"{line}\n" for line in budget.lines)
+
+    assert len(text.encode()) == most - budget.left <= most
+    assert budget.lines[:before] in ([], head)
+    shown = [line for line in budget.lines[before:] if line != "head"]
+    left = re.search(r"^([\d,]+) more in a\.csv\.$", text, re.MULTILINE)
+    if budget.lines[before : before + 1] == ["head"]:  # there is room to say how many are left out
+        n_shown = len(rows) - (int(left[1]) if left else 0)
+        assert n_shown <= n_rows
+        assert shown[:n_shown] == rows[:n_shown]
+
+
+def test_lines_are_put_in_together_or_not_at_all():
+    """Of 10 bytes two lines of four letters take all, with a byte each for the end; one letter more does not fit."""
+    budget = ByteBudget(10)
+
+    assert not budget.add("abcd", "abcde", reserve=0)
+    assert budget.add("abcd", "abcd", reserve=0)
+    assert (budget.lines, budget.left) == (["abcd", "abcd"], 0)
+    assert n_bytes(["文"]) == 4

@@ -22,7 +22,6 @@ ALL = [PASS, SLICE, OPEN, FAIL]
 
 
 def rows(text):
-    """The cells of the tables that Markdown shows, row by row."""
     tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
     found = []
     for before, token in pairwise(tokens):
@@ -44,12 +43,10 @@ def rows(text):
     ],
 )
 def test_headline(verdicts, said):
-    """The verdict, and how many lines come to what."""
     assert headline(verdicts) == said
 
 
 def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
-    """Failing lines, then warnings, each with its reason and the model; what passes is named by its gate alone."""
     shown = table([*ALL, replace(PASS, model="sparse")], width=120, colour=False)
     lines = [re.split(r"\s*│\s*", line)[1:-1] for line in shown.splitlines() if line.startswith("│")]
 
@@ -112,7 +109,6 @@ OTHER = replace(OPEN, estimate=None, outcome="not comparable", reason="the judgm
     ],
 )
 def test_verdicts_of_one_cause_are_one_row(verdicts, cells):
-    """Models first, then the worst result, and the number and the names of the others."""
     assert rows(markdown(verdicts, name="n"))[0] == [cell.replace("_", r"\_") for cell in cells]
     shown = table(verdicts, width=400, colour=False, height=40)
     assert [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.splitlines() if "│" in line] == [cells]
@@ -129,7 +125,6 @@ def test_verdicts_of_one_cause_are_one_row(verdicts, cells):
     ],
 )
 def test_other_causes_are_other_rows(other):
-    """Another model, dataset or effect of a figure, or no figure."""
     assert len(group_by_cause([FELL, other])) == 2
 
 
@@ -155,14 +150,12 @@ def test_details_stand_apart_from_the_reason():
 
 
 def test_undecided_verdicts_that_pass_are_counted_apart():
-    """An inconclusive line that the config lets pass is not counted as one that passed."""
     shown = table([PASS, replace(OPEN, gate="floor", effect="pass")], width=120, colour=False)
 
     assert shown.endswith("pass: floor, floor (inconclusive)\n")
 
 
 def test_slices_that_are_not_judged_are_named():
-    """In the headline, below the gates that pass, in Markdown and as skipped cases; they are not counted as passed."""
     small = [
         replace(PASS, slice=name, outcome="not judged", reason=f"{n} queries, fewer than 30")
         for name, n in (("market=de", 15), ("market=fr", 12))
@@ -191,7 +184,6 @@ def test_a_gate_that_also_fails_says_how_many_verdicts_pass():
 
 
 def test_the_terminal_is_plain_without_colour():
-    """Piped, there are no codes; on a terminal there are; a hostile name never adds any."""
     hostile = replace(FAIL, reason=HOSTILE, gate=HOSTILE, dataset=HOSTILE)
 
     assert "\x1b" not in table([hostile], width=80, colour=False)
@@ -218,12 +210,10 @@ def test_markdown_has_the_verdict_first_and_the_passing_folded():
 
 
 def test_markdown_of_passes_alone_has_no_other_table():
-    """Nothing to look at: the headline and the fold."""
     assert rows(markdown([PASS], name="n").split("<details>")[0]) == []
 
 
 def test_markdown_shows_hostile_names_as_they_are():
-    """Nothing of a name becomes a tag, a cell or a line of its own; what has no form is spelt out."""
     hostile = replace(FAIL, gate=HOSTILE, model=HOSTILE, reason=HOSTILE)
     text = markdown([hostile], name=HOSTILE)
 
@@ -247,7 +237,6 @@ def test_markdown_fits_into_a_comment():
 
 
 def test_junit_has_a_suite_per_gate_and_a_case_per_line():
-    """What fails is a failure, what warns is skipped, what passes says why; the counts agree."""
     root = ElementTree.fromstring(junit(ALL, name="nightly", happened="bm25 fell.").encode())
     suites = {suite.get("name"): suite.findall("testcase") for suite in root}
 
@@ -271,7 +260,6 @@ def test_junit_has_a_suite_per_gate_and_a_case_per_line():
 
 
 def test_junit_survives_hostile_names():
-    """Every field full of markup and of what XML cannot hold: it parses, and what could be kept is there again."""
     hostile = replace(FAIL, gate=HOSTILE, dataset=HOSTILE, model=HOSTILE, slice=HOSTILE, reason=HOSTILE)
     root = ElementTree.fromstring(junit([hostile], name=HOSTILE).encode("utf-8"))
     kept = "<b>&\"' ]]> | a|b\\n`z` [red]x[/red] \\x00\\x1b[31m \\ud800 \\ufffe \\u202e *y*"

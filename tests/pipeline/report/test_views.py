@@ -6,8 +6,6 @@ from rankledger.pipeline.history.views import History, Night, Series
 
 
 def test_a_history_prints_a_line_per_night():
-    """Below each model and dataset: the night, its figure or why there is none, and its gates; then the remarks."""
-
     def night(date: str, estimate: float | None, gates: str, failure: str = "") -> Night:
         return Night(date, "id", estimate, None, None, None, 40, "", None, gates, None, failure=failure)
 

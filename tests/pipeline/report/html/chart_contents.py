@@ -51,7 +51,6 @@ def words(chart: Chart) -> list[Words]:
 
 
 def rows(chart: Chart) -> list[dict[str, str]]:
-    """The rows of the data, by header."""
     return list(csv.DictReader(io.StringIO(chart.csv)))
 
 

@@ -59,7 +59,6 @@ class Recorded:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read them; a file that the record does not have counts as empty."""
         self.manifest: Mapping[str, Any] = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
         self.summary, self.comparisons, self.query_changes, self.curves, self.changes = (
             _csv(path / f"{name}.csv") for name in ("summary", "comparisons", "movers", "curves", "changes")
@@ -80,12 +79,10 @@ class Recorded:
         return lead.get(dataset) or next(iter(lead.values()))
 
     def lower(self, measure: str) -> bool:
-        """Whether lower is better."""
         return bool(self.manifest["definitions"][measure]["direction"] == "lower")
 
     @property
     def all_pairs(self) -> bool:
-        """Whether each model was compared with each."""
         return bool((self.manifest["comparison"] or {}).get("baseline") == "all_pairs")
 
     def conclusion(self, line: Line, margin: float | None = None) -> str:
@@ -118,19 +115,16 @@ def four(text: str) -> str:
 
 
 def signed(text: str) -> str:
-    """A difference."""
     return f"+{four(text)}" if text and float(text) > 0 else four(text)
 
 
 def p(text: str) -> str:
-    """A p-value."""
     if not text:
         return ""
     return f"{float(text):.4f}" if float(text) >= 0.00005 else f"{float(text):.0e}"
 
 
 def interval(line: Line, write: Callable[[str], str]) -> str:
-    """An interval, with the mark of one that is not to be trusted."""
     if not line["ci_low"]:
         return ""
     low, high = ends(line)
@@ -154,5 +148,4 @@ def _without_rounding(line: Line, column: str) -> str:
 
 
 def called(dataset: str) -> str:
-    """A dataset in a title."""
     return "mean of all datasets" if dataset == "*" else dataset

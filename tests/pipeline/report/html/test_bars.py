@@ -1,13 +1,18 @@
-"""Bars in cells: where an interval lies on its scale, worked by hand and at the edges."""
+"""Interval bars, and what charts share."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from rankledger.pipeline.report.html.blocks import DifferenceBars, EstimateBars, bar_cell
+from rankledger.pipeline.report.html.charts import cut, data, short
 from rankledger.pipeline.report.tables import Interval, Scale
 from tests.support.sample_page import compared, estimate
 
@@ -25,7 +30,6 @@ def test_what_lies_behind_differences():
 
 
 def test_without_an_interval_there_is_no_bar():
-    """The text stands alone."""
     assert bar_cell(Interval(0.5), Scale(0.0, 1.0), "").bar == ""
 
 
@@ -56,9 +60,42 @@ def test_a_bar_stays_in_its_cell(ends, low, length):
 
 
 def test_where_all_is_the_same_the_scale_reaches_a_half_to_either_side():
-    """Models that did not change since yesterday stand in the middle, on the line of zero; so it is without any."""
     same = DifferenceBars.of([Interval.of(compared("dense", 0.0, ci_low=0.0, ci_high=0.0))], 0.0)
 
     assert (same.ends, same.ground) == ("-0.5000 to +0.5000", "--z:.5;--a:.5;--b:0")
     assert DifferenceBars.of([], 0.0) == same
     assert EstimateBars.of([]).scale.text() == "0.0000 to 0.5000"
+
+
+@pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-x", "@SUM(A1)"])
+def test_no_name_is_a_formula(name):
+    assert data(["model"], [[name]]) == f"model\n'{name}\n"
+
+
+def test_numbers_are_whole():
+    values = [-0.1, 1 / 3, 5e-324, 12, None]
+
+    (row,) = list(csv.reader(io.StringIO(data(["a", "b", "c", "d", "e"], [values]))))[1:]
+
+    assert [float(cell) if cell else None for cell in row] == values
+
+
+def test_data_are_lines_of_what_can_be_seen():
+    """A name cannot begin a row of its own, turn the writing round, or fill a page: 200 letters are kept."""
+    text = data(["model", "figure"], [["a\nb\u202e,c", 1], ["x" * 10_000, 2]])
+
+    assert list(csv.reader(io.StringIO(text))) == [["model", "figure"], ["a\\nb\\u202e,c", "1"], ["x" * 199 + "…", "2"]]
+
+
+@pytest.mark.parametrize("text", ["bm25", "x" * 10_000, "日本語" * 20, "e\u0301" * 40, "é" + "\u0301" * 10_000])
+def test_short_text_fits(text):
+    found = short(text, 12)
+
+    assert cell_len(found) <= 12
+    assert len(found) <= 24
+    assert found == text if text == "bm25" else found.endswith("…")
+
+
+def test_a_cut_is_said():
+    assert cut(8, 1_200, "models") == ["8 of 1,200 models are drawn."]
+    assert cut(8, 8, "models") == []

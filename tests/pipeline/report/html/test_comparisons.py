@@ -75,7 +75,6 @@ def tables(text: str) -> dict[str, Table]:
     [("2026-11-20", "Fri 20 Nov"), ("20261101", "Sun 1 Nov"), ("release-7", "release-7"), (None, "")],
 )
 def test_nights_are_named_as_people_do(night, label):
-    """A day by its name without the year, a label as it is."""
     assert night_label(night) == label
 
 
@@ -91,7 +90,6 @@ def test_nights_are_named_as_people_do(night, label):
     ],
 )
 def test_the_title_says_what_is_compared(base, candidate, title):
-    """The nights, with years or times if they would be the same; of one record the models."""
     sides = replace(BASE, **base), replace(CANDIDATE, **candidate)
 
     assert comparison_title(comparison(records=(RecordPair(*sides, (("dense", "bm25"),)),))) == title
@@ -111,10 +109,7 @@ def test_slices_by_their_part_of_the_change():
 
 
 def test_slices_by_evidence():
-    """A total of +0.0001 is no measure of them: p = 0.001 is surer than 0.2; then 0.03 is six errors, 0.09 three.
-
-    The part of a change is empty if the change may be 0. Under 30 queries are last.
-    """
+    """A total of +0.0001 is no measure of them: p = 0.001 is surer than 0.2; then 0.03 is six errors, 0.09 three."""
     own = {"baseline": "dense", "n_queries": 40, "n_clusters": 40}
     lines = (
         compared("dense", 0.0001, baseline="dense", ci_low=-0.02, ci_high=0.02),
@@ -145,7 +140,6 @@ def test_what_did_not_change_is_folded():
 
 
 def test_sections_stand_in_their_order():
-    """What changed first; what the change is due to only if something else than outputs changed."""
     every = ["changes", "figures", "slices", "queries", "causes", "provenance"]
 
     assert [key for key in read_page(comparison_html(comparison())).text if key] == every
@@ -153,7 +147,6 @@ def test_sections_stand_in_their_order():
 
 
 def test_a_query_has_its_lists_and_the_commands_of_both_records():
-    """Each score is explained in its record; on the page in the candidate's record that is the folder itself."""
     text = comparison_html(comparison())
     inside = comparison_html(comparison(), in_record=True)
     asked = "--dataset web --measure ndcg@10 --query q1"
@@ -170,7 +163,6 @@ def test_a_query_has_its_lists_and_the_commands_of_both_records():
 
 
 def test_no_name_becomes_markup():
-    """Neither on a comparison nor on an index: whatever stands in names, texts and titles is text."""
     hostile = marked(comparison())
     (pair,) = hostile.records
     sides = (replace(side, created=BASE.created) for side in (pair.base, pair.candidate))

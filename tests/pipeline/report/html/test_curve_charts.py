@@ -47,7 +47,6 @@ def test_a_line_goes_through_its_figures():
 
 
 def test_a_band_reaches_to_both_ends():
-    """Its outline goes along the lower ends and back along the upper ones."""
     chart = precision_recall("web", precision("bm25", 0.8, 0.4), ["bm25"])
 
     (band,) = paths(chart, fill="var(--c1)", opacity="0.14")
@@ -68,7 +67,6 @@ def test_a_missing_figure_breaks_the_line():
 
 
 def test_models_keep_their_looks():
-    """The second model is drawn in the second colour where the first has no curve, and named in the legend."""
     chart = precision_recall("web", precision("splade", 0.8, 0.4), ["bm25", "splade"])
 
     assert not paths(chart, stroke="var(--c1)")
@@ -94,7 +92,6 @@ def test_a_line_ends_where_few_queries_are_left():
 
 
 def test_no_two_models_look_alike():
-    """Eight lines have eight marks, the same in the legend, and neighbours differ in their dashes too."""
     models = [f"m{number}" for number in range(8)]
     chart = precision_recall("web", [p for model in models for p in precision(model, 0.8, 0.4)], models)
 
@@ -113,12 +110,10 @@ def test_no_two_models_look_alike():
 
 
 def _shape(line: tuple[tuple[float, float], ...]) -> tuple[float, ...]:
-    """The steps of an outline, to a pixel, for places are rounded."""
     return tuple(np.diff(np.array(line), axis=0).round(0).ravel() + 0.0)
 
 
 def test_the_first_eight_models_are_drawn():
-    """The text says of how many, and the data hold no more."""
     models = [f"m{number}" for number in range(11)]
 
     chart = precision_recall("web", [p for model in models for p in precision(model, 0.8, 0.4)], models)
@@ -128,7 +123,6 @@ def test_the_first_eight_models_are_drawn():
 
 
 def test_data_are_the_points():
-    """Every number as it is in the record, of this dataset and this curve alone, models in the order of their looks."""
     own = [*precision("splade", 1 / 3, 1 / 7), *precision("bm25", 0.5, None)]
     judged = [CurvePoint("web", "bm25", "judged", 1.0, 0.9, None, None, 50)]
     chart = precision_recall("web", [*own, *precision("bm25", 0.1, dataset="news"), *judged], ["bm25", "splade"])
@@ -140,7 +134,6 @@ def test_data_are_the_points():
 
 
 def test_the_text_has_the_figures_of_three_places():
-    """At the first, the middle and the last place, with four decimals as in tables."""
     chart = precision_recall("web", precision("bm25", 0.9, 0.8, 0.7, 0.2, 1 / 3), ["bm25"])
 
     assert chart.text == "At recall 0, 0.2 and 0.4: bm25 0.9000, 0.7000, 0.3333."
@@ -159,7 +152,6 @@ def test_ranks_multiply():
 
 
 def test_there_is_no_curve_without_figures():
-    """No point of the dataset, of the models, or with a figure."""
     assert precision_recall("web", precision("bm25", 0.5, dataset="news"), ["bm25"]) is None
     assert precision_recall("web", precision("other", 0.5), ["bm25"]) is None
     assert precision_recall("web", precision("bm25", None, None), ["bm25"]) is None
@@ -167,7 +159,6 @@ def test_there_is_no_curve_without_figures():
 
 
 def test_zero_everywhere_is_drawn():
-    """A model that finds nothing has a line at the bottom."""
     flat = [CurvePoint("web", "bm25", "precision", at, 0.0, 0.0, 0.0, 50) for at in (0.0, 1.0)]
 
     (drawn, _) = paths(precision_recall("web", flat, ["bm25"]), stroke="var(--c1)", stroke_width="1.5")
@@ -176,7 +167,6 @@ def test_zero_everywhere_is_drawn():
 
 
 def test_measures_that_differ_in_their_cutoff_make_a_chart():
-    """ndcg at two cutoffs is one, ndcg with another gain another; slices, other datasets and single cutoffs are not."""
     lines = [
         at_cutoff("ndcg@10", 0.4),
         at_cutoff("ndcg@5", 0.3),

@@ -37,7 +37,6 @@ def random_pair(n_queries: int, n_changes: int = 0) -> PairedScores:
 
 
 def dots(drawn: list[Drawn]) -> list[tuple[float, float]]:
-    """Where dots are: lines from a place to itself."""
     return [line[0] for path in drawn for line in path.lines if line[0] == line[1]]
 
 
@@ -58,7 +57,6 @@ def test_no_dot_is_lost():
 
 
 def test_queries_with_the_same_scores_are_one_larger_dot():
-    """Five queries of one place, one of another: two dots, of two sizes, and a row of data each."""
     chart = query_chart(pair([0, 0, 0, 0, 0, 1], [0.5] * 5 + [1]))
 
     large, small = sorted(paths(chart, **DOTS), key=lambda path: -float(path.style["stroke-width"]))
@@ -68,7 +66,6 @@ def test_queries_with_the_same_scores_are_one_larger_dot():
 
 
 def test_data_are_the_scores():
-    """Every number is the very double; queries that are undefined in one have no row."""
     scores = random_pair(200)
 
     found = {row["query_id"]: (float(row["before"]), float(row["after"])) for row in rows(query_chart(scores))}
@@ -78,7 +75,6 @@ def test_data_are_the_scores():
 
 
 def test_five_hundred_of_many_queries_are_drawn():
-    """Those that moved most, both ends of the others, and in equal steps what lies between; the text says so."""
     scores = random_pair(10_000, n_changes=20)
 
     chart = query_chart(scores)
@@ -93,7 +89,6 @@ def test_five_hundred_of_many_queries_are_drawn():
 
 
 def test_the_five_largest_changes_are_named():
-    """Their numbers stand on the panel, beside their dots, and in the text with both scores and the change."""
     chart = query_chart(pair(np.zeros(9), np.arange(9) / 10, n_changes=9))
 
     assert [found.said for found in words(chart)][-5:] == ["1", "2", "3", "4", "5"]
@@ -111,7 +106,6 @@ def test_queries_that_moved_alike_have_their_numbers_side_by_side():
 
 @pytest.mark.parametrize(("lower", "above"), [(False, "better"), (True, "worse")])
 def test_the_side_on_which_a_model_is_better_is_named(lower, above):
-    """Above the diagonal the model scores more, which is worse where lower is better."""
     heights = {found.said: found.at[1] for found in words(query_chart(pair([0, 0.5], [0.4, 0.8], lower=lower)))}
 
     assert min(("better", "worse"), key=lambda side: heights[side]) == above
@@ -126,5 +120,4 @@ def test_queries_are_counted_as_comparisons_count_them():
 
 @pytest.mark.parametrize("scores", [pair([], []), pair([np.nan, 1], [1, np.nan])])
 def test_there_is_no_chart_without_a_query(scores):
-    """No query is defined in both."""
     assert query_chart(scores) is None

@@ -41,7 +41,6 @@ def test_a_night_has_its_figure_and_interval():
 
 
 def test_levels_are_drawn_on_both_sides_of_a_step():
-    """Five nights, a step at the fourth: a line over the first three, and one over the last two, above it."""
     step = LevelChange("2026-01-04", "2026-01-04", "2026-01-04", 2, 0.4, 0.6, 0.01)
     chart = nights(series(*(night(number) for number in range(3)), night(3, 0.6), night(4, 0.6), steps=(step,)), "ap")
 
@@ -55,7 +54,6 @@ def test_levels_are_drawn_on_both_sides_of_a_step():
 
 
 def test_a_step_that_may_be_drift_is_named_so_below_the_chart():
-    """Its level is drawn as that of any step."""
     step = LevelChange("2026-01-04", "2026-01-04", "2026-01-04", 1, 0.4, 0.6, 0.01, "step or drift")
     chart = nights(series(*(night(number) for number in range(4)), steps=(step,)), "ap")
 
@@ -63,7 +61,6 @@ def test_a_step_that_may_be_drift_is_named_so_below_the_chart():
 
 
 def test_a_break_is_a_dashed_line_with_its_initials():
-    """It stands between the nights on its sides, and levels end at it."""
     changed = (InputChange("judgments", "a", "b"), InputChange("definition", "a", "b"))
     step = LevelChange("2026-01-04", "2026-01-04", "2026-01-04", 1, 0.4, 0.6, 0.01)
     chart = nights(
@@ -86,7 +83,6 @@ def test_a_break_is_a_dashed_line_with_its_initials():
 
 
 def test_a_night_without_output_is_a_cross():
-    """At the bottom, and no mark among the figures; the text says how many there are."""
     chart = nights(series(night(0), night(1, None, failure="web.run is missing"), night(2)), "ap")
 
     (cross,) = paths(chart, stroke="var(--c2)")
@@ -115,7 +111,6 @@ def test_dates_do_not_touch():
 
 
 def test_data_are_those_of_the_nights():
-    """Every number is the very double; a night without a figure has its row."""
     chart = nights(series(night(0, 1 / 3), night(1, None)), "ap")
 
     first, second = rows(chart)
@@ -123,12 +118,10 @@ def test_data_are_those_of_the_nights():
 
 
 def test_there_is_no_chart_without_a_figure():
-    """None of the last nights has one."""
     assert nights(series(*(night(number, None) for number in range(3))), "ap") is None
 
 
 def spark(*shown: Night) -> Chart:
-    """The line of a cell, as a chart that has nothing else."""
     return Chart("", sparkline(series(*shown)), "", "")
 
 
@@ -149,7 +142,6 @@ def test_a_sparkline_ends_with_a_mark_on_its_interval():
 
 
 def test_a_sparkline_is_broken_where_figures_cannot_be_compared():
-    """By other judgments at the third night, and by the fifth, which has no figure; a night alone is a dot."""
     change = (InputChange("judgments", "a", "b"),)
     shown = (night(0), night(1), night(2, breaks=change), night(3), night(4, None), night(5), night(6, None))
 
@@ -159,7 +151,6 @@ def test_a_sparkline_is_broken_where_figures_cannot_be_compared():
 
 
 def test_a_sparkline_has_the_last_thirty_nights():
-    """Each as wide in every line, whose right end is the last night; none without a figure."""
     (long,), (short,) = (
         paths(spark(*(night(n) for n in range(n_nights))), stroke="var(--c1)")[0].lines for n_nights in (40, 2)
     )

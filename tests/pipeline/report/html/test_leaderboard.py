@@ -14,24 +14,20 @@ ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "c
 
 
 def blocks_of(found) -> tuple:
-    """The blocks of the one dataset."""
     (part,) = (block for block in leaderboard(page_figures(found)).blocks if isinstance(block, Section))
     return part.blocks
 
 
 def table(found) -> Table:
-    """Its matrix."""
     (made,) = (block for block in blocks_of(found) if isinstance(block, Table))
     return made
 
 
 def texts(rows) -> list[list[str]]:
-    """What the cells of some rows say."""
     return [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in rows]
 
 
 def test_models_by_measures():
-    """The best first by the lead measure, and the best of each column bold, with intervals and what is conclusive."""
     made = table(page())
     group = made.groups[0]
 
@@ -56,7 +52,6 @@ def test_a_figure_is_tinted_by_its_distance():
 
 
 def test_where_lower_is_better_the_lowest_leads():
-    """The column sorts so, and a line names the measure."""
     found = page(directions={"ndcg@10": "lower", "ap": "higher"})
 
     assert [row[0] for row in texts(table(found).groups[0].rows)] == ["dense", "bm25", "hybrid"]
@@ -66,7 +61,6 @@ def test_where_lower_is_better_the_lowest_leads():
 
 
 def test_one_group_is_open():
-    """That of all queries; each slice has one, with its size."""
     groups = table(page()).groups
 
     assert [(group.slice, group.open) for group in groups] == [("all", True), ("market=de", False)]
@@ -95,7 +89,6 @@ def test_a_lead_that_ties_could_change_is_marked():
 
 
 def test_ranks_stand_beside_the_models():
-    """In slices they are empty; a line names the models that may be first by the lead measure."""
     lines = (
         estimate("hybrid", 0.55, rank_low=1, rank_high=2),
         estimate("bm25", 0.5, rank_low=1, rank_high=2),
@@ -123,14 +116,12 @@ def test_letters_stand_where_each_was_compared_with_each():
 
 
 def test_without_all_pairs_there_are_no_letters():
-    """One pair that was not compared leaves it open who is like whom."""
     lines = (compared("dense", 0.1), compared("hybrid", 0.1))
 
     assert [row[2] for row in texts(table(page(ALL_PAIRS, comparison_lines=lines)).groups[0].rows)] == ["", "", ""]
 
 
 def test_beyond_6000_figures_slices_are_by_the_leading_measure_alone():
-    """Every measure is shown on all queries, and the page says where the others are."""
     own = page().evaluation.estimates
     many = tuple(replace(own[0], slice=f"market={number}", measure="ap") for number in range(6_000))
     part, *words = leaderboard(page_figures(page(estimates=(*own, *many)))).blocks
@@ -140,7 +131,6 @@ def test_beyond_6000_figures_slices_are_by_the_leading_measure_alone():
 
 
 def test_marks_are_explained_once_for_all_datasets():
-    """Below the last table, those that one of them has; nothing if there are none."""
     lines = [estimate("bm25", 0.5, dataset=name, mark="sparse") for name in ("web", "news")]
     blocks = leaderboard(page_figures(page(estimates=tuple(lines), comparison_lines=()))).blocks
     plain = leaderboard(page_figures(page(estimates=(estimate("bm25", 0.5),), comparison_lines=()))).blocks
@@ -161,7 +151,6 @@ def test_conclusions_are_explained():
 
 
 def test_a_figure_that_is_undefined_stands_last():
-    """Without an interval and a tint."""
     lines = (estimate("bm25", None), estimate("dense", 0.4))
     rows = table(page(estimates=lines, comparison_lines=())).groups[0].rows
 

@@ -37,7 +37,6 @@ TABLES: tuple[Callable[[Recorded], Tables], ...] = (
 
 @pytest.fixture(scope="module", params=NIGHTS)
 def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a record."""
     folder = tmp_path_factory.mktemp("night")
     with chdir(folder):
         return rankledger.evaluate(NIGHTS[request.param](folder), runs_dir="runs", tracking=False).record.absolute()
@@ -45,12 +44,10 @@ def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def said(record: Path) -> Said:
-    """What its page says."""
     return read_page((record / "report.html").read_text(encoding="utf-8"))
 
 
 def test_every_cell_of_every_table(record, said):
-    """There are those tables that the files ask for, and each cell of each says what is in the files."""
     assert list(unlike(said.tables, wanted_of(record))) == []
 
 
@@ -74,13 +71,11 @@ def test_a_cell_that_is_altered_is_found(record, said):
 
 
 def wanted_of(record: Path) -> Mapping[str, Sequence[Expected]]:
-    """By its name, what every table must hold."""
     recorded = Recorded(record)
     return dict(itertools.chain.from_iterable(build(recorded) for build in TABLES))
 
 
 def unlike(tables: Sequence[Table], expected: Mapping[str, Sequence[Expected]]) -> Iterator[str]:
-    """What is on a page and not in the files, or the other way round."""
     found = dict(_called(tables))
     yield from (f"no table {name}" for name in expected.keys() - found.keys())
     yield from (f"a table that is in no file: {name}" for name in found.keys() - expected.keys())
@@ -113,7 +108,6 @@ def _called(tables: Sequence[Table]) -> Iterator[tuple[str, Table]]:
 
 
 def test_letters(record, said):
-    """Where each was compared with each, two share a letter unless the corrected test parts them."""
     recorded = Recorded(record)
     for table in said.tables:
         if "letters" not in table.heads:
@@ -132,7 +126,6 @@ def test_letters(record, said):
 
 
 def test_counts_of_verdicts(record, said):
-    """The headline has as many verdicts of each effect as the gates."""
     verdicts, text = Recorded(record).verdicts, said.text["verdict"]
     effects = Counter(verdict["effect"] for verdict in verdicts if verdict["outcome"] != "not judged")
     headline = "".join(re.findall(r"Gates \w+: (.+)\.", text))
@@ -144,7 +137,6 @@ def test_counts_of_verdicts(record, said):
 
 
 def test_what_is_said_of_queries_and_settings(record, said):
-    """Each query that moved with its scores, the queries of each dataset, seed, resamples and versions are named."""
     recorded = Recorded(record)
     manifest, text = recorded.manifest, {name: " ".join(found.split()) for name, found in said.text.items()}
     for line in recorded.query_changes:
@@ -164,7 +156,6 @@ def test_what_is_said_of_queries_and_settings(record, said):
 
 
 def test_the_data_of_every_chart(record, said):
-    """What a chart draws is in the files, number by number, and nothing that it should draw is missing."""
     recorded = Recorded(record)
     for chart in said.charts:
         wanted = expected_data(chart, recorded, record)
@@ -175,7 +166,6 @@ def test_the_data_of_every_chart(record, said):
 
 
 def test_every_kind_of_chart_is_there(record, said):
-    """A record with comparisons has pairs of queries; every one has curves of what it measured."""
     kinds = {chart.name.partition("-")[0] for chart in said.charts}
     recorded = Recorded(record)
     searched = any(line["curve"] == "precision" for line in recorded.curves)
@@ -185,7 +175,6 @@ def test_every_kind_of_chart_is_there(record, said):
 
 
 def test_captions_of_charts(record, said):
-    """How many queries are better, equal and worse, are said as the data have them."""
     recorded = Recorded(record)
     for chart in said.charts:
         if chart.name.startswith("scores-"):
@@ -196,7 +185,6 @@ def test_captions_of_charts(record, said):
 
 
 def expected_data(chart: Chart, recorded: Recorded, record: Path) -> list[Mapping[str, str]]:
-    """What the data of a chart must be."""
     kind, _, what = chart.name.partition("-")
     if kind in ("precision", "judged"):
         own = [line for line in recorded.curves if (line["dataset"], line["curve"]) == (what, kind)]
@@ -234,7 +222,6 @@ def _rounded(text: str) -> str:
 
 
 def _by_cutoff(dataset: str, place: str, recorded: Recorded) -> list[Mapping[str, str]]:
-    """The place-th measure with two cutoffs or more."""
     own = [line for line in recorded.summary if (line["dataset"], line["slice"]) == (dataset, "all")]
     found: dict[str, list[Mapping[str, str]]] = {}
     for line in own:
@@ -283,7 +270,6 @@ def _difference(row: Mapping[str, str]) -> float:
 
 
 def _value(text: str) -> float | str:
-    """A number where it is one."""
     try:
         return float(text)
     except ValueError:

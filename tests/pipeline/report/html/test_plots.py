@@ -11,14 +11,12 @@ from tests.support.sample_page import estimate, page
 
 
 def plot(better: tuple[str, str], **models: tuple[float | None, float]) -> Plot:
-    """Models by two axes, the first of which stands across."""
     axes = (Axis("cost", better[0]), Axis("ndcg@10", better[1]))
     values = {model: (Interval(across), Interval(up)) for model, (across, up) in models.items()}
     return Plot("trade-off-web", *axes, values)
 
 
 def test_a_cost_stands_across_if_there_is_one():
-    """Latency and cost of one model are known; without them the second measure takes their place."""
     with_costs = trade_off(page_figures(page()), "web")
     without = trade_off(page_figures(page({"external_metrics": {}})), "web")
 
@@ -31,7 +29,6 @@ def test_a_cost_stands_across_if_there_is_one():
 
 @pytest.mark.parametrize("lines", [(estimate("bm25", 0.5),), (estimate("bm25", 0.5), estimate("dense", 0.4))])
 def test_a_plot_needs_two_models_and_two_axes(lines):
-    """One model, or one measure and no external metric, is no trade-off."""
     found = page({"external_metrics": {}}, estimates=lines, comparison_lines=())
 
     assert trade_off(page_figures(found), "web") is None
@@ -60,7 +57,6 @@ def test_marks_stand_on_scales_with_a_margin():
 
 
 def test_a_name_that_would_lie_on_another_is_covered():
-    """Of two models nearly at one place the one that is beaten."""
     found, _ = marks_of(plot(("lower", "higher"), beaten=(2.0, 0.5), best=(1.99, 0.501), far=(1.0, 0.0)))
 
     assert {mark.model: mark.covered for mark in found} == {"best": False, "far": False, "beaten": True}

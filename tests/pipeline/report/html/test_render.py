@@ -41,7 +41,6 @@ class Elements(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
     def every(self, name: str) -> list[str]:
-        """The values of an attribute, wherever it stands."""
         return [attributes[name] or "" for _, attributes in self.found if name in attributes]
 
 
@@ -63,21 +62,18 @@ def marked(value: Any) -> Any:
 
 
 def history() -> History:
-    """Two nights of a model."""
     nights = tuple(Night(f"2026-11-{day}", "id", 0.5, 0.4, 0.6, 0.1, 100, "", 0.0, "pass", None) for day in (19, 20))
     series = Series("web", "dense", nights, (), None, None)
     return History("nightly", "ndcg@10", "higher", (series,), ("a remark",))
 
 
 def hostile() -> str:
-    """The page on which every name holds markup."""
     found = marked(page(history=(history(),)))
     command = shlex.join(["rankledger", "evaluate", f"c{MARKUP}", "--set", f"name={MARKUP}"])
     return html(replace(found, manifest=found.manifest.model_copy(update={"command": command})))
 
 
 def test_no_name_becomes_markup():
-    """Every text of a page that could be another's holds a tag, quotes, a script's end and a template's braces."""
     text = hostile()
     elements = Elements(text)
 
@@ -89,7 +85,6 @@ def test_no_name_becomes_markup():
 
 
 def test_what_a_name_says_can_be_read():
-    """It stands there to the letter, cut where it is long, and what would turn the writing round is spelt out."""
     text = html(
         page({"models": {"bm25": {"owner": "a\u202eb"}, "dense": {"owner": "W" * 500}, "hybrid": {"owner": "שלום"}}})
     )
@@ -101,7 +96,6 @@ def test_what_a_name_says_can_be_read():
 
 
 def test_the_page_asks_for_nothing():
-    """No element loads anything, links lead to places on the page, and its own policy forbids everything else."""
     elements = Elements(html(page()))
 
     assert not elements.every("src")
@@ -115,7 +109,6 @@ def test_the_page_asks_for_nothing():
 
 
 def test_nothing_of_the_moment_or_the_machine_is_on_the_page():
-    """The id, times, who and where, and options that change no figure: another of each gives the same bytes."""
     other = {
         "evaluation_id": "20270101T000000Z-nightly-ffffffff",
         "command": "rankledger evaluate nightly.yaml --jobs 99 --set seed=7 --runs-dir elsewhere",
@@ -130,7 +123,6 @@ def test_nothing_of_the_moment_or_the_machine_is_on_the_page():
 
 
 def test_the_script_and_its_digest_belong_together():
-    """A browser runs a script only where the policy names its digest: that of the very text of the element."""
     text = html(page())
     script = re.search("<script>(.*)</script>", text, re.DOTALL)
     assert script is not None
@@ -159,7 +151,6 @@ def test_the_script_and_its_digest_belong_together():
     ids=["page", "notebook"],
 )
 def test_only_our_own_text_is_taken_as_markup(module, texts):
-    """All but literals, the style sheet, the script and the charts' drawings is escaped."""
     found = [
         ast.unparse(argument)
         for call in ast.walk(ast.parse(inspect.getsource(module)))
@@ -172,7 +163,6 @@ def test_only_our_own_text_is_taken_as_markup(module, texts):
 
 
 def test_sections_stand_in_their_order():
-    """The verdict comes first, and the history last but one; what there is nothing to say of is left out."""
     text = read_page(html(page(history=(history(),)))).text
 
     assert [key for key in text if key] == [
@@ -186,7 +176,6 @@ def test_sections_stand_in_their_order():
 
 
 def test_the_head_names_what_the_page_is_of():
-    """The date, the name of the config's file, the beginning of its commit, and the number of queries."""
     text = html(page({"date": "2026-11-20", "config": "/home/a/nightly.yaml"}))
     found = re.search('<dl class="facts">(.*?)</dl>', text)
     assert found is not None
@@ -201,7 +190,6 @@ def test_the_head_names_what_the_page_is_of():
 
 
 def test_only_the_first_part_of_a_section_is_open():
-    """Of three datasets the first is shown at once, the others and the sections below open when they are wanted."""
     lines = tuple(estimate(model, 0.5, dataset=name) for name in ("web", "news", "shop") for model in ("bm25", "dense"))
     text = html(page(estimates=lines, comparison_lines=(), pairs=(), curves=()))
     board = text[text.index('<section id="leaderboard"') : text.index('<section id="standing"')]
@@ -225,8 +213,6 @@ def test_colours_have_enough_contrast(scheme):
 
 
 def contrast(one: str, other: str) -> float:
-    """The ratio of two colours' luminances, by WCAG's formula."""
-
     def luminance(colour: str) -> float:
         digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
         parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]

@@ -35,7 +35,6 @@ from tests.support.sample_page import compared, estimate, page
 
 
 def every(blocks: Iterable[Block]) -> list[Block]:
-    """The blocks and those within them."""
     found: list[Block] = []
     for block in blocks:
         if isinstance(block, SideBySide):
@@ -45,7 +44,6 @@ def every(blocks: Iterable[Block]) -> list[Block]:
 
 
 def table(blocks: Iterable[Block], name: str) -> list[list[str]]:
-    """What the cells of a table's rows say, group by group."""
     (found,) = [block for block in every(blocks) if isinstance(block, Table) and block.name == name]
     return [texts(row) for group in found.groups for row in group.rows]
 
@@ -55,12 +53,10 @@ def texts(row: Row) -> list[str]:
 
 
 def said(blocks: Iterable[Block]) -> list[str]:
-    """All paragraphs."""
     return [block.text for block in every(blocks) if isinstance(block, Words)]
 
 
 def test_the_verdict_leads():
-    """What happened, then counts of effects; a line per gate, models by datasets, and the reasons of what fails."""
     blocks = verdict(page_figures(page())).blocks
 
     assert [(block.text, block.tone) for block in blocks[:2]] == [
@@ -107,7 +103,6 @@ def test_ten_reasons_are_shown_at_once():
 
 
 def test_the_worst_of_a_cell_counts():
-    """A model that warns and fails on a dataset has failed there, by two verdicts; what is not judged is no verdict."""
     lines = (
         sample_page.verdict(effect="warn"),
         sample_page.verdict(slice="market=de"),
@@ -123,7 +118,6 @@ def test_the_worst_of_a_cell_counts():
 
 
 def test_what_is_missing_is_said_at_once():
-    """An output that was refused makes the evaluation incomplete, with its reason."""
     blocks = verdict(page_figures(page(failures=(Failure("web", "late", "late.tsv: file not found"),)))).blocks
 
     assert "Incomplete: 3 models on 1 dataset; 1 model output missing or refused." in said(blocks)
@@ -131,13 +125,11 @@ def test_what_is_missing_is_said_at_once():
 
 
 def stand(found: Page) -> tuple[Block, ...]:
-    """The blocks of the section on how models stand; none without it."""
     section = standing(page_figures(found))
     return section.blocks if section else ()
 
 
 def test_what_changed_since_another_record_is_news():
-    """It comes first, and what fails stands out."""
     parts = [block for block in stand(page()) if isinstance(block, Section)]
     assert [part.title for part in parts] == ["Against other records", "Owners and external metrics"]
     (records,) = (block for block in parts[0].blocks if isinstance(block, Table))
@@ -145,7 +137,6 @@ def test_what_changed_since_another_record_is_news():
 
 
 def test_differences_to_other_records_leave_out_slices_that_pass():
-    """Gates may judge hundreds of slices: those that pass are counted."""
     slices = [
         sample_page.verdict(slice=f"market={number}", outcome=found) for number, found in enumerate(("pass", "fail"))
     ]
@@ -169,7 +160,6 @@ def test_a_share_of_lost_queries_is_no_difference():
 
 
 def test_gates_that_only_warn_have_the_tone_of_a_warning():
-    """The headline and the line of gates; where all pass it is that of good news."""
     for effect, tone in (("warn", "warn"), ("pass", "good")):
         outcome = {"warn": "fail", "pass": "pass"}[effect]
         blocks = verdict(page_figures(page(verdicts=(sample_page.verdict(effect=effect, outcome=outcome),)))).blocks
@@ -177,7 +167,6 @@ def test_gates_that_only_warn_have_the_tone_of_a_warning():
 
 
 def test_what_a_model_is_promoted_to_is_named():
-    """The version and the alias that a model gets if its gates pass."""
     promote = {"model": "models:/ranker", "alias": "champion", "when": "gates_pass"}
     shown = page({"models": {"dense": {"model_uri": "models:/ranker/3", "promote": promote}}})
 
@@ -186,7 +175,6 @@ def test_what_a_model_is_promoted_to_is_named():
 
 
 def test_slices_that_no_gate_judges_are_named():
-    """A line above the slices; they are not among those that passed."""
     small = sample_page.verdict(slice="market=de", outcome="not judged", effect="pass", reason="15 queries, below 30")
     figures = page_figures(page(verdicts=(small,)))
     section = slices(figures)
@@ -206,7 +194,6 @@ def test_a_slice_of_few_queries_is_never_the_worst():
 
 
 def test_the_slice_that_explains_a_drop_has_its_change():
-    """Since the accepted record, if that is known: both figures over the slice, and their difference."""
     change = ChangeSince(
         *("web", "bm25", "ndcg@10", "previous", "ID-1", "2026-11-19", 0.5, 0.4, -0.1, -0.12, -0.08, "", 100, 100),
         *("market=de", 40, 0.5, 0.25, 1.0),
@@ -221,7 +208,6 @@ def test_the_slice_that_explains_a_drop_has_its_change():
 
 
 def test_worst_slices_without_a_comparison_are_the_worst_figures():
-    """Where lower is better, that is the highest."""
     lines = (*(estimate("bm25", figure, slice=name) for name, figure in (("a", 0.2), ("b", 0.6))),)
     found = page(comparison_lines=(), estimates=lines, directions={"ndcg@10": "lower"})
 
@@ -229,7 +215,6 @@ def test_worst_slices_without_a_comparison_are_the_worst_figures():
 
 
 def test_external_metrics_stand_beside_owners():
-    """In full, and those that cannot be read with the reason."""
     external_metrics = sample_page.manifest()["external_metrics"] | {"hybrid": {"reason": "costs.json: is not JSON"}}
     blocks = stand(page({"external_metrics": external_metrics}))
 
@@ -238,7 +223,6 @@ def test_external_metrics_stand_beside_owners():
 
 
 def test_a_row_of_differences():
-    """Both figures, the difference with all that is known of it, and its conclusion."""
     section = differences(page_figures(page()))
 
     assert section is not None
@@ -249,7 +233,6 @@ def test_a_row_of_differences():
 
 
 def test_beyond_1000_differences_the_leading_measure_alone_is_shown():
-    """The page says where the others are."""
     many = tuple(compared(f"m{number}", 0.1, measure="ap") for number in range(1_000))
     section = differences(page_figures(page(comparison_lines=(*page().evaluation.comparison_lines, *many))))
 
@@ -259,7 +242,6 @@ def test_beyond_1000_differences_the_leading_measure_alone_is_shown():
 
 
 def test_a_query_that_moved_opens_to_its_documents():
-    """Ranks before and after, and words where one was not retrieved."""
     section = queries(page_figures(page()))
 
     assert section is not None
@@ -270,7 +252,6 @@ def test_a_query_that_moved_opens_to_its_documents():
 
 
 def test_a_query_whose_ranks_were_not_recorded():
-    """It says so instead of showing an empty table."""
     pair = page().pairs[0]
     query = replace(pair.largest_changes[0], documents=None)
     section = queries(page_figures(page(pairs=(replace(pair, largest_changes=(query,)),))))
@@ -291,12 +272,10 @@ def query_of(kind: str, details: tuple[QueryDetail, ...] = ()) -> list[Block]:
 
 
 def test_a_query_of_external_scores_has_its_change_alone():
-    """Nothing is said of documents, and nothing can be explained."""
     assert said(query_of("scores"))[:2] == ["Queries with the largest changes:", "q1: 1.0000 → 0.2500 (-0.7500)"]
 
 
 def test_a_query_of_ratings_is_explained_without_documents():
-    """Of ratings there are no ranks; both scores are explained by one command, in the folder of the record."""
     blocks = query_of("ratings")
 
     assert not any("documents" in text for text in said(blocks))
@@ -328,7 +307,6 @@ def test_a_query_with_its_text_slices_and_both_lists():
 
 
 def test_a_baseline_of_another_record_is_explained_there():
-    """Its model has another name in that record; names with blanks are quoted for a shell."""
     pair = replace(page().pairs[0], baseline="old one in ID", record="ID", baseline_model="old one")
     section = queries(page_figures(page(pairs=(pair,))))
 
@@ -340,7 +318,6 @@ def test_a_baseline_of_another_record_is_explained_there():
 
 
 def test_what_the_outputs_hold():
-    """Counts, the share that is judged, and the least, median and greatest number of documents; nothing is excluded."""
     section = quality(page_figures(page()))
 
     assert said(section.blocks)[0] == "100 queries with judgments or ratings, 4 of them without relevant documents."
@@ -350,7 +327,6 @@ def test_what_the_outputs_hold():
 
 
 def test_a_measure_is_defined_with_all_its_parameters():
-    """Those that have an effect, the cutoff among them, and the fingerprint that names them all."""
     section = definitions(page_figures(page()))
 
     assert table(section.blocks, "definitions")[0] == [
@@ -363,7 +339,6 @@ def test_a_measure_is_defined_with_all_its_parameters():
 
 
 def test_provenance_names_what_decides_figures():
-    """Every file with its size and digest, the versions of the few libraries that matter, and the commit."""
     section = provenance(page_figures(page()))
     facts = dict(item for block in every(section.blocks) if isinstance(block, Facts) for item in block.items)
 
@@ -383,7 +358,6 @@ def test_names_are_cut_for_the_page():
 
 
 def test_a_name_from_right_to_left_cannot_turn_its_sentence_round():
-    """It is set apart by Unicode's isolates; others stand as they are."""
     assert isolated("שלום") == "\u2068שלום\u2069"
     assert isolated("dense") == "dense"
 
@@ -405,7 +379,6 @@ def since_accepted(model: str, difference: float) -> ChangeSince:
 
 
 def test_nights_follow_the_headline_the_worst_first():
-    """What fails a gate, then what fell for sure, then the others as they are; after five the rest is folded."""
     models = ["bm25", "dense", "hybrid", "m4", "m5", "m6"]
     series = tuple(trend(model, 0.5, 0.4) for model in models)
     changes = tuple(since_accepted(model, -0.05 if model == "m6" else 0.005) for model in models)
@@ -421,7 +394,6 @@ def test_nights_follow_the_headline_the_worst_first():
 
 
 def test_what_breaks_the_nights_is_written_out():
-    """Judgments, definition and version, once for all models of a dataset."""
     breaks = (
         InputChange("judgments", "a" * 16, "b" * 16),
         InputChange("definition", "c", None),
@@ -440,12 +412,10 @@ def test_what_breaks_the_nights_is_written_out():
 
 
 def test_a_first_night_has_no_nights():
-    """Nothing stands between the headline and what the gates say."""
     assert isinstance(verdict(page_figures(page())).blocks[1], Words)
 
 
 def test_a_series_opens_to_its_nights():
-    """A row per night, with what its gates came to; the last is in the chart's words too."""
     nights = tuple(Night(f"2026-11-{day}", "id", 0.5, 0.4, 0.6, 0.1, 100, "", 0.0, "pass", None) for day in (19, 20))
     series = Series("web", "dense", nights, (), None, None)
     found = History("nightly", "ndcg@10", "higher", (series,), ("a night is left out",))

@@ -100,7 +100,6 @@ class Elements(HTMLParser):
 @pytest.mark.parametrize("chart", EVERY)
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
 def test_no_name_is_markup(chart: Callable[[str], Chart | None], name: str):
-    """Whatever a name holds, there are paths and texts, without ids, links and handlers; no letter is warned of."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = chart(name)
@@ -127,7 +126,6 @@ def test_names_are_cut_and_legible(chart: Callable[[str], Chart | None]):
 
 @pytest.mark.parametrize("name", HOSTILE[:3])
 def test_words_are_what_was_said(name: str):
-    """What is markup or mathematics elsewhere stands as it was written, up to its cut."""
     found = precision_recall(name)
 
     assert found is not None
@@ -146,7 +144,6 @@ def test_what_no_page_can_hold_is_spelt_out():
 
 @pytest.mark.parametrize("chart", EVERY)
 def test_colours_are_the_page_s(chart: Callable[[str], Chart | None]):
-    """No path or text has an ink of its own: each is that of the page, in the light and in the dark."""
     found = chart("bm25")
 
     assert found is not None
@@ -160,7 +157,6 @@ def test_colours_are_the_page_s(chart: Callable[[str], Chart | None]):
 
 @pytest.mark.parametrize("chart", EVERY)
 def test_drawings_stay_within_their_frame(chart: Callable[[str], Chart | None]):
-    """No path, and no beginning of a text, lies outside, where it would be cut off."""
     found = chart("bm25")
 
     assert found is not None
@@ -173,7 +169,6 @@ def test_drawings_stay_within_their_frame(chart: Callable[[str], Chart | None]):
 
 
 def test_bytes_do_not_depend_on_the_process():
-    """Under another seed of Python's hashes all charts are the same."""
     code = (
         "from tests.pipeline.report.html.test_svg import EVERY\n"
         "import hashlib\n"
@@ -200,7 +195,6 @@ def panel(height: float = 100, *, logarithmic: bool = False) -> Panel:
 
 
 def test_a_line_in_full():
-    """From the left at the bottom to the right at the top, in pixels from the top left corner."""
     drawn = panel()
     drawn.lines([[(1, 0), (4, 1)]], "var(--c1)", width=1.5, dashes="6,2")
     drawn.text((2.5, 0.5), "a < b", anchor="middle")
@@ -220,7 +214,6 @@ def test_logarithmic_steps_multiply():
 
 @pytest.mark.parametrize("unknown", [None, np.nan, np.inf])
 def test_a_line_is_broken_where_there_is_no_value(unknown: float | None):
-    """Of five points the third has no value: two lines are left, and of two points one has none: nothing is left."""
     drawn = panel()
     drawn.lines([[(1, 0), (2, 0), (2.5, unknown), (3, 0), (4, 0)]], "var(--c1)")
     drawn.lines([[(1, unknown), (1, 1)]], "var(--c1)")
@@ -241,10 +234,7 @@ def test_a_mark_stands_around_its_point(shape: int):
 
 
 def test_ticks_are_those_of_matplotlib():
-    """On random scales and on those whose ends are round, as `tests/golden/make_ticks.py` asked it.
-
-    On two that end at 0.3 it takes a smaller step, for 3 times 0.1 lies beyond 0.3 in floats; ours are exact.
-    """
+    """On random scales and on those whose ends are round, as `tests/golden/make_ticks.py` asked it."""
     rows = [json.loads(row) for row in (ROOT / "tests" / "golden" / "ticks.jsonl").read_text().splitlines()]
 
     assert len(rows) > 1_000
@@ -256,7 +246,6 @@ def test_ticks_are_those_of_matplotlib():
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False), st.integers(1, 8))
 def test_ticks_of_any_scale(one: float, other: float, at_most: int):
-    """Whatever the ends are, ticks lie between them in order, and are few."""
     low, high = sorted([one, other])
 
     found = ticks((low, high), at_most)

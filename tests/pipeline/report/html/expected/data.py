@@ -43,7 +43,6 @@ def _places(rank: int, lists: list[list[Mapping[str, Any]]], names: tuple[str, s
 
 
 def quality(recorded: Recorded) -> Tables:
-    """What the join found of each output."""
     outputs = recorded.manifest["outputs"]
     for dataset in dict.fromkeys(output["dataset"] for output in outputs):
         rows = [_quality(output) for output in outputs if output["dataset"] == dataset]
@@ -51,13 +50,11 @@ def quality(recorded: Recorded) -> Tables:
 
 
 def definitions(recorded: Recorded) -> Tables:
-    """What every measure means."""
     rows = [_definition(measure, meant) for measure, meant in recorded.manifest["definitions"].items()]
     yield "definitions", [Expected("", rows)]
 
 
 def provenance(recorded: Recorded) -> Tables:
-    """The files that were read."""
     datasets, external_metrics = recorded.manifest["datasets"], recorded.manifest["external_metrics"]
     inputs = [_file(name, file["role"], file) for name, found in datasets.items() for file in found["inputs"]]
     outside = [
@@ -124,7 +121,6 @@ def _definition(measure: str, meant: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _setting(value: Any) -> str:
-    """What a parameter is."""
     if isinstance(value, list):
         return f"[{', '.join(map(_setting, value))}]"
     return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

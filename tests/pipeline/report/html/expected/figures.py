@@ -86,7 +86,6 @@ def _worth(recorded: Recorded, line: Line, measure: str) -> float:
 
 
 def _best(recorded: Recorded, figures: Sequence[str], measure: str) -> float:
-    """The best figure; NaN where neither end is better."""
     known = [float(figure) for figure in figures if figure]
     if not known or recorded.manifest["definitions"][measure]["direction"] == "neither":
         return math.nan
@@ -94,7 +93,6 @@ def _best(recorded: Recorded, figures: Sequence[str], measure: str) -> float:
 
 
 def _may_beat(recorded: Recorded, other: Line, leader: Line, measure: str) -> bool:
-    """Whether another order of ties would put the other above."""
     if not (other["ties_least"] and leader["ties_least"]):
         return False
     if recorded.lower(measure):
@@ -103,7 +101,6 @@ def _may_beat(recorded: Recorded, other: Line, leader: Line, measure: str) -> bo
 
 
 def differences(recorded: Recorded) -> Tables:
-    """A table per dataset with comparisons, over all queries."""
     for dataset in recorded.datasets:
         own = [line for line in recorded.comparisons if (line["dataset"], line["slice"]) == (dataset, "all")]
         lead = recorded.leading(dataset)
@@ -168,7 +165,6 @@ def _slice(line: Line, whole: Mapping[tuple[str, str], float]) -> dict[str, str]
 
 
 def difference(recorded: Recorded, line: Line) -> dict[str, str]:
-    """A row of it."""
     return {
         "model": line["model"],
         "baseline": line["baseline"],

@@ -65,7 +65,6 @@ def _outside(recorded: Recorded) -> Tables:
 
 
 def _worst(recorded: Recorded) -> Tables:
-    """The worst slice of each model, of those that are judged."""
     compared = {line["dataset"] for line in recorded.comparisons} if not recorded.all_pairs else set()
     groups = []
     for dataset in recorded.datasets:
@@ -108,7 +107,6 @@ def _held_against(recorded: Recorded, line: Mapping[str, Any]) -> dict[str, str]
 
 
 def _reference(recorded: Recorded, reference: str) -> str:
-    """The model, the name and night of its record, and its id."""
     model, _, record = reference.partition(" in ")
     nights = {line["reference"]: line["date"] for line in recorded.changes}
     day = nights.get(record, f"{record[:4]}-{record[4:6]}-{record[6:8]}")
@@ -166,8 +164,6 @@ def _place(verdict: Verdict) -> tuple[int, float]:
 
 
 def _lowest(lines: Sequence[Line], column: str, sign: int) -> list[Line]:
-    """The lowest line of each model, the lowest of all first."""
-
     def value(line: Line) -> float:
         return sign * float(line[column])
 
@@ -215,5 +211,4 @@ def _named(names: Sequence[str]) -> str:
 
 
 def _plain(value: float | None) -> str:
-    """An external metric."""
     return "" if value is None else f"{value:,.10g}"
