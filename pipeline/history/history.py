@@ -327,6 +327,7 @@ def _night(evaluated: HistoryEntry, task: Task, line: Estimate | None, breaks: t
         breaks=breaks,
         failure="" if line else evaluated.failures[task],
         promoted=evaluated.promoted.get(model, ""),
+        n_undefined=line.n_undefined if line else 0,
     )
 
 

@@ -35,6 +35,7 @@ class Night:
         breaks: what changed since the night before.
         failure: why the output was not evaluated; empty where it was.
         promoted: the version that it promoted in MLflow and the alias, `models:/ranker/3 @champion`; empty if none.
+        n_undefined: Number of judged queries without a score.
     """
 
     date: str
@@ -51,6 +52,7 @@ class Night:
     breaks: tuple[InputChange, ...] = ()
     failure: str = ""
     promoted: str = ""
+    n_undefined: int = 0
 
 
 @dataclass(frozen=True)

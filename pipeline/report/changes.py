@@ -34,7 +34,7 @@ from rankledger.pipeline.report.tables import (
     signed,
 )
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, plain, short_text
-from rankledger.pipeline.support.text import counted
+from rankledger.pipeline.support.text import counted, queries
 
 _DIGEST = 12  # characters of a digest
 _NAMED = 3  # documents of a query
@@ -286,7 +286,7 @@ def night_table(history: History, series: Series, last: int | None, *, n_cells: 
     first = _first(len(series.nights), last)
     scale = Scale.of(map(Interval.of, series.nights[first:]))
     steps = {step.date: step for step in series.steps}
-    commits = [None, *(night.commit for night in series.nights)]
+    befores = [None, *series.nights]
     rows = [
         (
             night.date,
@@ -295,9 +295,9 @@ def night_table(history: History, series: Series, last: int | None, *, n_cells: 
             "" if night.change is None else _change_text(night.change),
             f"{night.n_queries:,}" if night.n_queries else "",
             night.gates,
-            ", ".join(_marks(night, steps.get(night.date), commit)),
+            ", ".join(_marks(night, steps.get(night.date), before)),
         )
-        for night, commit in list(zip(series.nights, commits, strict=False))[first:]
+        for night, before in list(zip(series.nights, befores, strict=False))[first:]
     ]
     of = f"{len(rows)} of " if len(rows) < len(series.nights) else ""
     dataset = "the mean of all datasets" if series.dataset == POOLED else series.dataset
@@ -314,7 +314,7 @@ def _change_text(change: float) -> str:
     return signed(change)
 
 
-def _marks(night: Night, step: LevelChange | None, commit_before: str | None) -> Iterator[str]:
+def _marks(night: Night, step: LevelChange | None, before: Night | None) -> Iterator[str]:
     if night.failure:
         yield "not evaluated"
     if night.promoted:
@@ -328,7 +328,10 @@ def _marks(night: Night, step: LevelChange | None, commit_before: str | None) ->
             yield f"{change.kind} changed"
     if night.mark:
         yield night.mark
-    if night.commit and commit_before and night.commit != commit_before:
+    n_before = before.n_undefined if before and not before.failure else None
+    if night.estimate is not None and n_before not in (None, night.n_undefined):
+        yield f"undefined on {night.n_undefined:,} of {queries(night.n_queries)}"
+    if night.commit and before and before.commit not in (None, night.commit):
         yield f"commit {night.commit[:_COMMIT]}"
 
 

@@ -296,3 +296,17 @@ def test_a_table_for_a_paper_names_what_a_model_lacks():
     assert "base has no" not in text
     alone = rankledger.report(str(evaluate({"cand": partial}).record), form="latex")
     assert "No model has a score for 120 of 200 queries." in alone
+
+
+@pytest.mark.parametrize(
+    ("second", "mark"), [([None, 1.0] * 50, "undefined on 50 of 100 queries"), ([0.0, 1.0] * 25, "queries changed")]
+)
+def test_a_history_names_queries_that_lost_their_score(second, mark, run_cli):
+    """Half of 100 queries have no score on the second night, as an empty cell or without a row."""
+    for date, values in (("2026-11-01", [0.0, 1.0] * 50), ("2026-11-02", second)):
+        evaluate({"cand": write_scores("cand", numbered(*values))}, date=date)
+
+    printed = run_cli("history", "--name", "t", "--markdown").out
+    first, last = (line for line in printed.splitlines() if "2026-11-0" in line and line.startswith("|"))
+    assert mark in last
+    assert "undefined" not in first
