@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from rankledger.pipeline.history.history import measured_history
@@ -26,10 +26,6 @@ from rankledger.pipeline.report.page import Page, page_of
 from rankledger.pipeline.report.verdicts import estimates
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, likely
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.report.html.index import Address
-
 
 _FIGURES = ("latex", "csv")  # the forms that have figures alone; the others say why there are none
 _PAGE = "report.html"  # of a record, which is made anew and not read
@@ -92,7 +88,7 @@ def report(
         from rankledger.pipeline.report.html.index import index_html
 
         folder = Path(output).absolute().parent if output else Path.cwd()
-        return index_html(pages, {name: _address(record, folder) for name, record in distinct.items()})
+        return index_html(pages, {name: _addresses(record, folder) for name, record in distinct.items()})
     named: set[str] = set()
     for at, page in enumerate(pages):  # of several evaluations of one name the first has its history
         if page.evaluation.name not in named:
@@ -101,14 +97,12 @@ def report(
     return html(pages[0]) if form == "html" else markdown(pages, **columns)
 
 
-def _address(record: Record, folder: Path) -> Address:
-    from rankledger.pipeline.report.html.index import Address
-
+def _addresses(record: Record, folder: Path) -> tuple[str, str]:
     def link(name: str) -> str:
         path = os.path.relpath(record.path.absolute() / name, folder)
         return quote(Path(path).as_posix()) if name in record.manifest.files else ""
 
-    return Address(link(_PAGE), link(CHANGES_PAGE))
+    return link(_PAGE), link(CHANGES_PAGE)
 
 
 def _check_headers(style: TableStyle, pages: Sequence[Page]) -> None:

@@ -68,19 +68,11 @@ class SiteResult:
 
 
 @dataclass(frozen=True)
-class _Known:
-    """Record as it was read, and the stamp that it had."""
-
-    stamp: str
-    record: SiteRecord
-
-
-@dataclass(frozen=True)
 class _State:
     """Contents of `site-state.json`, a cache that may be deleted. `writer` is the version that read the records."""
 
     writer: str
-    records: dict[str, _Known] = field(default_factory=dict)
+    records: dict[str, SiteRecord] = field(default_factory=dict)
 
 
 @work()
@@ -106,12 +98,12 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
     _refuse_other_folder(folder)
     with _alone(folder):
         before = _read_state(folder)
-        scan = scan_records(workspace.records, None, lambda entry: _looked_at(entry, before.records, folder))
+        scan = scan_records(workspace.records, None, lambda entry: _summarize(entry, before.records, folder))
         if not scan.found:
             raise InputError(f"{place}: no record can be read, such as {scan.unreadable[0]}; restore it")
-        known = {found.record.evaluation_id: found for found in scan.found}
+        known = {record.evaluation_id: record for record in scan.found}
         remote = workspace.records.remote
-        evaluations = tuple(_evaluations(found.record for found in scan.found))
+        evaluations = tuple(_evaluations(scan.found))
         made = Site(evaluations, base or (remote.url if remote else ""), base)
         _write(folder, made)
         state = _State(_writer(), {name: known[name] for name in sorted(known)})
@@ -121,7 +113,7 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
         index=folder / "index.html",
         n_evaluations=len(made.evaluations),
         n_records=len(known),
-        n_read=sum(found is not before.records.get(name) for name, found in known.items()),
+        n_read=sum(record is not before.records.get(name) for name, record in known.items()),
         remarks=scan.remarks,
     )
 
@@ -207,18 +199,18 @@ def _write_changed(path: Path, data: bytes) -> None:
     write_whole(path, data)
 
 
-def _looked_at(entry: RecordEntry, known: Mapping[str, _Known], folder: Path) -> _Known:
+def _summarize(entry: RecordEntry, known: Mapping[str, SiteRecord], folder: Path) -> SiteRecord:
     """Return the summary of a record, read if its stamp changed, and copy its page."""
-    found, stamp = known.get(entry.evaluation_id), entry.stamp
-    if found is None or found.stamp != stamp:
-        found = _Known(stamp, _read(entry))
-    copy, size = folder / record_path(entry.evaluation_id), found.record.page_size
-    linked = len(_with_link_back(_CONTENTS, found.record.name)) - len(_CONTENTS)
+    record, stamp = known.get(entry.evaluation_id), entry.stamp
+    if record is None or record.stamp != stamp:
+        record = replace(_read(entry), stamp=stamp)
+    copy, size = folder / record_path(entry.evaluation_id), record.page_size
+    linked = len(_with_link_back(_CONTENTS, record.name)) - len(_CONTENTS)
     if size is not None and _size(copy) not in (size, size + linked):
         page = entry.page()
         if page is not None:
-            _write_changed(copy, _with_link_back(page, found.record.name))
-    return found
+            _write_changed(copy, _with_link_back(page, record.name))
+    return record
 
 
 _CONTENTS = b'<nav aria-label="Contents">\n<ul>'

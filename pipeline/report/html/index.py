@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.comparison import night_label
@@ -47,16 +46,13 @@ _MODELS = (
 )
 
 
-@dataclass(frozen=True)
-class Address:
-    """Addresses of an evaluation's pages, relative to this page. Empty if it has none."""
+def index_html(pages: Sequence[Page], addresses: Mapping[str, tuple[str, str]]) -> str:
+    """Write one page of several evaluations.
 
-    page: str = ""
-    changes: str = ""
-
-
-def index_html(pages: Sequence[Page], addresses: Mapping[str, Address]) -> str:
-    """Write one page of several evaluations, whose addresses are by id."""
+    Args:
+        pages: in the order in which they are shown.
+        addresses: by id, the evaluation's page and its page of changes, relative to this page. Empty if it has none.
+    """
     sections = (_evaluations(pages, addresses), *_models(pages))
     return document(short_text(_title(pages), 200), sections)
 
@@ -69,24 +65,25 @@ def _title(pages: Sequence[Page]) -> str:
     return ", ".join(filter(None, [f"{named}{counted(len(pages), 'evaluation')}", " to ".join(ends)]))
 
 
-def _evaluations(pages: Sequence[Page], addresses: Mapping[str, Address]) -> Section:
-    rows = tuple(_evaluation_row(page, addresses.get(page.evaluation.evaluation_id, Address())) for page in pages)
+def _evaluations(pages: Sequence[Page], addresses: Mapping[str, tuple[str, str]]) -> Section:
+    rows = tuple(_evaluation_row(page, addresses.get(page.evaluation.evaluation_id, ("", ""))) for page in pages)
     blocks: list[Block] = [Table("evaluations", "Evaluations", _EVALUATIONS, (Group(rows),), searched="evaluation")]
     blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for page in pages for line in page.remarks]
     return Section("evaluations", "Evaluations", tuple(dict.fromkeys(blocks)))
 
 
-def _evaluation_row(page: Page, address: Address) -> Row:
+def _evaluation_row(page: Page, addresses: tuple[str, str]) -> Row:
+    address, changes = addresses
     evaluation, manifest = page.evaluation, page.manifest
     gates = Cell("no gates", "quiet")
     if evaluation.verdicts:
         said = headline(evaluation.verdicts).removeprefix("Gates ").rstrip(".")
         gates = Cell(short_text(said, _NOTE), _TONES.get(overall_effect(evaluation.verdicts), ""))
     return (
-        Cell(short_text(evaluation.evaluation_id, 200), link=address.page),
+        Cell(short_text(evaluation.evaluation_id, 200), link=address),
         short_text(night_label(manifest.date)),
         gates,
-        Cell("the night before" if address.changes else "", link=address.changes),
+        Cell("the night before" if changes else "", link=changes),
         Cell(f"{len(manifest.failures) or ''}", "bad" if manifest.failures else ""),
         f"{len(manifest.models):,}",
         f"{len(manifest.datasets):,}",

@@ -97,6 +97,7 @@ class SiteRecord:
     datasets: dict[str, SiteDataset] = field(default_factory=dict)  # `*` is the mean of all
     figures: tuple[Estimate, ...] = ()  # by the primary measures, over all queries
     failures: tuple[Failure, ...] = ()  # of models without such figures
+    stamp: str = ""  # of the record when it was read
 
     @property
     def path(self) -> str:

@@ -20,7 +20,7 @@ from rankledger.pipeline.history.comparison import (
 from rankledger.pipeline.inference.tables import SliceChange
 from rankledger.pipeline.record.evaluation import ListedDocument, QueryDetail
 from rankledger.pipeline.report.html.comparisons import comparison_html, comparison_title
-from rankledger.pipeline.report.html.index import Address, index_html
+from rankledger.pipeline.report.html.index import index_html
 from tests.pipeline.report.html.test_render import MARKUP, Elements, marked
 from tests.support.page_reader import Table, read_page
 from tests.support.sample_page import compared, page
@@ -170,7 +170,7 @@ def test_no_name_becomes_markup():
     pages = [replace(marked(page()), manifest=page().manifest), page()]
     for text in (
         comparison_html(hostile),
-        index_html(pages, {own.evaluation.evaluation_id: Address(f"../{MARKUP}") for own in pages}),
+        index_html(pages, {own.evaluation.evaluation_id: (f"../{MARKUP}", "") for own in pages}),
     ):
         found = Elements(text)
         assert "hostile" not in {name for name, _ in found.found}
