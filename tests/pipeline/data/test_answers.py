@@ -142,6 +142,5 @@ def test_what_cannot_be_scored_is_refused(name, data, message):
 
 
 def test_a_score_that_is_not_computed_is_refused():
-    """The error lists the known names and the one that was meant."""
     with pytest.raises(InputError, match=r"no score 'vital' among all_score, strict_all_score.*did you mean"):
         read("a.tsv", delimited("\t"), "vital")

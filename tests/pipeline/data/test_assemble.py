@@ -25,7 +25,6 @@ def test_the_share_of_a_rank_is_over_the_queries_that_reach_it():
 
 
 def test_nothing_retrieved_has_no_share():
-    """No query reaches any rank."""
     assert list(judged_share_by_rank([hits([], [0, 0])], np.array([1.0]))) == []
 
 

@@ -57,7 +57,6 @@ def store(tmp_path: Path) -> OutputCache:
 
 @pytest.fixture
 def entry(store: OutputCache) -> Path:
-    """The file of one output's hits."""
     store.write_hits(OUTPUT, join_hits())
     (found,) = store.folder.rglob("*.hits")
     return found
@@ -248,7 +247,6 @@ def test_an_entry_that_does_not_say_what_was_found_is_passed_over(store, entry, 
 
 
 def test_a_file_cut_short_is_found(store, entry):
-    """At any length, the empty file included, and with bytes appended."""
     data = entry.read_bytes()
     for size in [*range(0, len(data), 97), len(data) - 1]:
         entry.write_bytes(data[:size])
@@ -258,7 +256,6 @@ def test_a_file_cut_short_is_found(store, entry):
 
 
 def copy_as(entry: Path, store: OutputCache, key: HitsKey) -> None:
-    """Put a copy of an entry where the store has that of another key."""
     scratch = OutputCache(store.folder.parent / "scratch")
     scratch.write_hits(key, join_hits())
     (found,) = scratch.folder.rglob("*.hits")

@@ -36,7 +36,6 @@ def interactions(pairs: list[tuple[str, str]], **options):
 
 
 def histories(found: Catalogue) -> list[list[str]]:
-    """The documents that each judged query consumed, in order."""
     assert found.history is not None
     ids, starts = found.ids.to_pylist(), found.history.starts
     return [[ids[code] for code in found.history.columns[begin:end]] for begin, end in itertools.pairwise(starts)]
@@ -94,7 +93,6 @@ def test_judged_documents_are_numbered_after_those_known(judged, pairs, names, s
 
 
 def test_nothing_is_known_without_files():
-    """Neither documents nor what was consumed."""
     found = known_documents(None, None, JUDGED)
 
     assert (len(found.ids), found.n_documents, found.popularity, found.history) == (0, 0, None, None)
@@ -113,7 +111,6 @@ def test_numbers_of_what_is_recommended():
 
 
 def test_nothing_recommended():
-    """One row of nothing."""
     nothing = np.array([], dtype=np.int64)
 
     assert Catalogue(strings(["a"]), 1).block(strings([]), nothing, nothing, 2).codes.tolist() == [[-1, -1]]
@@ -133,7 +130,6 @@ def test_interactions_have_no_value(format, folder):
 
 
 def test_interactions_are_no_trec_text(folder):
-    """They need column names."""
     write(Path("seen.txt"), "u 0 a 1\n")
 
     assert refusal(read_pairs, "seen.txt") == (
@@ -170,7 +166,6 @@ def test_from_files_to_a_block(folder):
 
 
 def test_features_reach_the_block():
-    """As they were read, under their names."""
     catalogue = known_documents(Ids("a", (), strings(["a"]), {"genre": sparse([{0: 1.0}])}), None, JUDGED)
 
     block = catalogue.block(strings(["a"]), np.array([1]), np.array([0]), 1)

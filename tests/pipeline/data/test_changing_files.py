@@ -33,14 +33,12 @@ CHANGED = "changed while it was read; evaluate again when it is complete"
 
 
 def read(file: StoredFile) -> pa.Buffer:
-    """All of a file, as a parser takes it."""
     with file.contents() as contents:
         return contents.read()
 
 
 @contextmanager
 def repeating(action: Callable[[], Any]) -> Iterator[None]:
-    """The action is done again and again by a thread."""
     done = threading.Event()
 
     def repeat() -> None:
@@ -57,7 +55,6 @@ def repeating(action: Callable[[], Any]) -> Iterator[None]:
 
 
 def lines(text: str, n_lines: int, header: str = "") -> bytes:
-    """So many lines, each with its number in the place of N."""
     return (header + "".join(text.replace("N", f"{row:06}") for row in range(n_lines))).encode()
 
 
@@ -163,7 +160,6 @@ def test_a_file_elsewhere_that_was_replaced_is_refused(after):
 
 
 def test_a_file_that_ends_early_is_refused():
-    """A server that gives fewer bytes than it promised gives no file."""
     store = Store(b"q 0 d 1\n", b"", reached=4)
     store.contents.pop()
     store.contents *= 2
@@ -178,7 +174,6 @@ def test_a_file_that_ends_early_is_refused():
 
 @pytest.mark.parametrize("path", ["parts", "parts/*.txt"])
 def test_parts_that_come_or_go_while_they_are_read_are_refused(path):
-    """A folder that is still being filled is no whole input."""
     write(Path("parts/a.txt"), "q 0 a 1\n")
     write(Path("parts/b.txt"), "q 0 b 1\n")
 

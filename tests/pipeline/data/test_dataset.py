@@ -22,7 +22,6 @@ TREC_EVAL = PROFILES["trec_eval"].conventions
 
 
 def source(name: str, data: bytes | str, **options) -> Source:
-    """The input of these bytes."""
     return Source(write(Path(name), data), **options)
 
 
@@ -61,7 +60,6 @@ def test_a_dataset_of_everything():
 
 
 def test_formats_and_columns_reach_the_readers():
-    """As the config gives them, for each input its own."""
     judgments = source("qrels", encode(JUDGED, "csv", names=("user", "item", "grade")), format="csv")
     judgments = Source(judgments.path, "csv", {"query_id": "user", "doc_id": "item", "relevance": "grade"})
     queries = source("queries", '{"id": "q1"}\n{"id": "q2"}\n', format="jsonl", columns={"query_id": "id"})
@@ -76,7 +74,6 @@ def test_formats_and_columns_reach_the_readers():
 
 
 def test_a_judged_query_that_is_not_in_the_queries_table_is_refused():
-    """The table, the judgments, how many and one of them are named."""
     queries = source("queries.tsv", "query_id\nq3\nq1\n")
 
     assert refusal(dataset, queries=queries) == (
@@ -124,7 +121,6 @@ def test_a_ranking_is_read_and_joined():
 
 @pytest.mark.parametrize("with_catalogue", [False, True])
 def test_the_catalogue_gives_its_size_always_and_codes_where_asked(with_catalogue):
-    """Measures that need the number of documents need no codes."""
     found = dataset(documents=source("documents.tsv", "doc_id\nb\na\nc\n"))
 
     _, joined = read_output(
@@ -177,7 +173,6 @@ def test_ratings_and_predictions():
 
 
 def test_the_columns_of_ratings_are_their_own():
-    """Judgments of relevance are no ratings, nor a ranking predictions."""
     judgments = source("qrels.tsv", encode(JUDGED, "tsv"))
 
     message = refusal(dataset, judgments=judgments, kind="ratings")
@@ -187,5 +182,4 @@ def test_the_columns_of_ratings_are_their_own():
 
 @pytest.mark.parametrize("role", ["queries", "documents"])
 def test_a_missing_table_is_refused(role):
-    """By the path that the config gives."""
     assert refusal(dataset, **{role: Source("nowhere.tsv")}) == "nowhere.tsv: file not found; check the path"

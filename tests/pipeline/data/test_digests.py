@@ -53,7 +53,6 @@ def test_ranges_have_one_digest_however_they_are_read(size):
 
 @pytest.mark.parametrize("size", [0, 1, 8, 20])
 def test_a_small_file_has_the_digest_of_its_bytes(size):
-    """Up to and with the largest size, whatever the ranges."""
     data = bytes(range(size))
 
     assert in_pieces(data, np.random.default_rng(1)) == InputFile("x", size, hashlib.sha256(data).hexdigest())
@@ -91,7 +90,6 @@ def test_a_large_file_is_not_the_list_of_its_digests(tmp_path):
 
 
 def test_standard_input_may_be_large(monkeypatch):
-    """What can be read but once is in memory, and has the same digest."""
     monkeypatch.setattr("sys.stdin", type("Text", (), {"buffer": io.BytesIO(b"q1 Q0 d1 1 0.5 run\n" * 9)}))
 
     (found,) = describe(Source("-", streams=True))
@@ -100,7 +98,6 @@ def test_standard_input_may_be_large(monkeypatch):
 
 
 def test_a_manifest_has_the_one_digest_of_each_file(tmp_path: Path):
-    """That of a small file is written as before."""
     large, small = by_hand("x", bytes(24)), InputFile("x", 3, "a" * 64)
 
     assert large.recorded == {"path": "x", "size": 24, "ranges_sha256": large.ranges_sha256}

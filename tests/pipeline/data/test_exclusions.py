@@ -31,7 +31,6 @@ def dataset(
     interactions: list[tuple[str, str]] | None = None,
     seen: str = "count",
 ) -> DatasetInput:
-    """Four queries, whose ids are those of documents, too."""
     consumed = None
     if interactions is not None:
         rows = [(*pair, 0.0) for pair in interactions]
@@ -51,7 +50,6 @@ def joined(data: DatasetInput, path: str, **options: object) -> JudgedOutput:
 
 
 def arrays(found: JudgedOutput) -> list[object]:
-    """All that measures take of a join, in bytes."""
     columns = (array for block in found.blocks for array in vars(block).values() if isinstance(array, np.ndarray))
     values = [array.tolist() if array.dtype == object else array.tobytes() for array in columns]
     return [*values, found.missing.tobytes(), found.catalogue.codes.tobytes(), found.ranked.ranks.tobytes()]
@@ -134,7 +132,6 @@ def test_what_was_seen_is_removed_or_counted(tmp_path_factory, rows, consumed, n
 
 
 def ranks(found: JudgedOutput) -> list[object]:
-    """All that measures of judged documents take of a join, in bytes."""
     columns = (array for block in found.blocks for array in vars(block).values() if isinstance(array, np.ndarray))
     return [
         *(array.tolist() if array.dtype == object else array.tobytes() for array in columns),
@@ -207,7 +204,6 @@ def test_a_query_of_which_nothing_is_left_has_no_output(tmp_path):
 
 @pytest.mark.parametrize("n_rows", [1, 2, 100])
 def test_a_document_that_is_left_out_may_not_stand_twice(tmp_path, n_rows):
-    """It is refused as any other is, at its lines."""
     rows = [("b", "x", 9), ("a", "a", 4), ("a", "b", 3), ("a", "a", 1)]
     path = write(tmp_path / "out.txt", encode(rows, "trec", "score"))
 

@@ -24,7 +24,6 @@ def test_numbers_are_read_with_the_hash_of_their_file(tmp_path):
 
 
 def test_a_compressed_file_holds_the_same_numbers(tmp_path):
-    """As any input it may be compressed."""
     (tmp_path / "costs.json.gz").write_bytes(gzip.compress(b'{"dollars": 1}'))
 
     assert read_external_metrics(str(tmp_path / "costs.json.gz")).numbers == {"dollars": 1.0}
@@ -46,7 +45,6 @@ def test_a_compressed_file_holds_the_same_numbers(tmp_path):
     ],
 )
 def test_what_is_no_object_of_numbers_is_refused(tmp_path, text, message):
-    """A line that names the file, the number and what to do."""
     path = tmp_path / "costs.json"
     path.write_text(text, encoding="utf-8")
 
@@ -65,7 +63,6 @@ def test_only_finite_numbers_are_read_and_those_in_objects_have_dotted_names(tmp
 
 
 def test_a_file_that_is_not_there_or_several_are_refused(tmp_path):
-    """Both are named by the path as it was written."""
     assert "file not found" in refusal(read_external_metrics, str(tmp_path / "none.json"))
     for name in ("a", "b"):
         (tmp_path / f"{name}.json").write_text("{}", encoding="utf-8")

@@ -27,7 +27,6 @@ EXPECTED = {"q2": (0.25, -3.0), "q1": (1.0, NAN), "q3": (NAN, 2.5)}  # faithful,
 
 
 def read(name: str, data: bytes | str, **options: Any) -> ExternalOutput:
-    """The scores in a file of these bytes."""
     return read_external_scores(Source(write(Path(name), data), **options), [FAITHFUL, COST])
 
 
@@ -108,7 +107,6 @@ def test_the_files_are_described():
 
 
 def test_columns_are_mapped():
-    """The ids, the scores and the columns of a long file."""
     names = {"query_id": "id", "faithful": "Faithful?", "measure": "name", "value": "score"}
 
     wide = read("wide.csv", "id,Faithful?,cost\nq1,0.5,2\n", columns=names)
@@ -118,7 +116,6 @@ def test_columns_are_mapped():
 
 
 def test_a_wide_file_may_have_scores_called_measure_and_value():
-    """All scores that are wanted are columns: it is wide."""
     source = Source(write(Path("a.csv"), "query_id,measure,value\nq1,1,2\nq2,3,4\n"))
 
     found = read_external_scores(source, [external_measure("value"), external_measure("measure")])
@@ -189,7 +186,6 @@ OUTSIDE = "is outside 0 to 1; fix it, or the range in the config"
 
 
 def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
-    """A line of JSON."""
     return json_lines({"query_id": query_id, "faithful": faithful, "cost": cost})
 
 
@@ -263,7 +259,6 @@ def test_what_is_no_score_is_refused(name, data, message):
     ],
 )
 def test_a_short_line_is_refused(name, data, found):
-    """Lines are those of the file: the header counts, and so do comments."""
     source = Source(write(Path(name), data))
 
     line = 2 if name == "a.csv" else 1
@@ -271,7 +266,6 @@ def test_a_short_line_is_refused(name, data, found):
 
 
 def test_a_score_in_two_parts_is_refused():
-    """Each place says its file."""
     write(Path("scores/0.csv"), "query_id,faithful,cost\nq1,1,1\n")
     write(Path("scores/1.csv"), "query_id,faithful,cost\nq2,1,1\nq1,1,1\n")
 

@@ -28,12 +28,10 @@ def dense(matrix: Sparse) -> list[list[float]]:
 
 
 def documents(name: str, data: bytes | str, feature: str = "genre") -> Sparse:
-    """The feature as it is read from a file of these bytes."""
     return read_documents(write(Path(name), data), features=[feature]).features[feature]
 
 
 def parquet(values: Any, type: pa.DataType | None = None) -> bytes:
-    """A table of documents a, b … with this feature."""
     ids = pa.array([chr(ord("a") + place) for place in range(len(values))])
     return table_bytes([ids, pa.array(values, type)], ["doc_id", "genre"])
 
@@ -120,7 +118,6 @@ def test_several_features_of_a_compressed_file_with_other_names():
 
 
 def test_a_feature_that_no_document_has():
-    """The column is there and empty: no document has the feature."""
     assert dense(documents("a.tsv", "doc_id\tgenre\na\t\nb\t\n")) == [[], []]
 
 
@@ -142,7 +139,6 @@ def test_a_feature_that_no_document_has():
     ],
 )
 def test_what_is_no_feature_is_refused(name, data, message):
-    """With the file, the feature, what was found and what to write."""
     write(Path(name), data)
 
     assert (
@@ -162,7 +158,6 @@ def test_a_line_nested_too_deeply_is_refused():
 
 
 def test_categories_and_vectors_do_not_mix():
-    """One file has texts, the other vectors."""
     write(Path("documents/0.tsv"), "doc_id\tgenre\na\twar\n")
     write(Path("documents/1.jsonl"), '{"doc_id": "b", "genre": [0.5]}\n')
 

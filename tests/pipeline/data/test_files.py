@@ -25,7 +25,6 @@ LINE = "q 0 {} 1\n"
 
 
 def parts(*names: str) -> None:
-    """Files that hold one document each, called as the file is."""
     for name in names:
         write(Path(name), LINE.format(Path(name).name))
 
@@ -78,14 +77,12 @@ def test_a_folder_without_parts_is_not_called_missing():
 
 @pytest.mark.parametrize("name", ["nowhere.tsv", "nowhere/*.tsv", "*.tsv"])
 def test_a_url_that_names_nothing_is_refused(tmp_path, name):
-    """As on disk."""
     url = f"file://{tmp_path}/{name}"
 
     assert refusal(find_files, url) == f"{url}: file not found; check the path"
 
 
 def test_a_url_of_an_unknown_scheme_is_refused():
-    """The message names the URL and asks for it to be fixed."""
     message = refusal(find_files, "nosuch://bucket/a.tsv")
 
     assert message.startswith("nosuch://bucket/a.tsv: ")
@@ -102,7 +99,6 @@ def test_google_storage_is_asked_for_a_minute():
 
 
 def test_the_key_of_an_azure_account_is_taken_from_the_environment(monkeypatch):
-    """No URL of Arrow's can hold it; the server that the URL names stays."""
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "bm9ib2R5")
     server = {"blob_storage_authority": "127.0.0.1:1", "dfs_storage_authority": "127.0.0.1:2"}
     query = "&".join(f"{name}={value}" for name, value in server.items())
@@ -141,7 +137,6 @@ def test_another_filesystem_serves_a_file_a_folder_and_a_glob(bucket):
 
 
 def test_another_filesystem_serves_compressed_files(bucket):
-    """Uncompressing does not need a file on disk."""
     write(Path("a.txt.gz"), compress(LINE.format("d").encode(), ".gz"))
 
     assert documents(bucket + "a.txt.gz") == ["d"]
@@ -149,7 +144,6 @@ def test_another_filesystem_serves_compressed_files(bucket):
 
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst", ".bz2", ".xz", ".zip"])
 def test_a_file_is_described_as_it_is_stored(ending):
-    """Size and digest are those of the bytes on disk, compressed or not."""
     data = compress(LINE.format("d").encode(), ending)
     path = write(Path("a.txt" + ending), data)
 
@@ -200,7 +194,6 @@ def test_the_only_file_of_an_archive_is_read_by_its_ending(name):
 
 
 def test_an_archive_of_several_files_or_of_none_is_refused():
-    """With their names, as nobody knows which is meant."""
     several = write(Path("a.zip"), zipped({"a.txt": b"", "b.txt": b""}))
     none = write(Path("b.zip"), zipped({}))
 
@@ -305,14 +298,12 @@ def test_a_file_that_is_not_compressed_as_its_name_says_is_refused(ending, name)
 
 
 def test_garbage_after_a_compressed_member_is_refused():
-    """What follows must be compressed too: nothing is dropped in silence."""
     path = write(Path("a.txt.gz"), gzip.compress(LINE.format("d").encode()) + LINE.format("e").encode())
 
     assert refusal(read_judgments, path).startswith(f"{path}: not gzip (")
 
 
 def test_the_compressed_part_that_is_broken_is_named():
-    """Among several parts the message says which."""
     write(Path("out/a.txt.gz"), gzip.compress(LINE.format("d").encode()))
     write(Path("out/b.txt.gz"), LINE.format("d"))
 

@@ -28,7 +28,6 @@ NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60
 
 
 def refused(text: str | bytes, name: str = "a.json") -> str:
-    """The line with which judgments that read so are refused."""
     return refusal(read_judgments, write(Path(name), text if isinstance(text, bytes) else text.encode()))
 
 
@@ -49,7 +48,6 @@ def test_json_gives_what_it_holds(tmp_path_factory, held, indented):
 
 @pytest.mark.parametrize("reader", [read_judgments, read_ranking, read_ratings, read_predictions])
 def test_json_holds_whatever_number_the_file_is_read_for(reader):
-    """Grades, scores, ratings and predictions look alike in it."""
     path = write(Path("a.json"), b'{"q2": {"d1": 1, "d2": -0.5}, "q1": {"d1": 2e3}}')
 
     assert contents(reader(path)) == [("q2", "d1", 1.0), ("q2", "d2", -0.5), ("q1", "d1", 2000.0)]
@@ -99,7 +97,6 @@ def test_a_query_without_documents_has_no_row():
     ],
 )
 def test_wrong_json_is_refused(text, message):
-    """In one line, with the query and the document that are wrong."""
     assert refused(text) == message
 
 
@@ -124,7 +121,6 @@ def test_what_is_not_json_is_refused(text, advice):
 
 @pytest.mark.parametrize("reader", [read_queries, read_documents])
 def test_tables_of_ids_have_no_json(reader):
-    """They name no pairs."""
     message = refusal(reader, write(Path("a.json"), b'{"q": {"d": 1}}'))
 
     assert message.startswith("a.json: one JSON object cannot hold ")
@@ -139,7 +135,6 @@ def test_ranks_are_not_read_from_json():
 
 
 def test_a_pair_in_two_parts_is_named_in_both():
-    """Parts of JSON are one input, as those of any format are."""
     for name in ("a.json", "b.json"):
         write(Path("parts") / name, b'{"q": {"c": 1, "d": 1}}' if name == "a.json" else b'{"q": {"d": 2}}')
 
@@ -155,7 +150,6 @@ BEIR = [("PLAIN-2", "MED-2427", 2.0), ("PLAIN-2", "MED-10", 1.0), ("PLAIN-12", "
 
 
 def beir(layout: str) -> bytes:
-    """BEIR's judgments with its own column names."""
     names = ["query-id", "corpus-id", "score"]
     if layout == "parquet":
         sink = pa.BufferOutputStream()
@@ -200,5 +194,4 @@ def test_a_score_is_no_relevance_elsewhere(header):
     ],
 )
 def test_a_wrong_line_of_beirs_is_named(name, text):
-    """Where Python reads line by line, the names are known as well."""
     assert refused(text, name) == f"{name}:3: relevance 'x' is not a number; fix it"

@@ -89,7 +89,6 @@ def test_a_wide_gap_in_one_line_and_a_further_field_in_another(separator):
 @pytest.mark.parametrize("separator", [" ", "\t"])
 @pytest.mark.parametrize("gap", range(5))
 def test_trec_rankings_that_have_a_wide_gap_in_every_line(separator, gap):
-    """A padded rank does not make the rank the score."""
     gaps = [separator] * 5
     gaps[gap] = separator * 2
     lines = [
@@ -103,14 +102,12 @@ def test_trec_rankings_that_have_a_wide_gap_in_every_line(separator, gap):
 @pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n", " ", "\t", "\n  ", "\n# end"])
 @pytest.mark.parametrize("separator", [" ", "\t", " \t"])
 def test_ends_of_trec_text(separator, end):
-    """With or without a final newline, blanks, or a comment."""
     assert judgments("\n".join(separator.join([q, "0", d, f"{v:g}"]) for q, d, v in JUDGED) + end) == JUDGED
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
 @pytest.mark.parametrize("beginning", ["", "# comment\n", "\n", " "])
 def test_a_byte_order_mark_is_no_part_of_the_first_id(separator, beginning):
-    """Editors on Windows write one; a comment after it is a comment."""
     assert (
         judgments("\ufeff" + beginning + "".join(separator.join([q, "0", d, f"{v:g}"]) + "\n" for q, d, v in JUDGED))
         == JUDGED
@@ -253,25 +250,21 @@ def test_only_tables_have_queries_ratings_and_predictions():
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
 def test_line_ends_of_tables(name, end):
-    """Unix, Windows and old Macintosh line ends are all line ends."""
     assert judgments(encode(JUDGED, name[2:]).decode().replace("\r", "").replace("\n", end), name) == JUDGED
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
 def test_a_table_may_begin_with_a_byte_order_mark_and_end_without_newline(name):
-    """The mark is no part of the first column's name."""
     assert judgments("\ufeff" + encode(JUDGED, name[2:]).decode().rstrip(), name) == JUDGED
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
 def test_blank_lines_of_tables_are_passed_over(name):
-    """They hold no row."""
     assert judgments(encode(JUDGED, name[2:]).decode().replace("\n", "\n\n"), name) == JUDGED
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
 def test_columns_stand_in_any_order_among_others(name):
-    """Columns are found by name; the others are ignored."""
     text = "note\trelevance\tdoc_id\tquery_id\nx\t1\t12\tq1\n\t0\t013\tq1\n1\t2\t12\t01\n"
 
     assert judgments(text.replace("\t", "," if name == "a.csv" else "\t"), name) == JUDGED
@@ -296,7 +289,6 @@ def test_quoted_fields_of_csv():
 
 
 def test_quotation_marks_in_tsv_are_characters():
-    """Unless all fields that begin with one are enclosed in them."""
     rows = [('"q', 'd"1"', 1.0), ("q'", '"d"', 2.0)]
 
     assert judgments(encode(rows, "tsv"), "a.tsv") == rows
@@ -304,7 +296,6 @@ def test_quotation_marks_in_tsv_are_characters():
 
 
 def test_blanks_in_the_fields_of_tables_are_kept():
-    """A tab or a comma separates, a blank belongs to the id."""
     rows = [("two words", " d ", 1.0)]
 
     assert judgments(encode(rows, "tsv"), "a.tsv") == judgments(encode(rows, "csv"), "a.csv") == rows
@@ -312,7 +303,6 @@ def test_blanks_in_the_fields_of_tables_are_kept():
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "parquet"])
 def test_a_missing_column_is_refused_with_those_found(format):
-    """The message lists what the header has and says how to map it."""
     message = refused(encode(JUDGED, format, names=("search", "doc_id", "relevance")), "a." + format)
 
     line = "" if format == "parquet" else ":1"
@@ -335,7 +325,6 @@ def test_a_ranking_without_scores_is_read_by_its_ranks(format):
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "parquet"])
 def test_a_column_that_occurs_twice_is_refused(format):
-    """Nothing tells which of the two is meant."""
     line = "" if format == "parquet" else ":1"
 
     message = refused(encode(JUDGED, format, names=("query_id", "doc_id", "doc_id")), "a." + format)
@@ -346,7 +335,6 @@ def test_a_column_that_occurs_twice_is_refused(format):
 @pytest.mark.parametrize("format", ["tsv", "csv"])
 @pytest.mark.parametrize(("line", "count"), [("q\td", 2), ("q\td\t1\tmore", 4), ("q", 1)])
 def test_a_line_with_another_number_of_fields_than_the_header_is_refused(format, line, count):
-    """Both numbers are named with the line."""
     text = HEADER + "q\tc\t1\n\n" + line + "\n"
     separator = "," if format == "csv" else "\t"
 
@@ -390,7 +378,6 @@ def test_ids_in_json_are_strings_or_whole_numbers():
 
 
 def test_json_may_hold_more_keys_in_any_order():
-    """What is not asked for is ignored, whatever it is."""
     text = (
         '{"x": [1, {"doc_id": "no"}], "relevance": 1, "doc_id": "\\u00e9\\"", "query_id": "q"}\n'
         '{"relevance":2,"x":null,"query_id":"q","doc_id":"d"}'
@@ -405,7 +392,6 @@ def test_json_may_hold_more_keys_in_any_order():
 )
 @pytest.mark.parametrize("column", ["query_id", "doc_id"])
 def test_ids_in_json_that_are_neither_are_refused(column, value, found):
-    """A fraction has more than one spelling, and true is no id."""
     fields = {"query_id": '"q"', "doc_id": '"d"', "relevance": "1"}
     lines = [fields, fields | {column: value}]
     text = "\n".join("{" + ", ".join(f'"{name}": {text}' for name, text in line.items()) + "}" for line in lines)
@@ -421,7 +407,6 @@ def test_ids_in_json_that_are_neither_are_refused(column, value, found):
     ],
 )
 def test_a_line_that_is_no_json_object_is_refused(line):
-    """The line is named."""
     good = '{"query_id": "q", "doc_id": "c", "relevance": 1}\n'
 
     message = refused(f"{good}\n{line}\n{good}", "a.jsonl")
@@ -431,7 +416,6 @@ def test_a_line_that_is_no_json_object_is_refused(line):
 
 
 def test_a_key_that_is_missing_from_a_line_is_refused_with_those_found():
-    """In whichever line."""
     text = '{"query_id": "q", "doc_id": "c", "relevance": 1}\n{"query_id": "q", "doc": "d", "relevance": 1}\n'
 
     assert refused(text, "a.jsonl") == (
@@ -440,7 +424,6 @@ def test_a_key_that_is_missing_from_a_line_is_refused_with_those_found():
 
 
 def test_half_of_a_surrogate_pair_in_json_is_refused():
-    """The escape stands for no character and cannot be an id."""
     text = '{"query_id": "q", "doc_id": "c", "relevance": 1}\n{"query_id": "q", "doc_id": "\\ud800", "relevance": 1}\n'
 
     assert names_place(refused(text, "a.jsonl"), "a.jsonl", 2)
@@ -471,7 +454,6 @@ TWO = pa.array([1.0, 2.0])
     ids=lambda ids: str(ids.type),
 )
 def test_ids_in_parquet_are_strings_or_whole_numbers(ids):
-    """Of any width, coded by a dictionary or not."""
     other = pa.array(["x", "y"])
 
     assert judgments(parquet_of(ids, other, TWO), "a.parquet") == [("1", "x", 1), ("20", "y", 2)]
@@ -549,7 +531,6 @@ def test_ids_in_parquet_of_another_type_are_refused(ids):
     "values", [pa.array(["1", "2"]), pa.array([True, False]), pa.array([[1], [2]])], ids=lambda values: str(values.type)
 )
 def test_values_in_parquet_of_another_type_are_refused(values):
-    """Text and truth values are no grades."""
     ids = pa.array(["x", "y"])
 
     message = refused(parquet_of(ids, ids, values), "a.parquet")
@@ -559,14 +540,12 @@ def test_values_in_parquet_of_another_type_are_refused(values):
 
 
 def test_trec_text_under_another_ending_is_recognised():
-    """It has no header to map, so the message names the format."""
     message = refused(b"q1 0 d1 1\n", "a.csv")
 
     assert message.endswith("; looks like TREC text; set format: trec, or rename it to .txt")
 
 
 def test_a_file_that_is_not_parquet_is_refused():
-    """Text under the wrong name."""
     message = refused(encode(JUDGED, "tsv"), "a.parquet")
 
     assert message.startswith("a.parquet: not Parquet (")
@@ -596,7 +575,6 @@ def test_damaged_parquet_is_refused(damaged):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_an_empty_file_is_refused(format):
-    """Nothing at all is not an input, and no advice about columns helps."""
     message = refused(b"", "a" + SUFFIXES[format])
 
     assert message.startswith(f"a{SUFFIXES[format]}: ")
@@ -631,7 +609,6 @@ def test_a_value_that_is_no_number_is_refused_with_its_line(format, value):
 @pytest.mark.parametrize("text", ["1", "+1", "1.", "01", "1.0e0", "10E-1", "1.000000000000000000001"])
 @pytest.mark.parametrize("format", ["trec", "tsv", "csv"])
 def test_spellings_of_one(format, text):
-    """Signs, leading zeros and exponents are all numbers."""
     assert judgments(encode([("q", "d", text)], format), "a" + SUFFIXES[format]) == [("q", "d", 1.0)]
 
 
@@ -675,7 +652,6 @@ def test_text_that_is_not_utf8_is_refused_with_its_line(format, column):
 
 @pytest.mark.parametrize("column", ["query_id", "doc_id"])
 def test_parquet_strings_that_are_not_utf8_are_refused(column):
-    """Some writers do not check what they call a string."""
     latin = pa.array([b"d", b"caf\xe9"]).view(pa.string())
     columns = {"query_id": pa.array(["x", "y"]), "doc_id": pa.array(["x", "y"]), "relevance": TWO} | {column: latin}
 
@@ -688,7 +664,6 @@ def test_parquet_strings_that_are_not_utf8_are_refused(column):
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("column", [0, 1])
 def test_an_empty_id_is_refused_with_its_place(format, column):
-    """In text it would be a missing field."""
     row = ["q", "d", 1.0]
     row[column] = ""
     name = "a" + SUFFIXES[format]
@@ -702,7 +677,6 @@ def test_an_empty_id_is_refused_with_its_place(format, column):
 @pytest.mark.parametrize("format", TEXT_FORMATS)
 @pytest.mark.parametrize("value", ["x", math.nan])
 def test_a_bad_value_deep_in_a_file_of_many_blocks(format, value):
-    """The line is right however many blocks come before it."""
     rows = [(f"q{n % 7}", f"d{n}", float(n)) for n in range(2000)]
     rows[1500] = ("q", "d", value)
     name = "a" + SUFFIXES[format]
@@ -737,7 +711,6 @@ def test_lines_are_those_an_editor_shows(name, text, line):
     [("a.data", "csv"), ("a.tsv", "trec"), ("a.txt", "jsonl"), ("qrels", "parquet"), ("a.csv", "tsv"), ("a", "trec")],
 )
 def test_the_format_that_is_given_wins_over_the_name(name, format):
-    """A name may tell nothing, or the wrong thing."""
     path = write(Path(name), encode(JUDGED, format))
 
     assert contents(read_judgments(Source(path, format))) == JUDGED
@@ -745,13 +718,11 @@ def test_the_format_that_is_given_wins_over_the_name(name, format):
 
 @pytest.mark.parametrize("name", ["qrels", "qrels.test", "run.bm25", "a.txt", "a.trec", "a.dat.v2"])
 def test_a_name_that_tells_nothing_means_trec_text(name):
-    """As the field's files are called anything."""
     assert judgments(encode(JUDGED, "trec"), name) == JUDGED
 
 
 @pytest.mark.parametrize(("name", "format"), [("A.TSV", "tsv"), ("a.ndjson", "jsonl"), ("a.pq", "parquet")])
 def test_other_endings(name, format):
-    """Capitals do not matter, and two formats have a second name."""
     assert judgments(encode(JUDGED, format), name) == JUDGED
 
 
@@ -849,5 +820,4 @@ def test_a_blank_in_an_id_without_a_tag_is_refused():
     "line", ["q1 Q0 d 1 2.5 my first run", "q1 Q0 d - 2.5 tag", "q1 Q0 d 1 2.5 2024", "q1 Q0 d 1 2.5"]
 )
 def test_odd_tags_and_ranks_of_trec_text_are_read(line):
-    """A tag may have blanks, and the rank is not read."""
     assert contents(read_ranking(write(Path("r.txt"), line + "\n"))) == [("q1", "d", 2.5)]

@@ -28,7 +28,6 @@ def groups(name: str, data: bytes | str, *, cluster: str | None = None, slices: 
 
 
 def members(found: Groups) -> dict[str, list[str]]:
-    """The queries of each slice."""
     return {name: [QUERIES[place] for place in np.flatnonzero(rows)] for name, rows in found.slices.items()}
 
 
@@ -76,7 +75,6 @@ def test_slices_stand_in_the_order_of_the_config_and_of_their_bytes():
 
 
 def test_a_column_may_be_cluster_and_slice():
-    """It is read once and used for both."""
     found = groups("a.tsv", "query_id\tuser\nq1\tv\nq2\tu\nq3\tv\nq4\tu\n", cluster="user", slices=("user",))
 
     assert members(found) == {"user=u": ["q2", "q4"], "user=v": ["q1", "q3"]}
@@ -134,7 +132,6 @@ def test_a_table_of_parts_with_mapped_columns():
     ],
 )
 def test_what_is_no_column_of_texts_is_refused(name, data, message):
-    """With the file, what is there, and the row where it is one's fault."""
     write(Path(name), data)
 
     assert (

@@ -30,7 +30,6 @@ def hashes(rows, queries=None) -> list[int]:
 
 
 def with_documents(chunks: list[pa.StringArray]):
-    """Rows of these documents, whose three queries take turns."""
     n_rows = sum(map(len, chunks))
     return rows_of_documents(chunks, [f"q{row % 3}" for row in range(n_rows)], [0.0] * n_rows)
 
@@ -67,12 +66,10 @@ def test_every_length_has_its_own_hash(sign):
 
 @given(st.lists(st.binary(max_size=24).map(lambda raw: raw.decode("latin-1")), min_size=2, max_size=30, unique=True))
 def test_different_documents_have_different_hashes(documents):
-    """Of short ids in any mix of signs none collide."""
     assert len(set(hashes(rows_of([("q", document, 0.0) for document in documents])))) == len(documents)
 
 
 def test_the_order_of_words_counts():
-    """Eight-byte words that change places give another hash."""
     words = ["abcdefgh", "12345678", "ABCDEFGH"]
     documents = ["".join(words[place] for place in places) for places in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (2, 1, 0)]]
 
@@ -103,7 +100,6 @@ def colliding(n: int) -> Iterator[None]:
 
 
 def matched(judgments, rows) -> dict[tuple[str, int], tuple[str, str]]:
-    """The judged pair that the join put at each query's rank."""
     plain = contents(judgments.rows)
     joined = join_ranking(judgments, rows, TREC_EVAL)
     return {

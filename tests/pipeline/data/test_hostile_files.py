@@ -59,7 +59,6 @@ def answered(function: Callable[..., Any], *args: Any, **options: Any) -> str:
 
 @pytest.fixture
 def special() -> dict[str, str]:
-    """What is there and not a file, by its path."""
     os.mkfifo("pipe.txt")
     listening = socket.socket(socket.AF_UNIX)
     listening.bind("socket.txt")
@@ -108,7 +107,6 @@ def test_what_cannot_be_named_is_refused(path, function):
 
 
 def test_what_may_not_be_read_is_refused(request):
-    """With the reason that the system gives."""
     Path(write(Path("a.txt"), "q 0 d 1\n")).chmod(0)
     request.getfixturevalue("unprivileged")
 
@@ -135,7 +133,6 @@ def test_what_is_uncompressed_stops_at_the_limit(ending):
 
 
 def repeated(value: Any, n_rows: int) -> pa.Array:
-    """The value in so many rows, written once."""
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_rows, np.int32)), pa.array([value]))
 
 
@@ -160,7 +157,6 @@ def test_parquet_that_holds_more_than_it_may_is_not_read(n_rows, document):
 
 
 def test_texts_and_features_of_parquet_are_held_to_the_limit_too():
-    """Columns beside the ids are read by the same rule."""
     n_rows = 100_000
     ids = pa.array([str(number) for number in range(n_rows)])
     for name, read in (("query_id", read_queries), ("doc_id", read_documents)):
@@ -200,7 +196,6 @@ def test_an_id_of_over_64_kb_is_refused_at_once(format, column):
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
 def test_an_id_of_over_64_kb_in_a_table_of_ids_is_refused(format):
-    """As in rankings."""
     names = ("query_id", "x", "y")
     path = write(Path(f"a{SUFFIXES[format]}"), encode([("x" * 100_000, "d", 1.0)], format, names=names))
 
@@ -208,7 +203,6 @@ def test_an_id_of_over_64_kb_in_a_table_of_ids_is_refused(format):
 
 
 def test_an_id_of_over_64_kb_in_json_and_scores_is_refused():
-    """Its keys are ids too, and so are the queries of external scores."""
     path = write(Path("a.json"), json.dumps({"q": {"x" * MEGABYTE: 1}}))
     assert len(refusal(read_judgments, path)) < 500
 
@@ -244,7 +238,6 @@ LONG = "x" * 60_000
     ],
 )
 def test_a_message_shows_200_characters_of_a_value(name, text):
-    """However long a field, a key or a header is."""
     message = refusal(read_judgments, write(Path(name), text))
 
     assert len(message) < 800
@@ -354,7 +347,6 @@ def test_doubled_keys_and_numbers_as_texts_in_json_lines(row, message, slow):
 
 
 def test_doubled_keys_of_texts_and_features_are_refused():
-    """What is read beside the ids is read by the same rule."""
     write(Path("q.jsonl"), '{"query_id": "q", "market": "de", "market": "fr", "x": 1, "x": 2}\n')
     write(Path("d.jsonl"), '{"doc_id": "d", "genre": "a", "genre": "b", "x": 1, "x": 2}\n')
 
@@ -373,7 +365,6 @@ def test_doubled_keys_of_texts_and_features_are_refused():
     ],
 )
 def test_objects_that_do_not_stand_one_a_line_are_refused(first, second):
-    """Whatever their number, and wherever their braces stand."""
     assert refusal(read_judgments, write(Path("a.jsonl"), f"{first}\n{second}\n")).startswith("a.jsonl:")
 
 
@@ -387,7 +378,6 @@ def utf16(text: str) -> bytes:
 @pytest.mark.parametrize("format", TEXTS)
 @pytest.mark.parametrize("spoil", [utf16, lambda text: utf16(text)[2:], lambda text: text.encode("utf-32")])
 def test_text_of_two_bytes_a_letter_is_refused(format, spoil):
-    """With a byte-order mark or without."""
     path = write(Path(f"a{SUFFIXES[format]}"), spoil(encode([("q", "d", 1.0)], format).decode()))
 
     assert refusal(read_judgments, path)
@@ -432,7 +422,6 @@ def test_compressed_files_cut_anywhere_are_refused(ending):
 
 
 def test_an_empty_member_and_several_members():
-    """Nothing and something is something."""
     data = gzip.compress(b"") + gzip.compress(b"q 0 d 1\n") + gzip.compress(b"")
 
     assert contents(read_judgments(write(Path("a.txt.gz"), data))) == [("q", "d", 1.0)]
@@ -524,7 +513,6 @@ def test_parquet_cut_or_changed_anywhere_is_read_or_refused():
 
 
 def test_columns_that_stand_twice_and_files_without_rows():
-    """Of features, too."""
     names = ["doc_id", "genre", "genre"]
     twice = write(Path("a.parquet"), table_bytes([pa.array(["d"])] * 3, names))
     empty = write(Path("b.parquet"), table_bytes([pa.array([], pa.string())] * 2, names[:2]))
@@ -534,7 +522,6 @@ def test_columns_that_stand_twice_and_files_without_rows():
 
 
 def test_encrypted_parquet_is_refused():
-    """Whether the footer is encrypted or only says so."""
     whole = table_bytes([pa.array(["d"])], ["doc_id"])
 
     assert "not Parquet" in refusal(read_documents, write(Path("a.parquet"), b"PARE" + whole[4:-4] + b"PARE"))
@@ -553,12 +540,10 @@ def test_encrypted_parquet_is_refused():
     ],
 )
 def test_features_that_are_no_text_or_number_are_refused(name, data):
-    """In a line, as everywhere."""
     assert refusal(read_documents, write(Path(name), data), features=["genre"]).startswith(name)
 
 
 def test_numbers_from_outside_are_read_or_refused():
-    """Whatever bytes are in the file."""
     for data in (
         b"\xff",
         b'{"a": 1e400}',

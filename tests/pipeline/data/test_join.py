@@ -54,13 +54,11 @@ def by_bytes(names) -> list[str]:
 
 
 def plain_ranking(ranked: Judged, query: str) -> list[tuple[float, str]]:
-    """What a query retrieved, the best first."""
     retrieved = [(float(np.float32(score)), document) for (name, document), score in ranked.items() if name == query]
     return sorted(retrieved, key=lambda pair: (pair[0], pair[1].encode()), reverse=True)
 
 
 def plain_query(judged: Judged, ranked: Judged, query: str) -> dict:
-    """One query's column, without padding."""
     ranking = plain_ranking(ranked, query)
     scores = [score for score, _ in ranking]
     grades = [grade for (name, _), grade in judged.items() if name == query]
@@ -83,7 +81,6 @@ def plain_query(judged: Judged, ranked: Judged, query: str) -> dict:
 
 
 def plain_join(judged: Judged, ranked: Judged) -> dict[str, dict]:
-    """Every judged query's column, in the order of the ids' bytes."""
     return {query: plain_query(judged, ranked, query) for query in by_bytes(query for query, _ in judged)}
 
 
@@ -99,7 +96,6 @@ def unpadded(column: np.ndarray, filler: float) -> list[float]:
 
 
 def plain_columns(joined: JudgedOutput, judged: Judged) -> dict[str, dict]:
-    """The queries' columns as the oracle writes them."""
     pairs = list(judged)
     found = {}
     for block in joined.blocks:
@@ -242,7 +238,6 @@ def test_the_order_of_rows_and_queries_changes_nothing(judged, ranked, seed):
 
 @given(JUDGED, RANKED)
 def test_unjudged_queries_and_documents_do_not_change_a_column(judged, ranked):
-    """Output for queries that nobody judged is ignored."""
     known = {query for query, _ in judged}
     needed = {pair: score for pair, score in ranked.items() if pair[0] in known} or {("nobody", "d"): 1.0}
     judgments = index_judgments(table(judged))
@@ -406,7 +401,6 @@ def test_duplicate_ratings_that_are_not_kept_are_not_unpaired():
 
 @pytest.mark.parametrize("pair", [("u", "i"), ("u", "x"), ("v", "x")])
 def test_a_pair_predicted_twice_is_refused(pair):
-    """Whether it is rated or not, and whether its query is."""
     predicted = rows_of([(*pair, 1.0), ("u", "j", 1.0), (*pair, 1.0)], path="out.tsv")
 
     message = refusal(join_predictions, index_judgments(rows_of([("u", "i", 1.0)])), predicted)
@@ -472,7 +466,6 @@ def test_codes_go_no_deeper_than_is_asked_for(judged, ranked, depth):
 
 
 def test_no_catalogue_no_codes():
-    """What is not asked for is not made."""
     rows = rows_of([("q", "d", 1.0)])
 
     assert join_ranking(index_judgments(rows), rows, TREC_EVAL).catalogue is None

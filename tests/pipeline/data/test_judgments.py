@@ -31,7 +31,6 @@ def test_stars_are_named_with_what_to_set():
     ],
 )
 def test_other_ratings(grades, said):
-    """Fractional ones are named whatever else there is."""
     assert said in warning(*grades)
 
 

@@ -33,7 +33,6 @@ Read = Callable[[str], Rows]
 
 
 def remark(tool: str, line: str, path: str) -> str:
-    """What is said of a file with the columns of a tool."""
     return f"read {tool}: columns: {{{line}}} (such as {path})"
 
 
@@ -179,7 +178,6 @@ def test_names_that_can_mean_one_column_alone_are_read(header, read, line):
 
 
 def test_our_own_column_names_need_no_remark():
-    """What the config or the names say is not guessed."""
     assert read_ranking(write(Path("a.tsv"), "query_id\tdoc_id\tscore\trank\nq\td\t1\t1\n")).remarks == ()
 
 
@@ -242,7 +240,6 @@ def test_ranges_are_recognised_as_the_whole_file_is(path, header, n_rows):
 
 
 def test_an_evaluation_has_the_remarks_of_all_its_files():
-    """Those of the dataset's own files, and that of the output."""
     judged = write(Path("qrels.csv"), PYTERRIER_QRELS)
     queries = write(Path("topics.csv"), "qid,query\nq1,chemical\n")
     dataset = read_dataset(DatasetSource(Source(judged), queries=Source(queries)), TREC_EVAL)
@@ -389,7 +386,6 @@ def test_a_folder_of_beir_means_its_test_judgments(splits, end):
 
 
 def test_a_folder_of_beir_without_a_test_split_is_refused():
-    """Which of several splits is meant, only the user knows."""
     assert refusal(read_judgments, str(beir_folder("train", "dev"))) == (
         "beir/nfcorpus: holds judgments of several splits; name one, as in beir/nfcorpus/qrels/dev.tsv"
     )
@@ -397,7 +393,6 @@ def test_a_folder_of_beir_without_a_test_split_is_refused():
 
 # A repository on the HuggingFace hub, as push_to_hub writes it: README.md, and data/<split>-<n>-of-<n>.parquet.
 def shard(query: str) -> bytes:
-    """One shard of a ranking."""
     return parquet_table(query_id=[query], doc_id=["d"], score=[0.5])
 
 

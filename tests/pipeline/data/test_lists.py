@@ -305,7 +305,6 @@ def test_lists_that_may_mean_two_things_or_are_wrong_are_refused(path, data, rea
 
 
 def test_a_line_with_another_number_of_fields_is_named():
-    """As in a file with a row per document."""
     assert refusal(read_ranking, write(Path("a.csv"), "user_id,recs\nu,\nv,a b\nx\n")) == (
         "a.csv:4: 1 fields found where the header has 2; fix the line"
     )
@@ -349,7 +348,6 @@ def test_an_order_that_is_not_that_of_the_scores_is_refused_until_the_config_say
 @pytest.mark.parametrize("n_rows", [1, 2, 10**6])
 @pytest.mark.parametrize("path", ["a.jsonl", "a.parquet", "a.csv", "a.tsv"])
 def test_a_query_with_two_lists_is_refused(path, n_rows):
-    """Wherever they stand: two documents would have the first rank."""
     rows = [(f"q{number}", [f"d{number}", "d"]) for number in (0, 1, 2, 3, 1)]
     message = refusal(list, RankingRanges(write_lists(path, rows), n_rows=n_rows))
 
@@ -500,7 +498,6 @@ def test_a_missing_id_in_a_cell_is_refused(word, cells):
 
 
 def test_the_text_nan_in_quotation_marks_is_an_id():
-    """Whoever writes it so means it."""
     path = write(Path("r.csv"), "query_id,predictions\nq1,\"['nan', 'd1']\"\n")
 
     assert contents(read_ranking(path)) == ranked(q1="nan d1")

@@ -28,7 +28,6 @@ MEASURES = tuple(map(Measure.parse, ("ctr", "dwell", "ips", "snips", "interleavi
 
 
 def refused(text: str, line: str = "ips", **options) -> str:
-    """Why a log of this text is refused."""
     return refusal(read_log, Source(write(Path("a.csv"), text), **options), [Measure.parse(line)])
 
 
@@ -65,7 +64,6 @@ def test_a_weight_comes_before_what_it_could_be_made_of():
 
 
 def test_columns_are_mapped_and_files_are_one_log():
-    """A session in two files has the rows of both."""
     for name in ("1", "2"):
         write(Path(f"log-{name}.csv"), f"session,y\ns1,{int(name) - 1}\ns{name},1\n")
     source = Source("log-*.csv", columns={"query_id": "session", "clicked": "y"})
@@ -90,7 +88,6 @@ def test_columns_are_mapped_and_files_are_one_log():
     ],
 )
 def test_a_cell_that_cannot_be_is_refused(column, value, problem):
-    """The message names file, row, what was found and what to do."""
     lines = TEXT.splitlines()
     cells = lines[3].split(",")
     cells[[*ROWS].index(column)] = value

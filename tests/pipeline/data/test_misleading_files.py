@@ -113,7 +113,6 @@ HEADED = "query_id{0}doc_id{0}score\nq1{0}d2{0}2.5\n"
     ],
 )
 def test_a_delimiter_or_a_header_that_the_format_does_not_have_is_named(path, data, cause):
-    """Nobody is told to map a column whose name is the whole line."""
     message = refusal(read_ranking, write(Path(path), data))
 
     assert cause in message
@@ -188,7 +187,6 @@ def test_a_user_and_items_in_each_line_are_no_trec_text(read, text):
     ],
 )
 def test_judgments_of_numbers_are_judgments(text):
-    """Second fields that vary, or large grades, are seen alone."""
     assert [row[2] for row in contents(read_judgments(write(Path("q.txt"), text)))] == [
         float(line.split()[3]) for line in text.splitlines()
     ]
@@ -242,7 +240,6 @@ def test_a_json_list_in_json_lines_is_called_so_by_every_reader(read, begin, ind
 
 @pytest.mark.parametrize("read", [read_judgments, read_ranking, read_pairs, read_queries])
 def test_lines_that_are_lists_of_values_are_no_table(read):
-    """Neither format reads them, so none is named."""
     path = write(Path("a.jsonl"), '["q", "a", 1]\n["q", "b", 2]\n')
 
     assert refusal(read, path) == 'a.jsonl:1: expected one object a line, found ["q", "a", 1]; fix the line'

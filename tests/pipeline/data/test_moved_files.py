@@ -23,7 +23,6 @@ def written(path: Path, data: bytes) -> Path:
 
 
 def test_a_file_is_found_by_its_bytes_at_any_depth_and_of_any_name(tmp_path):
-    """One of the same size and other bytes is not it."""
     written(tmp_path / "b" / "qrels.txt", b"other")
     path = written(tmp_path / "deep" / "er" / "copy", b"these")
 
@@ -57,7 +56,6 @@ def test_a_namesake_is_the_file_whose_path_ends_most_alike(tmp_path):
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
-    """With what to do."""
     with pytest.raises(InputError, match="folder not found; name the folder of the inputs with --inputs"):
         MovedFiles(tmp_path / "gone")
 
@@ -75,7 +73,6 @@ def test_parts_are_read_in_the_order_in_which_they_were(tmp_path):
 
 
 def test_one_file_is_one_link_with_its_ending(tmp_path):
-    """Also where it was on a filesystem with options after its name."""
     file = written(tmp_path / "x", b"these")
 
     link = link_files([file], [recorded("s3://bucket/qrels.tsv.gz?region=eu", b"these")], tmp_path / "links")

@@ -64,7 +64,6 @@ EXPONENT = "write whole numbers without an exponent (R wrote them in scientific 
     ],
 )
 def test_the_cause_is_the_way_of_writing_that_makes_ids_match(ours, theirs, pair, remedy):
-    """It is named with a pair of ids that would match."""
     assert likely_cause(ours, theirs) == (*pair, remedy)
 
 
@@ -78,7 +77,6 @@ def test_the_cause_is_the_way_of_writing_that_makes_ids_match(ours, theirs, pair
     ],
 )
 def test_an_unknown_cause_is_not_guessed(ours, theirs):
-    """Other ids, and numbers that happen to begin alike, have none."""
     assert likely_cause(ours, theirs) is None
 
 
@@ -147,7 +145,6 @@ def test_other_documents_are_not_taken_for_judged_ones(documents):
 
 
 def test_a_ranking_without_a_known_document_is_refused_with_an_id_of_each_side():
-    """None of its documents is judged, for any query."""
     unmatched = joined(dataset(), "m12", "m99").unmatched
 
     assert unmatched.refusal == (
@@ -172,7 +169,6 @@ def test_known_documents_are_no_mismatch(found, documents):
 
 
 def test_a_ranking_of_other_queries_is_refused():
-    """Its documents do not matter then."""
     assert refusal(joined, dataset(), "12", query="Q1") == (
         "out.tsv: none of its queries is judged, such as 'Q1'; the judgments have 'q1': write the letters of both "
         "in the same case, or accept it with outputs: {path: …, allow_no_overlap: true}"

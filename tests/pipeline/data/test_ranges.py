@@ -37,7 +37,6 @@ ROW = st.tuples(
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> DatasetInput:
-    """Judgments of four queries, one of which no output has."""
     folder = tmp_path_factory.mktemp("dataset")
     documents = write(folder / "documents.tsv", "doc_id\nb\nzz\na\n")
     judged = write(folder / "judged.txt", encode(JUDGED, "trec"))
@@ -46,7 +45,6 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> DatasetInput:
 
 @pytest.fixture(scope="module")
 def excluding(tmp_path_factory: pytest.TempPathFactory) -> DatasetInput:
-    """The same judgments, and documents that are left out."""
     folder = tmp_path_factory.mktemp("excluding")
     judged = write(folder / "judged.txt", encode(JUDGED, "trec"))
     pairs = write(folder / "pairs.tsv", "query_id\tdoc_id\nq1\ta\nq1\tb\nq2\tb\nq3\ta\n")
@@ -68,7 +66,6 @@ def parts_of(value: Any) -> Iterator[Any]:
 
 
 def outcome(dataset: DatasetInput, path: str, conventions: Conventions, n_rows: int, **options: Any) -> Any:
-    """What the join gives, and the files; or why the output is refused."""
     depths = {"with_catalogue": True, "depth": 3.0, "compared": 2.0} | options
     try:
         files, joined = read_output(dataset, Source(path), conventions, n_rows=n_rows, **depths)
@@ -78,7 +75,6 @@ def outcome(dataset: DatasetInput, path: str, conventions: Conventions, n_rows: 
 
 
 def plain_bytes(rows: list[tuple[str, str, float]], format: str, group: int) -> bytes:
-    """The rows in a format; in Parquet as row groups of so many rows."""
     if format != "parquet":
         return encode(rows, format, "score")
     sink = pa.BufferOutputStream()
@@ -307,7 +303,6 @@ def test_scattered_rows_are_noticed_early(tmp_path, monkeypatch, dataset):
 
 
 def test_rows_are_partitioned_in_their_order():
-    """A file has all rows of its queries, with their numbers, ascending."""
     rows = [(f"q{row % 5}", f"d{row}", float(row)) for row in range(40)]
     found = [*partition_rows([rows_of(rows[:7]), rows_of(rows[7:30]), rows_of(rows[30:])], None)]
 
@@ -319,7 +314,6 @@ def test_rows_are_partitioned_in_their_order():
 
 
 def test_an_output_of_other_queries_is_refused_as_a_whole(tmp_path, dataset):
-    """The number of its queries is that of all ranges."""
     path = write(tmp_path / "run.txt", "".join(lines_of("Q1", "Q2", "Q3", "Q4")))
 
     message = refusal(read_output, dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=2)

@@ -94,7 +94,6 @@ def test_a_score_beyond_single_precision_is_refused_with_its_row(score, chunk):
 
 
 def test_the_greatest_float32_is_a_score():
-    """It is finite, and so is what rounds to it."""
     assert ranks([("q", "a", FLOAT32_MAX), ("q", "b", FLOAT32_MAX * (1 + 2**-26))]) == [(2, 1, 2), (1, 1, 2)]
 
 

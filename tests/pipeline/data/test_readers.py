@@ -69,7 +69,6 @@ def test_every_format_gives_the_same_rows(tmp_path_factory, value, rows, ending,
 @pytest.mark.parametrize("value", ["rating", "prediction"])
 @pytest.mark.parametrize("format", TABLES)
 def test_ratings_and_predictions(value, format):
-    """They are tables whose number has its own name."""
     rows = [("u1", "i1", 4.5), ("u1", "i2", 1.0), ("u2", "i1", -0.25)]
 
     assert contents(READERS[value](write(Path("a" + SUFFIXES[format]), encode(rows, format, value)))) == rows
@@ -77,7 +76,6 @@ def test_ratings_and_predictions(value, format):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_distinct_queries_stand_by_first_appearance_over_many_blocks(format):
-    """Each block has its own codes; together they are one."""
     rows = [(f"q{n * 7919 % 50}", f"d{n}", float(n)) for n in range(1000)]
 
     with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", 512):
@@ -129,7 +127,6 @@ def test_several_parts_are_one_input(format):
 
 
 def test_parts_may_differ_in_format():
-    """Each is read by its own name."""
     rows = [(f"q{number}", "d", float(number)) for number in range(len(FORMATS))]
     for number, layout in enumerate(FORMATS):
         write(Path(f"parts/{number}{SUFFIXES[layout]}"), encode([rows[number]], layout))
@@ -152,7 +149,6 @@ def test_the_part_that_is_wrong_is_named(format):
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_repeat_over_two_parts_names_both(format):
-    """Each row by its own part and line."""
     first = write(Path("parts/0" + SUFFIXES[format]), encode([("q", "a", 1.0), ("q", "b", 1.0)], format))
     rows = [("q", "c", 1.0), ("p", "b", 1.0), ("q", "b", 2.0)]
     second = write(Path("parts/1" + SUFFIXES[format]), encode(rows, format))
@@ -186,7 +182,6 @@ def test_parts_without_rows_are_read_and_an_input_without_any_is_refused(format,
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
 def test_places_in_compressed_files(format, ending):
-    """Lines are those of the contents."""
     rows = [("q", "a", 1.0), ("p", "a", 1.0), ("q", "b", 1.0), ("q", "a", 1.0)]
     path = write(Path("a" + SUFFIXES[format] + ending), compress(encode(rows, format), ending))
 
@@ -199,7 +194,6 @@ def test_places_in_compressed_files(format, ending):
 
 
 def ids_file(format: str, column: str, ids: list[str]) -> bytes:
-    """A table of ids and a further column."""
     if format == "jsonl":
         return b"".join(b'{"%s": "%s", "x": [1]}\n' % (column.encode(), name.encode()) for name in ids)
     if format == "parquet":
@@ -214,7 +208,6 @@ IDS_READERS = [(read_queries, "query_id"), (read_documents, "doc_id")]
 @pytest.mark.parametrize(("reader", "column"), IDS_READERS)
 @pytest.mark.parametrize("format", TABLES)
 def test_ids_of_a_table(reader, column, format):
-    """In their order, as they are spelled, by whatever name."""
     names = ["01", "1", "é", "#2"]
 
     found = reader(write(Path("a" + SUFFIXES[format]), ids_file(format, column, names)))
@@ -229,7 +222,6 @@ def test_ids_of_a_table(reader, column, format):
 @pytest.mark.parametrize(("reader", "column"), IDS_READERS)
 @pytest.mark.parametrize("format", TABLES)
 def test_an_id_that_stands_twice_is_refused_with_both_lines(reader, column, format):
-    """Of several repeats the first is named."""
     path = write(Path("a" + SUFFIXES[format]), ids_file(format, column, ["a", "b", "c", "b", "a"]))
     word = "row" if format == "parquet" else "line"
 
@@ -239,7 +231,6 @@ def test_an_id_that_stands_twice_is_refused_with_both_lines(reader, column, form
 
 @pytest.mark.parametrize(("reader", "column"), IDS_READERS)
 def test_an_id_that_stands_in_two_parts_names_both(reader, column):
-    """Each by its part and line."""
     first = write(Path("parts/0.tsv"), ids_file("tsv", column, ["a", "b"]))
     second = write(Path("parts/1.csv"), ids_file("csv", column, ["c", "b"]))
 
@@ -249,7 +240,6 @@ def test_an_id_that_stands_in_two_parts_names_both(reader, column):
 @pytest.mark.parametrize(("reader", "column"), IDS_READERS)
 @pytest.mark.parametrize("format", TABLES)
 def test_a_table_of_ids_without_rows_or_column_is_refused(reader, column, format):
-    """As judgments are."""
     if format != "jsonl":
         empty = write(Path("empty" + SUFFIXES[format]), ids_file(format, column, []))
         assert refusal(reader, empty) == f"{empty}: no rows; write the file again"
@@ -260,7 +250,6 @@ def test_a_table_of_ids_without_rows_or_column_is_refused(reader, column, format
 @pytest.mark.parametrize(("reader", "column"), IDS_READERS)
 @pytest.mark.parametrize("format", TABLES)
 def test_an_empty_id_of_a_table_is_refused_with_its_line(reader, column, format):
-    """A query or a document needs a name."""
     path = write(Path("a" + SUFFIXES[format]), ids_file(format, column, ["a", "", "c"]))
 
     message = refusal(reader, path)

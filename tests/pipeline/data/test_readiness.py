@@ -19,12 +19,10 @@ def write(*names: str, text: str = "four") -> None:
 
 
 def test_nothing_is_no_trouble():
-    """A file, a folder and a glob that are not there may all come yet."""
     assert input_state("bm25.tsv") == input_state("none/bm25.tsv") == input_state("none/*.tsv") == InputState()
 
 
 def test_a_file_is_seen_with_its_size():
-    """Four letters are four bytes."""
     write("bm25.tsv")
 
     assert input_state("bm25.tsv") == InputState((("bm25.tsv", 4),))
@@ -46,7 +44,6 @@ def test_a_folder_without_parts_is_not_there_yet():
 
 
 def test_a_url_is_seen_as_a_path_is(bucket):
-    """Files, folders and globs on another filesystem."""
     write("out/bm25/part-0", "out/dense.tsv")
 
     assert input_state("bucket://out/bm25") == InputState((("bucket://out/bm25/part-0", 4),))
@@ -64,7 +61,6 @@ def test_a_place_that_cannot_be_looked_at_is_trouble():
 
 
 def test_a_pipe_is_trouble():
-    """Nobody writes into it: reading would never end, and it is no file."""
     os.mkfifo("pipe")
 
     assert input_state("pipe") == InputState(

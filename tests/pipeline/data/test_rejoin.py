@@ -37,14 +37,12 @@ def table(pairs: Judged) -> Rows:
 
 
 def rejoined(then: Rows, now: Rows, ranking: Rows, conventions: Conventions = TREC_EVAL) -> JudgedOutput:
-    """The ranking on the judgments of now, by way of those of then."""
     hits = join_ranking(index_judgments(then), ranking, conventions).hits
     assert hits is not None
     return rejoin(then, hits, index_judgments(now), conventions, 9.0, path="out.tsv")
 
 
 def unlike(found: JudgedOutput, expected: JudgedOutput) -> list[str]:
-    """What two joins do not have in common to the last bit, by name."""
     pairs = {name: (getattr(found, name), getattr(expected, name)) for name in ("query_ids", "missing")}
     for place, blocks in enumerate(zip(found.blocks, expected.blocks, strict=True)):
         names = [field.name for field in dataclasses.fields(JudgedBlock)]

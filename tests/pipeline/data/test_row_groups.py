@@ -140,7 +140,6 @@ def test_the_end_that_is_hashed_is_the_one_that_was_read(tmp_path):
 
 
 def test_a_file_that_changes_between_its_ranges_is_refused(tmp_path):
-    """The second row group is overwritten once the first range is there."""
     data = wide(1_000)
     path = write(tmp_path / "run.parquet", data)
     ranges = iter(RankingRanges(path, n_rows=1_000))

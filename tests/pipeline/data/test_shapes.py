@@ -47,7 +47,6 @@ def test_json_of_pandas_has_the_rows_of_the_frame(orient, names):
 
 @pytest.mark.parametrize("orient", ["columns", "index"])
 def test_json_of_pandas_with_columns_that_the_config_names(orient):
-    """The names are those of the config, and mean nothing by themselves."""
     names = {"query_id": "wer", "doc_id": "was", "score": "wie"}
     text = FRAME.rename(columns=names).to_json(orient=orient)
 
@@ -102,7 +101,6 @@ def test_lists_of_judgments_and_of_interactions():
 
 
 def test_queries_that_are_called_as_columns_stay_queries():
-    """Their documents differ, or have no name of a column."""
     found = {"query": {"d1": 1.0}, "item": {"d1": 2.0, "d2": 1.0}}
 
     assert len(contents(read_ranking(named(json.dumps(found))))) == 3
@@ -134,7 +132,6 @@ def test_rows_of_json_are_numbered_and_have_each_key_once():
 
 @pytest.mark.parametrize("text", ['{"columns": ["a"], "data": [[1, 2]]}', '{"columns": [["a"]], "data": [[1]]}', "[]"])
 def test_what_only_looks_like_a_table_is_refused(text):
-    """In one line."""
     assert refusal(read_ranking, named(text)).startswith("r.json: ")
 
 
@@ -168,7 +165,6 @@ class Dataset:
     ],
 )
 def test_tables_in_memory_have_the_rows_of_the_frame(data):
-    """pandas and Arrow say what these forms hold."""
     assert contents(read_ranking(held(data))) == ROWS
 
 
@@ -198,5 +194,4 @@ def test_a_set_has_no_order():
     ],
 )
 def test_what_cannot_be_read_is_refused_without_words_of_arrow(data, message):
-    """The column and the types are named, or what to give."""
     assert refusal(lambda given: read_ranking(held(given)), data).startswith(message)

@@ -33,7 +33,6 @@ def opened(folder: Path, found: Collection, conventions: Conventions = TREC_EVAL
 
 
 def real(column: np.ndarray) -> list[float]:
-    """A column without its padding."""
     return [value for value in column.tolist() if np.isfinite(value)]
 
 
@@ -78,7 +77,6 @@ def test_documents_have_their_names(tmp_path, query_id):
 
 @pytest.mark.parametrize("query_id", sorted(STARS.judged))
 def test_pairs_of_ratings_have_their_names(tmp_path, query_id):
-    """The documents stand as their pairs do in the block."""
     dataset, output = opened(tmp_path, STARS)
     listed = SingleQuery(dataset, output, query_id, keep_first=False).listed(TREC_EVAL)
     rated, predicted = STARS.judged[query_id], STARS.outputs["m"].get(query_id, {})

@@ -58,7 +58,6 @@ def encode(rows: list[Judgment], format: str, names: tuple[str, ...] = COLUMNS) 
 
 
 def judgments(rows: list[Judgment] = JUDGED) -> Rows:
-    """The rows as the reader hands them over."""
     return read_judgments(write(Path("qrels"), encode(rows, "trec")), subtopics=True)
 
 
@@ -80,7 +79,6 @@ def test_every_format_holds_subtopics(format):
 
 
 def test_columns_are_mapped():
-    """The file may call its subtopics as it likes."""
     path = write(Path("qrels.csv"), encode(JUDGED, "csv", ("query_id", "intent", "doc_id", "relevance")))
 
     assert read_judgments(Source(path, columns={"subtopic": "intent"}), subtopics=True).subtopics[3].as_py() == "x"
@@ -88,7 +86,6 @@ def test_columns_are_mapped():
 
 
 def test_several_files_and_blank_separated_fields_are_one_input():
-    """Parts in the order of their names, one of them read line by line."""
     write(Path("parts/1"), "  1   2 b 1  \n")
     write(Path("parts/0"), encode(JUDGED, "trec"))
 
@@ -105,7 +102,6 @@ def test_files_without_a_place_for_subtopics_are_refused():
 
 
 def test_unless_asked_for_the_second_field_is_passed_over():
-    """A document judged for two subtopics is judged twice."""
     path = write(Path("qrels"), encode(JUDGED, "trec"))
 
     assert read_judgments(path).subtopics is None

@@ -38,7 +38,6 @@ def scores(found: ExternalOutput) -> dict[str, list[float]]:
 
 
 def refusal(path: Path | str, *names: str, **options: Any) -> str:
-    """What is said of it, without the folder."""
     with pytest.raises(InputError) as refused:
         read(path, *names, **options)
     return str(refused.value).replace(f"{Path(path).parent}/", "")
@@ -113,24 +112,20 @@ def test_several_logs_are_one_input_if_one_model_is_selected():
     ],
 )
 def test_what_is_not_in_the_file_is_named(options, found):
-    """Labels, their values and ids that the file does not have."""
     assert refusal(SMALL, "includes", **options) == found
 
 
 def test_a_score_that_the_log_does_not_have_is_named():
-    """The names of all scorers are listed."""
     assert refusal(SMALL, "include") == (
         "small.json: no score 'include' among close, includes, style.brief, style.polite; did you mean 'includes'?"
     )
 
 
 def log(**changes: Any) -> dict[str, Any]:
-    """The JSON log with other keys."""
     return json.loads(SMALL.read_text()) | changes
 
 
 def test_a_score_that_is_a_word_is_refused(tmp_path):
-    """No tool counts a grade such as B+."""
     path = tmp_path / "log.json"
     samples = log()["samples"]
     samples[1]["scores"]["close"]["value"] = "B+"
@@ -153,7 +148,6 @@ def test_a_score_that_is_a_word_is_refused(tmp_path):
     ],
 )
 def test_a_log_that_is_not_complete_is_refused(tmp_path, contents, found):
-    """What Inspect did not finish or took back is no result."""
     path = tmp_path / "log.json"
     path.write_text(json.dumps(contents))
 
@@ -194,7 +188,6 @@ def test_a_zip_is_read_whether_deflated_or_not_and_refused_if_damaged(tmp_path):
 
 
 def test_select_is_refused_where_it_does_nothing(tmp_path):
-    """A table of scores has no labels."""
     path = tmp_path / "scores.tsv"
     path.write_text("query_id\tclose\nq1\t1\n")
 
@@ -456,7 +449,6 @@ def promptfoo(rows: list[dict[str, Any]], **config: Any) -> str:
 
 
 def result(test: int, place: int = 0, passed: bool = True, variables: Mapping[str, Any] | None = None, **others: Any):
-    """A result of promptfoo."""
     own = {"q": f"t{test}"} if variables is None else variables
     return {
         "testIdx": test,
@@ -555,7 +547,6 @@ def test_scores_and_ids_in_objects_have_dotted_names(tmp_path):
 
 
 def test_a_score_may_have_another_name_in_the_file(tmp_path):
-    """One key for every format: tables, long tables, logs of tools."""
     files = {
         "a.csv": 'query_id,"Tone, style"\nq1,0.5\n',
         "long.csv": 'query_id,measure,value\nq1,"Tone, style",0.5\n',

@@ -46,12 +46,10 @@ def test_both_files_are_joined(tmp_path):
 
 @pytest.mark.parametrize("name", ["ranking.csv", "ranking.parquet", "ranking.json", "ranking.run"])
 def test_no_name_tells_another_format(tmp_path, name):
-    """What stands in the file is TREC text."""
     assert read(tmp_path, name=name)[1] == "last"
 
 
 def test_a_compressed_ranking_is_read(tmp_path):
-    """Here .gz is understood, which trec_eval does not."""
     assert read(tmp_path, ranking=gzip.compress(RANKING), name="ranking.gz")[1] == "last"
 
 
