@@ -6,9 +6,9 @@ user consumed in training is left out, counted where it is recommended, or refus
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,31 +73,6 @@ def counts(excluded: PairIndex | None) -> tuple[bool, bool]:
     return bool(excluded.rows.values.min() == _LEAVE_OUT), bool(excluded.rows.values.max() > _LEAVE_OUT)
 
 
-class Totals(NamedTuple):
-    """Numbers that are added up over the parts of an output."""
-
-    n_rows: int = 0  # those that were left out included
-    n_unjudged_queries: int = 0  # queries without judgments
-    n_tied: int = 0  # rows whose score another row of the query has
-    n_rounded: int = 0  # of these, rows whose scores differ as they were read
-    n_excluded: int = 0  # rows that were left out
-    n_excluded_queries: int = 0
-    n_self_first: int = 0  # queries whose first document has the query's id
-    n_rising: int = 0  # queries whose scores rise down the rows and never fall
-    n_seen: int = 0  # remaining rows that recommend what was seen in training
-    n_seen_queries: int = 0
-
-
-@dataclass(frozen=True, eq=False)
-class RemainingRows:
-    """Rows that are not left out, perhaps none, with all queries."""
-
-    rows: Rows
-    numbers: Ints  # (N,) row numbers in the output
-    hashes: Hashes
-    totals: Totals
-
-
 @dataclass(frozen=True)
 class Seen:
     """Row that recommends what its user consumed in training, where that is refused."""
@@ -118,20 +93,27 @@ def match_exclusions(excluded: PairIndex, rows: Rows, hashes: Hashes) -> tuple[I
     return found[values == _LEAVE_OUT], found[values == _COUNT], found[values == _REFUSE]
 
 
-def exclude_rows(excluded: PairIndex, found: RemainingRows) -> RemainingRows | Repeat | Seen:
-    """Return the rows that are not left out, or the row to refuse: a repeated or a seen one."""
-    rows, numbers, hashes, totals = found.rows, found.numbers, found.hashes, found.totals
+def exclude_rows(
+    excluded: PairIndex, rows: Rows, numbers: Ints, hashes: Hashes
+) -> tuple[Rows, Ints, Hashes, Counter[str]] | Repeat | Seen:
+    """Return the rows that are not left out, and counts, or the row to refuse: a repeated or a seen one.
+
+    Args:
+        excluded: Pairs that are left out, counted or refused.
+        rows: Rows, at least one. All their queries remain.
+        numbers: (N,) row numbers in the output.
+        hashes: (N,) hashes of the rows.
+    """
     out, seen, refused = match_exclusions(excluded, rows, hashes)
     if refused.size:
         row = rows.take(refused[:1])
         return Seen(int(numbers[refused[0]]), row.query_ids[0], row.doc_ids[0].as_py())
-    n_seen_queries = len(np.unique(rows.query_codes[seen])) if seen.size else 0
-    totals = totals._replace(n_seen=len(seen), n_seen_queries=n_seen_queries)
+    totals = Counter(n_seen=len(seen), n_seen_queries=len(np.unique(rows.query_codes[seen])) if seen.size else 0)
     if not out.size:
-        return replace(found, totals=totals)
+        return rows, numbers, hashes, totals
     taken = rows.take(out)
     repeats = find_repeats(taken, hashes[out])
     if repeats.size:
         return repeat_of(taken, repeats[0], numbers[out])
-    left = rows.without(out), np.delete(numbers, out), np.delete(hashes, out)
-    return RemainingRows(*left, totals._replace(n_excluded=len(out), n_excluded_queries=len(taken.query_ids)))
+    totals += Counter(n_excluded=len(out), n_excluded_queries=len(taken.query_ids))
+    return rows.without(out), np.delete(numbers, out), np.delete(hashes, out), totals

@@ -9,11 +9,12 @@ The result does not depend on the parts: ranks are whole numbers, and what has a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import Conventions
-from rankledger.pipeline.data.exclusions import RemainingRows, Seen, Totals, counts, exclude_rows
+from rankledger.pipeline.data.exclusions import Seen, counts, exclude_rows
 from rankledger.pipeline.data.join import Catalogue, assemble, judged_share
 from rankledger.pipeline.data.joined import HitColumns, Hits, JoinStats, JudgedOutput, hit_columns
 from rankledger.pipeline.data.judgments import (
@@ -68,7 +69,7 @@ class JoinedRows:
 
     hits: HitColumns  # of the judged queries in their order here, and by rank
     retrieved: Ints  # (3, q) places of the judged queries, documents that each retrieved, and judged ones
-    totals: Totals
+    totals: Counter[str]  # some of `JoinStats`, which are added up over the parts
     # recommended documents of judged queries: `number` (row of the output), `query` (place), `rank`, `hash` of the
     # pair, `score`, `doc_id`
     recommended: pa.Table | None = None
@@ -95,15 +96,17 @@ def join_rows(
         return replace(odd, row=int(numbers[odd.row]))
     places = judgments.find(rows.query_ids)
     hashes = hash_pairs(rows, places)
-    all_rows = RemainingRows(rows, numbers, hashes, Totals(len(hashes)))
-    left = all_rows if excluded is None else exclude_rows(excluded, all_rows)
-    if not isinstance(left, RemainingRows):
-        return left
-    if not left.rows.chunks:
+    totals = Counter(n_rows=len(hashes))
+    if excluded is not None:
+        remaining = exclude_rows(excluded, rows, numbers, hashes)
+        if not isinstance(remaining, tuple):
+            return remaining
+        rows, numbers, hashes, found_totals = remaining
+        totals += found_totals
+    if not rows.chunks:
         none, hits = np.empty(0, dtype=np.int64), hit_columns(*np.empty((4, 0), dtype=np.int64))
         top = _table_of(none, none, none, none.astype(np.uint64), np.empty(0), strings([]))
-        return JoinedRows(hits, np.empty((3, 0), dtype=np.int64), left.totals, top, top.drop_columns(["doc_id"]))
-    rows, numbers, hashes = left.rows, left.numbers, left.hashes
+        return JoinedRows(hits, np.empty((3, 0), dtype=np.int64), totals, top, top.drop_columns(["doc_id"]))
     ordering = order_rows(rows, conventions.ties, conventions.score_precision)
     repeats = find_repeats(rows, hashes, ordering.cuts(SLICE))
     if repeats.size:
@@ -119,7 +122,8 @@ def join_rows(
     return JoinedRows(
         hits=hit_columns(*(own[by_rank] for own in (judgment_rows, *ranks))),
         retrieved=np.stack([places[known], rows.counts[known], n_hits[known]]),
-        totals=left.totals._replace(
+        totals=totals
+        + Counter(
             n_unjudged_queries=int((here & ~known).sum()),
             n_tied=ordering.n_tied,
             n_rounded=ordering.n_rounded,
@@ -330,7 +334,7 @@ class RankingJoin:
         columns = [np.empty(n_hits.sum(), dtype=kind) for kind in kinds]
         starts = np.cumsum(n_hits) - n_hits
         unmatched = [text for found in self._found for text in found.unmatched.to_pylist()]
-        totals = Totals(*map(sum, zip(*(found.totals for found in self._found), strict=True)))
+        totals = sum((found.totals for found in self._found), Counter[str]())
         while self._found:
             found = self._found.pop()
             places, _, sizes = found.retrieved
@@ -340,10 +344,11 @@ class RankingJoin:
         rows, ranks, tie_first, tie_last = columns
         grades = self._judgments.grades[rows]
         has_excluded, has_seen = counts(self._excluded)
-        unknown = {} if has_excluded else {"n_excluded": None}
-        unknown |= {} if has_seen else {"n_seen": None}
+        added: dict[str, Any] = {"n_unjudged_queries": 0, **totals}
+        added["n_excluded"] = totals["n_excluded"] if has_excluded else None
+        added["n_seen"] = totals["n_seen"] if has_seen else None
         quality = JoinStats(
-            **totals._asdict() | unknown,
+            **added,
             n_missing_queries=int((n_retrieved == 0).sum()),
             judged_at_10=judged_share(ranks, grades, n_retrieved),
             rank_order=self._rank_order,
