@@ -10,17 +10,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
-    "files": 242,
-    "lines": 58_900,
-    "code": 39_300,
-    "docstrings": 10_400,
-    "records": 374,
-    "mirrored": 61,
-    "cycle": 2,
+    "files": 229,
+    "lines": 58_300,
+    "code": 39_100,
+    "docstrings": 9_900,
+    "records": 366,
+    "mirrored": 51,
+    "cycle": 0,
     "upward": 0,
-    "closure": 183,
+    "closure": 177,
     "parameters": 22,
-    "test_lines": 80_900,
+    "test_lines": 80_300,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",

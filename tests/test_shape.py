@@ -38,6 +38,7 @@ def test_figures_of_four_modules():
 
 def test_a_figure_above_its_limit_fails(monkeypatch, capsys):
     monkeypatch.setattr(tests.shape, "read_modules", lambda: MODULES)
+    monkeypatch.setitem(LIMITS, "cycle", 2)
     assert tests.shape.main() == 0
 
     monkeypatch.setitem(LIMITS, "cycle", 1)

@@ -63,7 +63,7 @@ def measures(name: str | None = None, *, own: bool = False, config: str | Path |
 
 def _own(config: str | Path | None) -> tuple[dict[str, Metric], list[str]]:
     from rankledger.metrics.metric import Metric
-    from rankledger.pipeline.config.plan_metrics import installed_metrics, load_metrics
+    from rankledger.pipeline.config.own_metrics import installed_metrics
     from rankledger.pipeline.config.planned import Planning
     from rankledger.pipeline.config.schema import load
 
@@ -76,6 +76,6 @@ def _own(config: str | Path | None) -> tuple[dict[str, Metric], list[str]]:
             broken.append(f"{name}  cannot be used: {metric}")
     if config is not None:
         planning = Planning(load(config, ["tracking=", "notify="]), None)
-        found |= load_metrics(planning, ())
+        found |= planning.load_metrics()
         planning.refuse()
     return found, broken

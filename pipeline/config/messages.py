@@ -12,7 +12,9 @@ from typing import Any, cast
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
+from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.errors import likely
 
@@ -144,6 +146,14 @@ def unreadable_lines(data: Mapping[str, Value], recorded: Collection[str]) -> It
 def metric_in(line: str) -> str:
     """Return the name of the metric that a line begins with."""
     return re.split(r"[(@\s]", line.strip(), maxsplit=1)[0]
+
+
+def is_built_in(line: str) -> bool:
+    """Return whether a line begins with a built-in metric, or another tool's name for one."""
+    try:
+        return metric_in(line) in METRICS or translate(line) != (line,)
+    except ValueError:  # another tool's name of what is not here
+        return True
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:

@@ -58,22 +58,17 @@ _DIFFERENCE = {**_CHANGE, "p_corrected": ".p_corrected"}
 
 @dataclass(frozen=True)
 class Naming:
-    """What figures are called.
-
-    Attributes:
-        template: of an estimate's name, with `{measure}` and, if wanted, `{suite}`.
-        confidence: the level of intervals.
-    """
+    """Names of estimates by a template with `{measure}` and optionally `{suite}`, for a level of intervals."""
 
     template: str
     confidence: float
 
     def figure(self, suite: str, key: str) -> str:
-        """The name of an estimate; what goes with it is named after it."""
+        """Return the name of an estimate."""
         return allowed(self.template.format(suite=suite, measure=key))
 
     def own(self, name: str) -> Mapping[str, str]:
-        """The names of a figure and all that is said of it, by the field of the estimate."""
+        """Return the names of an estimate and of what goes with it, by field."""
         interval = f"ci{self.confidence * 100:.10g}"
         beside = {field: _beside(name, part or interval) + ending for field, (part, ending) in _OWN.items()}
         return {"estimate": name, **beside}
@@ -114,7 +109,7 @@ def _beside(name: str, part: str) -> str:
 
 
 def section(name: str) -> str:
-    """A model or a dataset as a part of a name between slashes; one that is cut ends in a hash of the whole."""
+    """Return a model or a dataset as a part of a name. A long one is cut and ends in a hash of the whole."""
     if len(name) > _SECTION_LIMIT:
         digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
         name = f"{name[: _SECTION_LIMIT - 9]}_{digest[:8]}"
@@ -122,29 +117,25 @@ def section(name: str) -> str:
 
 
 def experiment_of(name: str, dataset: str | None = None) -> str:
-    """The experiment of an evaluation, or of its models on a dataset."""
+    """Return the experiment of an evaluation, or of its models on a dataset."""
     return name if dataset is None else f"{name}/{dataset}"
 
 
 def history_of(name: str, dataset: str) -> str:
-    """The experiment of the histories of its models there: no other has it, as names of evaluations have no spaces."""
+    """Return the experiment of the histories on a dataset. Names of evaluations have no spaces."""
     return f"{name} history/{dataset}"
 
 
 @lru_cache(maxsize=20_000)  # the models of a dataset share their names
 def allowed(name: str) -> str:
-    """The name with `_` for every letter that MLflow refuses; it also refuses what is no plain path, such as `a//b`."""
+    """Return a name with `_` for every letter that MLflow refuses, and for parts that make no plain path."""
     parts = re.sub(r"[^\w.\- :/]", "_", name).split("/")
     path = "/".join("_" * max(1, len(part)) if part in ("", ".", "..") else part for part in parts)
     return path.replace("..", "__", 1) if path.startswith("..") else path
 
 
 def clashes(items: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """What is wrong with names, a line each: too long for MLflow, or one to it where they are of different things.
-
-    Args:
-        items: (name, what has it).
-    """
+    """Yield messages on (name, owner) pairs: names that are too long for MLflow, or one to it."""
     owners: dict[str, str] = {}
     for name, owner in items:
         key = allowed(name)
@@ -156,5 +147,5 @@ def clashes(items: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def text_of(value: object) -> str:
-    """A value as YAML writes it: `true`, `0.9`, and a text without quotes."""
+    """Return a value as YAML writes it, a text without quotes."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

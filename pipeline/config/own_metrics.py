@@ -1,7 +1,6 @@
-"""Metrics of the user's own: a function that was loaded, as a `Metric`; and the same from a record, which runs no code.
+"""Metrics of the user's own, checked before they are used.
 
-What such a function gives is checked, for nobody else has: a number per query within the range that it declares. It
-gets read-only views, as other metrics and models share the arrays.
+They return a number per query within their range, and get read-only views, because metrics and models share arrays.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -23,7 +22,18 @@ from rankledger.metrics.metric import Metric, MetricError, Need
 from rankledger.metrics.pairs import RatingsBlock
 from rankledger.metrics.registry import METRICS
 from rankledger.metrics.terms import Terms, from_terms
-from rankledger.pipeline.support.own_code import CodePlace, OwnCode, divert_output, hold_code, load_code, reason_of
+from rankledger.pipeline.config.messages import METRICS_GROUP, is_built_in
+from rankledger.pipeline.support.own_code import (
+    CodePlace,
+    OwnCode,
+    divert_output,
+    find_code,
+    find_installed,
+    hold_code,
+    installed,
+    load_code,
+    reason_of,
+)
 
 AGGREGATIONS = {"mean": MEAN, "geometric_mean": GEOMETRIC_MEAN, "root_mean_square": ROOT_MEAN_SQUARE}
 BLOCKS: Mapping[str, type] = {"judged": JudgedBlock, "catalogue": CatalogueBlock, "ratings": RatingsBlock}
@@ -33,17 +43,12 @@ _ROUNDING = 1e-9  # by how much sums may pass an end of the range
 
 
 def own_metric(name: str, code: OwnCode) -> Metric:
-    """The metric that the code is: a `Metric`, or a function with the signature of one.
+    """Return the metric that loaded code is: a `Metric`, or a function with the signature of one.
 
-    A function alone has the first line of its documentation as its title, scores from 0 to 1, higher is better, and
-    nothing is assumed of its ties.
-
-    Args:
-        name: what it is called in the config.
-        code: what was loaded.
+    A function has the first line of its documentation as its title and scores from 0 to 1, higher is better.
 
     Raises:
-        ValueError: it is neither, or cannot be used as a metric: one line.
+        ValueError: The code cannot be used as a metric.
     """
     found = code.value
     if not isinstance(found, Metric):
@@ -63,12 +68,35 @@ def own_metric(name: str, code: OwnCode) -> Metric:
     return replace(metric, function=kind(code.place, name, metric.function, metric.range))
 
 
-def hold_metric(value: Metric | Callable[..., Any]) -> Metric:
-    """Return the metric that an object in memory is: a built-in one, or one of the user's own.
+def load_metric(name: str, reference: str, directory: Path, given: Metric | None = None) -> Metric:
+    """Return the metric that a config names, or the `given` object. Raise ValueError if it cannot be used."""
+    _refuse_known(name)
+    return given or own_metric(name, find_code(reference, directory))
 
-    Raises:
-        ValueError: the object cannot be used as a metric: one line.
-    """
+
+def load_installed(name: str) -> dict[str, Metric]:
+    """Return the metric of an installed package by name. Empty if there is none. Raise ValueError if it fails."""
+    code = find_installed(METRICS_GROUP, name)
+    return {name: own_metric(name, code)} if code else {}
+
+
+def installed_metrics() -> Iterator[tuple[str, Metric | str]]:
+    """Yield each metric of an installed package by name, or the reason why it cannot be used."""
+    for name in installed(METRICS_GROUP):
+        try:
+            _refuse_known(name)
+            yield from load_installed(name).items()
+        except ValueError as error:
+            yield name, str(error)
+
+
+def _refuse_known(name: str) -> None:
+    if is_built_in(name):
+        raise ValueError(f"`rankledger measures` knows a metric {name!r}, ours or another tool's; choose another name")
+
+
+def hold_metric(value: Metric | Callable[..., Any]) -> Metric:
+    """Return the metric that an object in memory is. Raise ValueError if it cannot be used."""
     if known := next((each for each in METRICS.values() if value in (each, each.function)), None):
         return known
     if isinstance(value, Metric):
@@ -111,7 +139,7 @@ def _check_signature(metric: Metric) -> None:
 
 
 def parameter_kind(annotation: Any) -> Literal["", "number", "text", "words", "list"]:
-    """What values a parameter takes; empty for what no measure can write."""
+    """Return the kind of values that a parameter takes. Empty if no measure can write it."""
     if get_origin(annotation) is Literal:
         return "words" if all(isinstance(word, str) for word in get_args(annotation)) else ""
     if annotation is str:
@@ -122,7 +150,7 @@ def parameter_kind(annotation: Any) -> Literal["", "number", "text", "words", "l
 
 
 class _OwnFunction:
-    """The function of a metric of the user's own: what it raises names it, and what it gives is checked."""
+    """Function of an own metric. Its errors name it, and its results are checked."""
 
     def __init__(self, place: CodePlace, name: str, function: Any, range: tuple[float, float]) -> None:
         functools.update_wrapper(self, function, updated=())
@@ -130,7 +158,7 @@ class _OwnFunction:
         self._function, self._key = function, (place, name, range)
 
     def __call__(self, block: Any, **parameters: Any) -> Floats:
-        """(Q,): the score of each query; a MetricError for any error of its own."""
+        """Return the (Q,) scores. Raise MetricError for any error."""
         return self._checked(self._called(self._function, block, parameters), _n_queries(block))
 
     def __eq__(self, other: object) -> bool:
@@ -169,10 +197,10 @@ class _OwnFunction:
 
 
 class _OwnSum(_OwnFunction):
-    """The same of a function that was made with `from_terms`."""
+    """Own metric that was made with `from_terms`."""
 
     def terms(self, block: JudgedBlock, **parameters: Any) -> Terms:
-        """The score before its last sum."""
+        """Return the score before its last sum."""
         found = self._called(self._function.terms, block, parameters)
         if not isinstance(found, Terms):
             raise MetricError(f"returned a {type(found).__name__}; return Terms, or remove @from_terms")
@@ -212,11 +240,7 @@ def _read_only(value: Any) -> Any:
 
 
 def try_metric(metric: Metric, arguments: Mapping[str, Any]) -> None:
-    """Call a metric of judged documents on three small queries, together and each alone.
-
-    Raises:
-        MetricError: it fails on them.
-    """
+    """Call a metric on three small queries, together and alone. Raise MetricError if it fails."""
     if metric.input == "judged" and depends_on_neighbours(metric, arguments):
         message = (
             "a query's score changes with the other queries of its block; compute it of its own column, down axis 0"
@@ -225,11 +249,7 @@ def try_metric(metric: Metric, arguments: Mapping[str, Any]) -> None:
 
 
 def depends_on_neighbours(metric: Metric, arguments: Mapping[str, Any]) -> bool:
-    """Whether a query scores otherwise alone than among others, which would make figures depend on how work is cut.
-
-    Raises:
-        MetricError: it fails on such queries.
-    """
+    """Return whether a query scores otherwise alone than among others. Figures would depend on how work is cut."""
     block = _small_block(with_subtopics="subtopics" in metric.needs)
     together = metric.function(block, **arguments)
     alone = [metric.function(block.of(np.array([query])), **arguments)[0] for query in range(len(block.query_ids))]
@@ -237,7 +257,7 @@ def depends_on_neighbours(metric: Metric, arguments: Mapping[str, Any]) -> bool:
 
 
 def _small_block(*, with_subtopics: bool) -> JudgedBlock:
-    """Three queries: of one the first and third document are judged, of one a tie, and of one none is retrieved."""
+    """Return three queries: with two judged documents, with a tie, and without any."""
     nan, inf = math.nan, math.inf
     ranks = np.array([[1.0, 2.0, inf], [3.0, 3.0, inf]])
     grades = np.array([[2.0, 0.0, nan], [1.0, 1.0, nan]])

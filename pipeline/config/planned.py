@@ -9,12 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from rankledger.metrics.aliases import translate
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
-from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
-from rankledger.pipeline.config.messages import explain_line, metric_in, suggestion
+from rankledger.pipeline.config.messages import explain_line, is_built_in, metric_in, suggestion
 from rankledger.pipeline.config.paths import absolute, fill, tables_of_folder
 from rankledger.pipeline.config.planned_gates import PlannedGate
 from rankledger.pipeline.config.schema import Comparison, Loaded
@@ -147,14 +145,6 @@ def kind_of(measure: Measure) -> Kind | Literal["logs"]:
     return measure.metric.input if measure.metric.input in ("ratings", "logs", "scores") else "rankings"
 
 
-def is_built_in(line: str) -> bool:
-    """Return whether a line begins with a built-in metric, or another tool's name for one."""
-    try:
-        return metric_in(line) in METRICS or translate(line) != (line,)
-    except ValueError:  # another tool's name of what is not here
-        return True
-
-
 _MOST_FINDINGS = 1000  # each may search many names for what is meant; few are shown
 
 EVERYTHING = "*"  # stands for every model, or every dataset
@@ -209,9 +199,26 @@ class Planning:
         unknown = list(dict.fromkeys(metric_in(line) for line in lines if not is_built_in(line)))
         if not (self.config.metrics or unknown):
             return {}
-        from rankledger.pipeline.config.plan_metrics import load_metrics
+        return self.load_metrics(unknown)
 
-        return load_metrics(self, unknown)
+    def load_metrics(self, installed_names: Iterable[str] = ()) -> dict[str, Metric]:
+        """Return the metrics that the config names and installed ones. Those that cannot be loaded are findings."""
+        from rankledger.pipeline.config.own_metrics import load_installed, load_metric  # imports NumPy
+
+        metrics = {}
+        for name, reference in self.config.metrics.items():
+            path: KeyPath = ("metrics", name)
+            try:
+                metrics[name] = load_metric(name, reference, self.directory(path), self.given.get(name))
+            except ValueError as error:
+                self.find(path, str(error))
+        for name in installed_names:
+            if name not in self.config.metrics:
+                try:
+                    metrics |= load_installed(name)
+                except ValueError as error:
+                    self.find(("suites",), f"the installed metric {name!r}: {error}")
+        return metrics
 
     def measures(self, path: KeyPath, line: str) -> tuple[Measure, ...]:
         """Return the measures of a line of a suite. Empty if its metric cannot be loaded."""

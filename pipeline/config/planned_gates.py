@@ -1,4 +1,4 @@
-"""Gates as they are planned, what they are judged against, and their verdicts."""
+"""Gates as they are planned, and their references."""
 
 from __future__ import annotations
 
@@ -19,12 +19,7 @@ MOST_UNSCORED = 0.01
 
 
 def night_of(given: str | None, began: datetime) -> date:
-    """The day of an evaluation, by which its looks are spent and waivers end.
-
-    Args:
-        given: its date, as `--date` gave it; a label such as `release-7` is no day.
-        began: when it began, whose day in UTC it is without a day given.
-    """
+    """Return the day of an evaluation: its date, or the day in UTC on which it began if the date is none."""
     try:
         return date.fromisoformat(given or "")
     except ValueError:
@@ -33,13 +28,11 @@ def night_of(given: str | None, began: datetime) -> date:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a model is compared with: a model of this evaluation, or one of a record.
+    """Model to compare with, of this evaluation or of a record.
 
     Attributes:
-        text: as it was written.
-        record: an id or a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`; None means this
-            evaluation.
-        model: the model there; None means the same model.
+        record: Id, path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`. None for this evaluation.
+        model: None for the same model.
     """
 
     text: str
@@ -49,13 +42,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Waiver:
-    """A gate that may fail for a while.
-
-    Attributes:
-        until: the last day on which it may.
-        owner: who answers for it.
-        reason: why.
-    """
+    """A gate that may fail until a day."""
 
     until: date
     owner: str
@@ -64,12 +51,10 @@ class Waiver:
 
 @dataclass(frozen=True)
 class Looks:
-    """Over how many changed outputs of each model on each dataset a gate may fail by mistake, and how rarely.
+    """Number of changed outputs that a gate may look at, and its error over all of them.
 
     Attributes:
-        changed_outputs: how many.
-        error: the chance that any of them fails though it is no worse than the margin.
-        since: the first night whose looks count; None counts all.
+        since: First night whose looks count. None counts all.
     """
 
     changed_outputs: int
@@ -79,33 +64,22 @@ class Looks:
 
 @dataclass(frozen=True)
 class PlannedGate:
-    """A gate with its measures spelled out, and the models and datasets that it is for.
+    """A gate with its measures resolved, and the models and datasets that it judges.
 
     Attributes:
-        name: the gate's name.
-        kind: `difference` (to a reference, against a margin), `limit` (of a figure), `query_drop` (how many queries
-            lost much), `complete` (queries without output) or `extra` (an external metric).
-        tasks: the (dataset, model) that it judges; the dataset is empty for `extra`.
-        measures: what it looks at; none for `complete` and `extra`.
-        against: what the model is compared with; None for a limit.
-        margin: the drop that is still accepted, on the measure's scale or, where `relative`, as a share of the
-            reference's figure; negative where the model must be better by that much.
-        relative: whether the margin is a share.
-        at_least: the least figure accepted.
-        at_most: the greatest.
-        max_query_drop: the drop of one query that counts as a crash.
-        allow: how many queries may drop by more, or which share of all such queries.
-        allow_share: whether `allow` is a share.
-        max_missing: the share of queries that may be without output or score.
-        max_unscored: the share of queries that may lack a score, or have a list that ends before the cutoff.
-        extra: the name of the external metric.
-        slices: columns of the queries table; every slice of each is judged, as `all` is.
-        on_inconclusive: what an inconclusive verdict comes to.
-        on_inconclusive_slice: the same of a slice. By default an undecided slice is not judged.
-        fail_after: how many evaluations in a row must fail before the gate does.
-        waiver: until when it may fail; None where it may not.
-        looks: over how many nights its error is spread; None if each night has its own.
-        n_sharing: among how many gates its error is divided, itself included.
+        kind: `difference` (to a reference), `limit` (of an estimate), `query_drop` (queries that lost much),
+            `complete` (queries without output) or `extra` (an external metric).
+        tasks: (dataset, model). The dataset is empty for `extra`.
+        measures: Empty for `complete` and `extra`.
+        margin: Accepted drop on the measure's scale, or as a share if `relative`. Negative if the model must be better.
+        max_query_drop: Drop of one query that counts as lost.
+        allow: Number of queries that may be lost, or their share if `allow_share`.
+        max_missing: Share of queries that may have no output or score.
+        max_unscored: Share of queries that may lack a score, or have a list that ends before the cutoff.
+        extra: Name of the external metric.
+        slices: Columns of the queries table. Every slice of each is judged, as `all` is.
+        fail_after: Evaluations in a row that must fail before the gate does.
+        n_sharing: Number of gates that share the error of one.
     """
 
     name: str
@@ -133,5 +107,5 @@ class PlannedGate:
 
     @property
     def by_interval(self) -> bool:
-        """Whether it is judged by an interval, and so may be wrong by chance; other gates count."""
+        """True if the gate is judged by an interval, and so may be wrong by chance."""
         return self.kind in ("difference", "limit") or (self.kind == "query_drop" and self.allow_share)

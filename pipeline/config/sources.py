@@ -38,17 +38,17 @@ BEIR_TABLES: Mapping[str, str] = MappingProxyType({"queries": "queries.jsonl", "
 
 
 class ArrowStream(Protocol):
-    """A table that Arrow takes as it is: of pandas, Polars, DuckDB, Arrow itself and others."""
+    """Table that Arrow takes as it is: of pandas, Polars, DuckDB and others."""
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The table as a stream of Arrow."""
+        """Return the table as a stream of Arrow."""
 
 
 class PairDict(Protocol):
-    """What can be written as `{query: {document: value}}`: `Qrels` and `Run` of ranx."""
+    """Object that gives `{query: {document: value}}`, such as `Qrels` and `Run` of ranx."""
 
     def to_dict(self) -> Mapping[str, Mapping[str, float]]:
-        """It as such a mapping."""
+        """Return the mapping."""
 
 
 Id: TypeAlias = str | int
@@ -177,18 +177,13 @@ class DatasetSource:
 
 @dataclass(frozen=True)
 class Replicate:
-    """One of several times that a model was trained, indexed or decoded.
-
-    Attributes:
-        model: the model.
-        name: which one it is, such as a seed.
-    """
+    """One of several times that a model was trained, indexed or decoded, named by its seed or the like."""
 
     model: str
     name: str
 
     def __str__(self) -> str:
-        """Such as `dense (replicate 3)`."""
+        """Return a text such as `dense (replicate 3)`."""
         return f"{self.model} (replicate {self.name})"
 
 
@@ -197,6 +192,6 @@ OutputKey: TypeAlias = tuple[str, str | Replicate]
 
 
 def model_of(key: OutputKey) -> tuple[str, str]:
-    """The dataset and the model of an output."""
+    """Return the dataset and the model of an output."""
     dataset, model = key
     return dataset, model if isinstance(model, str) else model.model
