@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 
 from rankledger.metrics.measure import Measure
@@ -19,6 +19,8 @@ from rankledger.pipeline.config.values import is_share, number_of
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError
 
+_AMOUNTS = ("margin", "allow", "max_missing", "max_unscored")
+_SETTINGS = {field.name for field in fields(PlannedGate)} & {*Gate.model_fields} - {"against", "looks"}
 _REFUSED = ("last", "previous")  # records that gates do not compare with
 
 
@@ -77,28 +79,18 @@ class _GatePlanner:
         if self.settled and n_findings == len(self.planning.findings):
             self._check_left_out(tasks, against)
             self._check_slices(tasks, measures)
+        settings = {key: value for key, value in gate if key in _SETTINGS and value is not None}
+        settings |= {key: number_of(settings[key]) for key in _AMOUNTS if key in settings}
         return PlannedGate(
-            gate.name,
-            gate.kind,
-            tasks,
-            measures,
-            against,
-            margin=number_of(gate.margin or 0.0),
+            kind=gate.kind,
+            tasks=tasks,
+            measures=measures,
+            against=against,
             relative=gate.margin is not None and is_share(gate.margin),
-            at_least=gate.at_least,
-            at_most=gate.at_most,
-            max_query_drop=gate.max_query_drop,
-            allow=number_of(gate.allow),
             allow_share=is_share(gate.allow),
-            max_missing=None if gate.max_missing is None else number_of(gate.max_missing),
-            max_unscored=number_of(gate.max_unscored),
-            extra=gate.extra,
-            slices=gate.slices,
-            on_inconclusive=gate.on_inconclusive,
-            on_inconclusive_slice=gate.on_inconclusive_slice,
-            fail_after=gate.fail_after,
             waiver=None if gate.waive is None else Waiver(**dict(gate.waive)),
             looks=None if gate.looks is None else Looks(**dict(gate.looks)),
+            **settings,
         )
 
     def _measures(self, datasets: Sequence[str]) -> tuple[Measure, ...]:
