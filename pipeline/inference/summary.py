@@ -466,18 +466,19 @@ def _better(measures: Floats | Sequence[Floats], n_clusters: float, confidence: 
     n_resamples = min(measures[0].shape[1] - 1, max(_LEAST_RESAMPLES, int(_MOST_COMPARED / n_pairs)))
     n_rows = max(1, _CACHED // n_resamples)
     standardized = np.zeros((len(measures), n_models, n_models))
-    greatest = np.zeros(n_resamples)
+    greatest, space = np.zeros(n_resamples), np.empty((n_rows, n_resamples))
     for figures, z in zip(measures, standardized, strict=True):
         sample, shifts = figures[:, 0], figures[:, 1 : 1 + n_resamples] - figures[:, :1]
         negligible = _ROUNDING * float(np.abs(sample).max())
         for one in range(n_models - 1):
             for begin in range(one + 1, n_models, n_rows):  # a few pairs at a time, so that they stay in the cache
                 others = slice(begin, begin + n_rows)
-                squares = np.square(shifts[one] - shifts[others])
+                squares = np.subtract(shifts[one], shifts[others], out=space[: n_models - begin])
+                np.square(squares, out=squares)
                 variances, differences = squares.mean(axis=1), sample[one] - sample[others]
                 varies = variances > negligible * negligible
-                squares = squares[varies] / variances[varies, np.newaxis]
-                np.maximum(greatest, squares.max(axis=0, initial=0.0), out=greatest)
+                squares /= np.where(varies, variances, np.inf)[:, np.newaxis]
+                np.maximum(greatest, squares.max(axis=0), out=greatest)
                 certain = np.copysign(np.inf, differences) if by_sign else np.zeros_like(differences)
                 studentized = np.where(varies, differences / np.sqrt(np.where(varies, variances, 1.0)), certain)
                 z[one, others] = np.where(np.abs(differences) > negligible, studentized, 0.0)

@@ -588,9 +588,7 @@ def test_a_resample_without_figure_leaves_nothing_to_judge_by():
 
 
 def test_the_reason_says_where_a_drop_sits_that_does_not_pass():
-    """60 of 300 queries fell from 0.5 to 0.1, which is named; or all fell by 0.08, which no slice is to blame for. The
-    verdict is the same with and without the search. A mean drop of just the margin is inconclusive and named, too.
-    """
+    """60 of 300 queries fell from 0.5 to 0.1, which is named; or all fell by 0.08, which no slice is to blame for."""
     families = Groups(columns={"family": ["internet"] * 60 + ["files"] * 240})
     inside, everywhere = noise(300, 0.02) - np.repeat([0.4, 0.0], [60, 240]), noise(300, 0.02) - 0.08
     rule = SearchRule(0.05, 0, Workers(jobs=1))

@@ -33,9 +33,7 @@ def drawn(n_patterns, n_clusters):
 
 
 def test_an_exact_p_value_by_hand():
-    """Differences 1 2 3 4 -1, sum 9. Of 32 patterns 9 or more is reached by those that take at most 1 from the 11 of
-    + + + + -: this one, the sample's, and - + + + -; and by their opposites. 6 / 32.
-    """
+    """Differences 1 2 3 4 -1, sum 9."""
     apart = [1, 2, 3, 4, -1]
     reached = [signs for signs in itertools.product([1, -1], repeat=5) if abs(np.dot(signs, apart)) >= 9]
 

@@ -109,9 +109,7 @@ def test_every_order_of_clusters():
 
 
 def test_a_slice_that_only_varies_more_is_found_as_seldom_as_others():
-    """No slice differs in its mean, and one of five has three times the spread. At a level of 5% more than 12 of 100
-    samples have a chance of 0.1% by the binomial distribution. One spread for all slices finds some in a quarter.
-    """
+    """No slice differs in its mean, and one of five has three times the spread."""
     n_found = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -278,9 +276,7 @@ def test_undefined_queries_are_in_no_slice():
 
 
 def test_clusters_move_as_a_whole():
-    """Of ten users of one half seven won, of ten of the other three: Fisher's exact p is 0.18. Taken for 200 queries,
-    of which 70 of 100 won and 30 of 100, it would be 2e-8.
-    """
+    """Of ten users of one half seven won, of ten of the other three: Fisher's exact p is 0.18."""
     won = [*[1.0] * 7, *[0.0] * 3, *[1.0] * 3, *[0.0] * 7]
     users = np.repeat(np.arange(20), 10)
     column = {"half": [f"{user // 10}" for user in users]}
