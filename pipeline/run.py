@@ -17,12 +17,11 @@ from rankledger.pipeline.data.inputs import Inputs, read_inputs
 from rankledger.pipeline.data.joined import DataWarning
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.delivery.deliver import deliver
-from rankledger.pipeline.history.analysis import Computed, analyze, check_comparison, score_recall
-from rankledger.pipeline.history.manifest import NOT_TRACKED, build_manifest
+from rankledger.pipeline.history.analysis import analyze, check_comparison, score_recall
+from rankledger.pipeline.history.manifest import build_manifest, describe_environment
 from rankledger.pipeline.inference.tables import QueryChange
-from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail, Record
+from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
 from rankledger.pipeline.record.folder import CHANGES_PAGE, new_evaluation_id, write_record
-from rankledger.pipeline.record.manifest import Description
 from rankledger.pipeline.record.manifest_parts import TrackingWish
 from rankledger.pipeline.record.mlflow_stores import is_from_environment, open_for_logging
 from rankledger.pipeline.record.receipts import clear_left_behind
@@ -35,14 +34,31 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 
 
-def compute(opened: Opened, workers: Workers, workspace: Workspace, command: str) -> Computed:
-    """Read, score and resample everything; nothing is written but to the output cache.
+def compute(
+    opened: Opened,
+    workers: Workers,
+    workspace: Workspace,
+    command: str,
+    *,
+    evaluation_id: str | None = None,
+    tracking: TrackingWish | None = None,
+    alerts: bool = False,
+    recorded: bool = True,
+) -> tuple[Evaluation, Inputs]:
+    """Read, score and resample everything. Nothing is written but to the output cache.
 
     Args:
-        opened: the config and what it comes to; of a record, inputs must be what they were.
-        workers: share the work.
-        workspace: where the output cache and earlier evaluations are.
-        command: what asked for it.
+        opened: Config and its plan. Inputs of a record must be what they were.
+        workers: Share the work.
+        workspace: Location of the output cache and of earlier evaluations.
+        command: Command or call that asked for it.
+        evaluation_id: Id of the evaluation. By default a new one.
+        tracking: Log it to MLflow. None if it is not logged.
+        alerts: True if a change of state is sent.
+        recorded: True if a record will be written.
+
+    Returns:
+        The evaluation, which is not recorded yet, and everything that was read.
 
     Raises:
         InputError: judgments, queries or documents are wrong.
@@ -71,9 +87,24 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, command: str
         inputs = replace(inputs, warnings=(*inputs.warnings, *failed))
         recall = score_recall(opened, inputs, workers)
     with _timed("resample", timings):
-        inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
-        inputs = replace(inputs, warnings=(*inputs.warnings, *inferred.gone))
-    return Computed(opened, command, started, inputs, results, inferred, timings)
+        analysis = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
+        inputs = replace(inputs, warnings=(*inputs.warnings, *analysis.gone))
+    manifest = build_manifest(
+        opened,
+        inputs,
+        analysis,
+        workspace,
+        evaluation_id=evaluation_id or new_evaluation_id(config.name, started),
+        started=started,
+        command=command,
+        tracking=tracking,
+        alerts=alerts,
+        recorded=recorded,
+        timings=timings,
+    )
+    path = workspace.records.folder / manifest.evaluation_id
+    warnings = (*planned.warnings, *inputs.remarks, *analysis.warnings)
+    return Evaluation(manifest, analysis.tables, path, results, is_recorded=False, warnings=warnings), inputs
 
 
 @contextmanager
@@ -108,26 +139,22 @@ class _RenderedPage:
 
 @stage("Writing the record")
 def _write(
-    computed: Computed,
+    evaluation: Evaluation,
+    opened: Opened,
+    inputs: Inputs,
     rendered: _RenderedPage,
-    manifest: Description,
-    workspace: Workspace,
-    compared: Callable[[Record], str | None] | None = None,
-) -> Record:
-    config = relocate(computed.opened.loaded.document, workspace.records.folder / manifest.evaluation_id)
+    compared: Callable[[Evaluation], str | None] | None = None,
+) -> Evaluation:
+    config = relocate(opened.loaded.document, evaluation.path)
     return write_record(
-        workspace.records.folder,
-        manifest=manifest,
+        evaluation,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-        results=computed.results,
-        tables=computed.inferred.tables,
-        timings=computed.timings,
         query_changes=rendered.query_changes,
         query_details=rendered.query_details,
         page=rendered.page,
         compared=compared,
-        trusted=computed.opened.is_trusted,
-        contents=computed.inputs.contents,
+        trusted=opened.is_trusted,
+        contents=inputs.contents,
     )
 
 
@@ -140,19 +167,20 @@ class _ChangesPage:
         error: the bug why there is none, which costs no figure.
     """
 
-    computed: Computed
+    opened: Opened
+    inputs: Inputs
     workspace: Workspace
     warning: str = ""
     error: Exception | None = None
 
     @stage("Comparing with the night before")
-    def __call__(self, record: Record) -> str | None:
+    def __call__(self, record: Evaluation) -> str | None:
         """The page; None if there was no night before, or the two cannot be compared."""
         from rankledger.pipeline.history.compare import changes_since_last_night
         from rankledger.pipeline.report.html.comparisons import comparison_html
 
         try:
-            found = changes_since_last_night(self.computed, record, self.workspace)
+            found = changes_since_last_night(record, self.opened, self.inputs, self.workspace)
             return None if found is None else comparison_html(found, in_record=True)
         except (InputError, OSError) as error:
             self.warning = f"not compared with the night before: {error}"
@@ -163,16 +191,14 @@ class _ChangesPage:
 
 
 @stage("Drawing the page")
-def _render_page(
-    evaluation: Evaluation, computed: Computed, manifest: Description, workspace: Workspace
-) -> _RenderedPage:
+def _render_page(evaluation: Evaluation, opened: Opened, inputs: Inputs, workspace: Workspace) -> _RenderedPage:
     """The page, and the queries that changed most; an error is kept until the record is safe."""
     try:
-        with _timed("report", computed.timings):
-            page, query_changes = new_page(evaluation, manifest, computed, workspace)
+        with _timed("report", evaluation.manifest.timings):
+            page, query_changes = new_page(evaluation, opened, inputs, workspace)
             return _RenderedPage(html(page), query_changes, page.details)
     except Exception as error:
-        error.add_note(f"the record is complete but for its page: {evaluation.record}")
+        error.add_note(f"the record is complete but for its page: {evaluation.path}")
         return _RenderedPage(error=error)
 
 
@@ -187,19 +213,22 @@ def evaluate_opened(
     allow_empty: bool = False,
     recorded: bool = True,
     alerts: bool = False,
-) -> tuple[Evaluation, Computed]:
+) -> tuple[Evaluation, Inputs]:
     """Evaluate a config that was read and planned, and record the evaluation.
 
     Args:
-        opened: the config and what it comes to; what its plan says is late is not read.
-        workers: share the work.
-        workspace: where the evaluation goes, and earlier ones are.
-        tracking: whether to log to MLflow, where the config does not rule it out.
-        command: what asked for it.
-        evaluation_id: what the record is to be called; by default a new id.
-        allow_empty: whether there is to be a record if no model output was evaluated.
-        recorded: whether there is to be one at all; without, nothing is written.
-        alerts: whether a change of state is to be sent, which the record says.
+        opened: Config and its plan. Outputs that are late by the plan are not read.
+        workers: Share the work.
+        workspace: Location of records.
+        tracking: Log to MLflow, unless the config rules it out.
+        command: Command or call that asked for it.
+        evaluation_id: Id of the record. By default a new one.
+        allow_empty: Write a record even if no model output was evaluated.
+        recorded: Write a record. Without, nothing is written.
+        alerts: True if a change of state is sent, which the record says.
+
+    Returns:
+        The evaluation, and everything that was read.
 
     Raises:
         InputError: judgments, queries or documents are wrong.
@@ -210,60 +239,40 @@ def evaluate_opened(
         clear_left_behind(workspace.records, workspace.runs_dir)
     tracked = config.tracking if recorded and tracking and config.tracking.enabled else None
     with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
-        computed = compute(opened, workers, workspace, command)
-        evaluation_id = evaluation_id or new_evaluation_id(config.name, computed.started)
-        evaluation = _evaluation(workspace.records.folder / evaluation_id, computed)
-        if not (recorded and (computed.results or allow_empty)):
-            return replace(evaluation, record=None), computed
-        wish = tracked and TrackingWish(wanted=True, from_environment=is_from_environment(tracked))
-        manifest = build_manifest(computed, evaluation_id, workspace, tracking=wish or NOT_TRACKED, alerts=alerts)
-        rendered = _render_page(evaluation, computed, manifest, workspace) if config.report else _RenderedPage()
-        changes = _ChangesPage(computed, workspace)
-        is_night = config.report and manifest.date is not None and opened.record is None
-        record = _write(computed, rendered, manifest, workspace, changes if is_night else None)
+        wish = TrackingWish(wanted=True, from_environment=is_from_environment(tracked)) if tracked else None
+        evaluation, inputs = compute(
+            opened,
+            workers,
+            workspace,
+            command,
+            evaluation_id=evaluation_id,
+            tracking=wish,
+            alerts=alerts,
+            recorded=recorded,
+        )
+        if not (recorded and (evaluation.results or allow_empty)):
+            return evaluation, inputs
+        evaluation = replace(evaluation, is_recorded=True)
+        rendered = _render_page(evaluation, opened, inputs, workspace) if config.report else _RenderedPage()
+        changes = _ChangesPage(opened, inputs, workspace)
+        is_night = config.report and evaluation.manifest.date is not None and opened.record is None
+        evaluation = _write(evaluation, opened, inputs, rendered, changes if is_night else None)
         if changes.warning:
             evaluation = replace(evaluation, warnings=(*evaluation.warnings, changes.warning))
-        delivered = deliver(evaluation, record, workspace, store=store, tracking=config.tracking)
+        delivered = deliver(evaluation, workspace, store=store, tracking=config.tracking)
         for error in (rendered.error, changes.error):
             if error is not None:
                 raise error
-        return delivered, computed
-
-
-def _evaluation(path: Path, computed: Computed) -> Evaluation:
-    opened, inputs, tables = computed.opened, computed.inputs, computed.inferred.tables
-    planned = opened.planned
-    return Evaluation(
-        evaluation_id=path.name,
-        name=opened.loaded.config.name,
-        directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
-        results=computed.results,
-        estimates=tables.summary,
-        quality=inputs.model_quality,
-        failures=inputs.failures,
-        record=path,
-        warnings=(*planned.warnings, *inputs.remarks, *computed.inferred.warnings),
-        data_warnings=inputs.warnings,
-        comparison_lines=tables.comparisons or (),
-        slice_changes=tables.slice_changes or (),
-        verdicts=tables.verdicts,
-        agreement=tables.agreement,
-        replicates=tables.replicates,
-        components=tables.components,
-        confidence=opened.loaded.config.bootstrap.confidence,
-        lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
-        baseline=opened.loaded.config.comparison.baseline if opened.loaded.config.comparison else "",
-        changes=tables.changes,
-        date=planned.date or "",
-        owners={name: model.owner for name, model in planned.models.items() if model.owner},
-    )
+        return delivered, inputs
 
 
 @contextmanager
-def write_temporary_record(computed: Computed, evaluation: Evaluation) -> Iterator[Path]:
+def write_temporary_record(evaluation: Evaluation, opened: Opened, inputs: Inputs) -> Iterator[Path]:
     """Write the record of an evaluation to a temporary folder, which exists within the block."""
     with TemporaryDirectory(prefix="rankledger-") as folder:
         workspace = Workspace.open(folder)
-        manifest = build_manifest(computed, evaluation.evaluation_id, workspace)
-        rendered = _render_page(evaluation, computed, manifest, workspace)
-        yield _write(computed, rendered, manifest, workspace).path
+        manifest = evaluation.manifest.model_copy(update={"environment": describe_environment(opened)})
+        path = workspace.records.folder / evaluation.evaluation_id
+        evaluation = replace(evaluation, manifest=manifest, path=path, is_recorded=True)
+        rendered = _render_page(evaluation, opened, inputs, workspace)
+        yield _write(evaluation, opened, inputs, rendered).path

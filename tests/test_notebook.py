@@ -65,7 +65,7 @@ def test_the_leaderboard_has_the_figures_of_the_record(notebook):
     ]
     assert texts[0][:2] == ["model", "rank"]
     measures = texts[0][2:]
-    lines = {(line.model, line.measure): line for line in read_record(path).summary}
+    lines = {(line.model, line.measure): line for line in read_record(path).estimates}
 
     assert len(texts) == 1 + 5
     for model, rank, *figures in texts[1:]:

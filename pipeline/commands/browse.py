@@ -12,7 +12,6 @@ from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.references import measure_among, record_to_show, skipped, spelled
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
-from rankledger.pipeline.record.evaluation import evaluation_of
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
@@ -30,8 +29,7 @@ def show(
 ) -> Evaluation:
     """The evaluation that a reference means, as far as a report shows one: arguments and errors are those of `load`."""
     record, lost = record_to_show(reference, name, Workspace.open(runs_dir, records, tracking_uri))
-    evaluation = evaluation_of(record)
-    return Evaluation.from_results(replace(evaluation, warnings=skipped(reference, lost, record)))
+    return Evaluation.from_results(replace(record, warnings=skipped(reference, lost, record)))
 
 
 def load(

@@ -147,7 +147,7 @@ def evaluate(
         raise InputError("tracking: logs a record, and record=False writes none; remove one of them")
     opened = with_trusted_store(opened, workspace, tracking=tracked)
     called = f"rankledger.evaluate({str(judgments)!r})" if outputs is None else "rankledger.evaluate(...)"
-    plain, computed = evaluate_opened(
+    plain, inputs = evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend, scheduler),
         Workspace.open(runs_dir, opened.planned.records) if records is None else workspace,
@@ -155,7 +155,7 @@ def evaluate(
         command=shlex.join(map(without_credentials, command)) or called,
         recorded=recorded,
     )
-    evaluation = Evaluation.from_results(plain, computed if opened.is_in_memory or not recorded else None)
+    evaluation = Evaluation.from_results(plain, (opened, inputs) if opened.is_in_memory or not recorded else None)
     if outputs is not None and not evaluation.quality:
         raise InputError(*(failure.reason for failure in evaluation.failures))
     if not command:

@@ -9,8 +9,9 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
-from rankledger.pipeline.history.analysis import Computed
+from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.record import evaluation as results
+from rankledger.pipeline.record.workspace import Opened
 from rankledger.pipeline.run import write_temporary_record
 from rankledger.pipeline.support.errors import InputError
 
@@ -30,13 +31,13 @@ class Evaluation(results.Evaluation):
     is removed at once.
     """
 
-    _computed: Computed | None = None
+    _read: tuple[Opened, Inputs] | None = None
 
     @classmethod
-    def from_results(cls, evaluation: results.Evaluation, computed: Computed | None = None) -> Evaluation:
-        """Return the same evaluation as users get it. `computed` is kept if it is not recorded or is in memory."""
+    def from_results(cls, evaluation: results.Evaluation, read: tuple[Opened, Inputs] | None = None) -> Evaluation:
+        """Return the same evaluation as users get it, with its config and inputs if they are in memory alone."""
         values = {field.name: getattr(evaluation, field.name) for field in fields(results.Evaluation)}
-        return cls(**values, _computed=computed)
+        return cls(**values, _read=read)
 
     @property
     def headline(self) -> str:
@@ -63,7 +64,7 @@ class Evaluation(results.Evaluation):
         from rankledger.pipeline.record.workspace import Workspace
 
         def ranks(kept: RecordedDataset, of: str) -> RetrievedRanks:
-            known = self._computed.inputs.ranks(kept.planned.name, of) if self._computed else None
+            known = self._read[1].ranks(kept.planned.name, of) if self._read else None
             return known or retrieved_ranks(kept, of)
 
         with self._record() as path:
@@ -87,8 +88,8 @@ class Evaluation(results.Evaluation):
         """
         from rankledger.pipeline.commands import explain
 
-        if self._computed is not None:
-            opened = self._computed.opened
+        if self._read is not None:
+            opened, _ = self._read
             return explain.explain_opened(opened, model=model, query=str(query), measure=measure, dataset=dataset)
         with self._record() as path:
             return explain.explain(str(path), model=model, query=str(query), measure=measure, dataset=dataset)
@@ -142,10 +143,10 @@ class Evaluation(results.Evaluation):
     def _record(self) -> Iterator[Path]:
         if self.record is not None:
             yield self.record.absolute()
-        elif self._computed is None or not self.results:
+        elif self._read is None or not self.results:
             raise InputError("no model output was evaluated, so there is nothing to show; see `failures`")
         else:
-            with write_temporary_record(self._computed, self) as path:
+            with write_temporary_record(self, *self._read) as path:
                 try:
                     yield path
                 except InputError as error:  # nobody knows the folder

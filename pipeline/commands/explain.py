@@ -25,7 +25,7 @@ from rankledger.pipeline.data.outputs import refuse_changed
 from rankledger.pipeline.explain import PAIR_TERMS, Explanation, RecordedScore, compare
 from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.history.references import source_of_reference
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.scores import read_score
 from rankledger.pipeline.record.workspace import Opened, Workspace, evaluated_inputs, open_source
 from rankledger.pipeline.support.errors import InputError, likely
@@ -216,7 +216,11 @@ def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
 
 
 def _find(
-    query: str, tasks: Sequence[tuple[PlannedDataset, Task]], measure: Measure, profile: Profile, record: Record | None
+    query: str,
+    tasks: Sequence[tuple[PlannedDataset, Task]],
+    measure: Measure,
+    profile: Profile,
+    record: Evaluation | None,
 ) -> tuple[SingleQuery, Task]:
     found: list[tuple[SingleQuery, Task]] = []
     known: list[str] = []
@@ -235,7 +239,7 @@ def _find(
     return found[0]
 
 
-def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: Record | None) -> DatasetInput:
+def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: Evaluation | None) -> DatasetInput:
     """The dataset's judgments, and its documents where their number counts; as they were, if a record has them."""
     counting = "documents" in measure.metric.needs or measure.parameters.get("d")  # d of utility: what is left alone
     documents = dataset.documents if counting else None
@@ -247,7 +251,7 @@ def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: R
     return read
 
 
-def _recorded(record: Record, found: Explanation, replicate: str) -> RecordedScore:
+def _recorded(record: Evaluation, found: Explanation, replicate: str) -> RecordedScore:
     name = str(found.measure)
     stored = read_score(record, found.dataset, found.model, found.query_id, name, replicate)
     definition = record.manifest.fingerprint(found.dataset, name)

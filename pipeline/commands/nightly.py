@@ -28,7 +28,6 @@ from rankledger.pipeline.data.locate import InputState, input_state, marker_besi
 from rankledger.pipeline.delivery.deliver import deliver
 from rankledger.pipeline.delivery.promote import pending_promotions
 from rankledger.pipeline.record.evaluation import Evaluation as Plain
-from rankledger.pipeline.record.evaluation import evaluation_of
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record
 from rankledger.pipeline.record.mlflow_stores import lost_store, open_for_logging
 from rankledger.pipeline.record.nights import claim_night
@@ -239,18 +238,17 @@ def _date_of(text: str | None, now: datetime) -> str:
 def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bool) -> Plain:
     """The evaluation that a record is of; what could not be delivered when it was made is delivered now."""
     record = read_record(path)
-    evaluation = evaluation_of(record)
     try:
         receipt = read_receipt(workspace.records, path.name)
         is_left = receipt is None or bool(pending_promotions(record, workspace.records))
     except OSError as error:  # whether MLflow has it cannot be known: what it has is not sent again
-        return replace(evaluation, unsaved=workspace.records.describe_error(error))
-    evaluation = replace(evaluation, store=receipt.page if receipt else None)
+        return replace(record, unsaved=workspace.records.describe_error(error))
+    evaluation = replace(record, store=receipt.page if receipt else None)
     config = loaded.config.tracking
     wanted = tracking and config.enabled and record.manifest.tracking.wanted and is_left
     lost = lost_store(record, config) if wanted else None
     with open_for_logging(config if wanted and not lost else None, workspace) as store:
-        delivered = deliver(evaluation, record, workspace, store=store, tracking=config)
+        delivered = deliver(evaluation, workspace, store=store, tracking=config)
     return replace(delivered, untracked=lost) if lost else delivered
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from rankledger.pipeline.history.history import measured_history
 from rankledger.pipeline.history.references import measures_among, record_of, record_to_show, skipped
 from rankledger.pipeline.history.views import Series
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation, Tables
 from rankledger.pipeline.record.folder import CHANGES_PAGE
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.tables import damaged_files
@@ -67,7 +67,7 @@ def report(
     workspace = Workspace.open(runs_dir, records, tracking_uri)
     if style is not None and form != "latex":
         raise InputError(f"style: is for LaTeX, and the report is {form}; remove it")
-    distinct: dict[str, Record] = {}
+    distinct: dict[str, Evaluation] = {}
     warnings: list[str] = []
     for reference in references or ("last",):
         record, lost = record_to_show(reference, name, workspace)
@@ -97,7 +97,7 @@ def report(
     return html(pages[0]) if form == "html" else markdown(pages, **columns)
 
 
-def _addresses(record: Record, folder: Path) -> tuple[str, str]:
+def _addresses(record: Evaluation, folder: Path) -> tuple[str, str]:
     def link(name: str) -> str:
         path = os.path.relpath(record.path.absolute() / name, folder)
         return quote(Path(path).as_posix()) if name in record.manifest.files else ""
@@ -112,26 +112,28 @@ def _check_headers(style: TableStyle, pages: Sequence[Page]) -> None:
             raise InputError(f"headers: no measure {measure!r}{likely(measure, known) or '; name one of the table'}")
 
 
-def _refuse_without_figures(records: Iterable[Record]) -> None:
+def _refuse_without_figures(records: Iterable[Evaluation]) -> None:
     for record in records:
-        if not record.summary:
+        if not record.estimates:
             raise InputError(
                 f"{record.path}: has no figures, as no model output was evaluated; name another record, or ask for "
                 "html or markdown without --measure, which say why"
             )
 
 
-def _page(record: Record, workspace: Workspace, measures: Sequence[str], *, several: bool) -> Page:
+def _page(record: Evaluation, workspace: Workspace, measures: Sequence[str], *, several: bool) -> Page:
     if damaged := next(damaged_files(record, but=_PAGE), None):
         raise InputError(damaged)
     page = page_of(_narrowed(record, measures) if measures else record, workspace, with_history=False)
     datasets = set(page.datasets)
-    quality = {task: own for task, own in page.evaluation.quality.items() if task[0] in datasets}
-    warnings = tuple(warning for warning in page.evaluation.data_warnings if warning.dataset in datasets)
+    manifest = page.evaluation.manifest
+    outputs = [output for output in manifest.outputs if output.dataset in datasets]
+    warnings = [warning for warning in manifest.warnings if warning.dataset in datasets]
+    shown = manifest.model_copy(update={"outputs": outputs, "warnings": warnings})
     return replace(
         page,
         title=page.evaluation.evaluation_id if several else page.title,
-        evaluation=replace(page.evaluation, quality=quality, data_warnings=warnings),
+        evaluation=replace(page.evaluation, manifest=shown),
         pairs=tuple(
             replace(
                 pair, largest_changes=tuple(query for query in pair.largest_changes if query.measure == pair.measure)
@@ -141,26 +143,24 @@ def _page(record: Record, workspace: Workspace, measures: Sequence[str], *, seve
     )
 
 
-def _narrowed(record: Record, measures: Sequence[str]) -> Record:
+def _narrowed(record: Evaluation, measures: Sequence[str]) -> Evaluation:
     """The record with the lines of these measures alone, in their order; the first that a dataset has leads on it."""
     place = {measure: number for number, measure in enumerate(_chosen(record, measures))}
-    summary = sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
+    estimates = sorted((row for row in record.estimates if row.measure in place), key=lambda row: place[row.measure])
 
-    def lines(name: str) -> tuple[Any, ...]:
+    def read(name: str) -> tuple[Any, ...]:
         if name in ("verdicts", "curves"):
-            return tuple(getattr(record, name))
-        if name == "summary":
-            return tuple(summary)
-        found = getattr(record, name)
-        own = [line for line in found if {line.measure, getattr(line, "lead", line.measure)} <= place.keys()]
-        return tuple(sorted(own, key=lambda line: place[line.measure]) if name == "comparisons" else own)
+            return record.tables[name]
+        rows = [row for row in record.tables[name] if {row.measure, getattr(row, "lead", row.measure)} <= place.keys()]
+        return tuple(sorted(rows, key=lambda row: place[row.measure]) if name == "comparison_lines" else rows)
 
-    lead = {line.dataset: line.measure for line in reversed(summary)}
-    return Record(record.path, record.manifest.model_copy(update={"lead": lead}), lines)
+    lead = {row.dataset: row.measure for row in reversed(estimates)}
+    manifest = record.manifest.model_copy(update={"lead": lead})
+    return replace(record, manifest=manifest, tables=Tables({"estimates": tuple(estimates)}, read))
 
 
-def _chosen(record: Record, measures: Sequence[str]) -> tuple[str, ...]:
-    known = list(dict.fromkeys(line.measure for line in record.summary))
+def _chosen(record: Evaluation, measures: Sequence[str]) -> tuple[str, ...]:
+    known = list(dict.fromkeys(line.measure for line in record.estimates))
     return measures_among(measures, known, f"{record.path}: has no measure")
 
 
@@ -226,7 +226,7 @@ def export(
     return tuple(written)
 
 
-def _columns(record: Record, model: str) -> Iterator[ScoreColumn]:
+def _columns(record: Evaluation, model: str) -> Iterator[ScoreColumn]:
     """The scores of a model on every dataset by every measure; those of a family replicate by replicate."""
     for (dataset, own), outputs in record.manifest.tasks.items():
         for measure in record.manifest.datasets[dataset].measures if own == model else ():

@@ -20,11 +20,10 @@ from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.data.locate import MovedFiles, link_files, most_alike
 from rankledger.pipeline.data.rows import InputFile, short_digest
 from rankledger.pipeline.history.changes import changed_figures, definition_differences, other_code, other_versions
-from rankledger.pipeline.history.manifest import build_manifest
 from rankledger.pipeline.history.references import record_of
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import FIGURES, config_of, read_figures, write_record
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Environment
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.record.upkeep import ChangedInput, MovedFigure, Reproduction
@@ -45,7 +44,7 @@ from rankledger.pipeline.support.progress import each
 _ROLES = ("judgments", "ratings", "queries", "documents", "interactions", "exclude")
 
 
-def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path) -> tuple[Plan, _Locator]:
+def locate(planned: Plan, record: Evaluation, *, folder: Path | None, scratch: Path) -> tuple[Plan, _Locator]:
     """Find every file that was evaluated: where the config says, else anywhere in a folder by its size and digest.
 
     A file that is nowhere with the same bytes is taken where it was, or of its name, and noted as changed. An output
@@ -79,7 +78,7 @@ def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path)
 class _Locator:
     """Goes from input to input, and gathers what is missing, what is elsewhere and what has changed."""
 
-    def __init__(self, record: Record, moved: MovedFiles | None, scratch: Path) -> None:
+    def __init__(self, record: Evaluation, moved: MovedFiles | None, scratch: Path) -> None:
         self.missing: list[str] = []
         self.changed: dict[ChangedInput, None] = {}  # in their order
         self.n_moved = 0
@@ -199,7 +198,7 @@ def reproduce(
         return _compared(recorded, located, again, failures, replace(opened, config=config_of(recorded)).repository)
 
 
-def _settings(manifest: Description) -> Iterator[str]:
+def _settings(manifest: Manifest) -> Iterator[str]:
     """What wins over the record's config: no store, no gates, and every setting as it held, be it by default."""
     yield from ("execution.cache=false", "execution.backend=threads", "gates=")
     for key, value in manifest.model_dump(include=_SETTINGS, exclude_unset=True).items():
@@ -208,25 +207,23 @@ def _settings(manifest: Description) -> Iterator[str]:
 
 
 def _evaluated(
-    opened: Opened, recorded: Description, workers: Workers, runs_dir: Path
-) -> tuple[Record | None, tuple[str, ...]]:
+    opened: Opened, recorded: Manifest, workers: Workers, runs_dir: Path
+) -> tuple[Evaluation | None, tuple[str, ...]]:
     """What comes of evaluating again, written to the runs folder, None if nothing does; and what fails only now."""
     workspace = Workspace.open(runs_dir)
+    command, evaluation_id = "rankledger reproduce", recorded.evaluation_id
     try:
-        computed = compute(opened, workers, workspace, "rankledger reproduce")
+        evaluation, inputs = compute(opened, workers, workspace, command, evaluation_id=evaluation_id)
     except InputError as error:
         return None, error.lines
-    manifest = build_manifest(computed, recorded.evaluation_id, workspace)
-    written = write_record(
-        runs_dir / "records", manifest=manifest, config="", results=computed.results, tables=computed.inferred.tables
-    )
+    written = write_record(evaluation, config="")
     known = {failure.output for failure in recorded.failures}
-    failures = [failure for failure in computed.inputs.failures if failure.output not in known]
+    failures = [failure for failure in inputs.failures if failure.output not in known]
     return written, tuple(f"{failure.subject}: {failure.reason}" for failure in failures)
 
 
 def _compared(
-    recorded: Record, located: _Locator, again: Record | None, failures: tuple[str, ...], repository: Path
+    recorded: Evaluation, located: _Locator, again: Evaluation | None, failures: tuple[str, ...], repository: Path
 ) -> Reproduction:
     before, after = recorded.manifest, (again or recorded).manifest
     files = tuple(name for name in FIGURES if name in before.files)

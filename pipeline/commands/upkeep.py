@@ -26,7 +26,7 @@ from rankledger.pipeline.history.lookup import (
     write_accepted,
 )
 from rankledger.pipeline.history.references import record_of
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of
 from rankledger.pipeline.record.manifest import MANIFEST, begun
 from rankledger.pipeline.record.mlflow_stores import Stores, open_existing_store, open_for_reading, tracking_of
@@ -100,7 +100,7 @@ def accept(
     return Accepted(file, entries, replaced, overall_effect(found.verdicts), found.manifest.overrides)
 
 
-def _choose(record: Record, models: Sequence[str]) -> list[str]:
+def _choose(record: Evaluation, models: Sequence[str]) -> list[str]:
     """The models to accept the record for; each was evaluated wherever it should have been."""
     known = list(record.manifest.models)
     for model in models:
@@ -114,7 +114,7 @@ def _choose(record: Record, models: Sequence[str]) -> list[str]:
     return chosen
 
 
-def _config_of(record: Record, config: str | Path | None) -> Path:
+def _config_of(record: Evaluation, config: str | Path | None) -> Path:
     path = Path(config) if config else config_of(record)
     if not path.is_file():
         named = f"{path}: there is no such config" if path.name else f"{record.path}: does not say what was evaluated"
@@ -183,7 +183,7 @@ def verify(
     return Verification(found.path, len(found.manifest.files) + 1, tuple(witnesses), tuple(remarks))
 
 
-def _logged(record: Record, workspace: Workspace) -> dict[str, str]:
+def _logged(record: Evaluation, workspace: Workspace) -> dict[str, str]:
     """The hash of the manifest that the evaluation's own run of MLflow has; an InputError if it cannot be asked."""
     tracking = tracking_of(record.path, workspace)
     evaluation_id, name = record.manifest.evaluation_id, record.manifest.name

@@ -25,7 +25,7 @@ from rankledger.pipeline.delivery.webhook import NotSentError, post_alert, run_a
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.entries import RecordEntry
-from rankledger.pipeline.record.evaluation import Record, State, evaluation_of, find_state
+from rankledger.pipeline.record.evaluation import Evaluation, State, find_state
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.manifest import evaluation_name
 from rankledger.pipeline.record.receipts import one_at_a_time, read_receipt
@@ -158,7 +158,7 @@ def send_alerts(loaded: Loaded, records: Records, runs_dir: Path) -> AlertResult
     return AlertResult(latest.evaluation_id, sent, unsent)
 
 
-def sync_alerts(workspace: Workspace, place_of: Callable[[Record], Records]) -> Iterator[AlertResult]:
+def sync_alerts(workspace: Workspace, place_of: Callable[[Evaluation], Records]) -> Iterator[AlertResult]:
     """Send what is due of each evaluation to the targets of the last record that the user made on this machine.
 
     Args:
@@ -190,7 +190,7 @@ class _Sender:
     records: Records
     log: AlertLog
     latest: NightState
-    record: Record
+    record: Evaluation
     runs_dir: Path
 
     def send(self, target: _Target) -> str:
@@ -201,7 +201,7 @@ class _Sender:
             if config.metrics:
                 path = self.runs_dir / config.metrics
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(path, metrics_text(evaluation_of(self.record), self.record.manifest).encode())
+                write_whole(path, metrics_text(self.record, self.record.manifest).encode())
             elif config.webhook:
                 post_alert(config.webhook, self.latest.evaluation_id, self._build_message(target, log), seconds)
             else:
@@ -235,7 +235,7 @@ class _Sender:
             "date": self.latest.date,
             "state": self.latest.state,
             "reminder": target.is_reminder(log, self.latest),
-            "headline": headline_of(evaluation_of(self.record)),
+            "headline": headline_of(self.record),
             "n_failing": len(failures),
             "n_new": len(reasons.keys() - told),
             "n_recovered": len(recovered),
@@ -325,9 +325,9 @@ def _find_latest(records: Records, name: str, latest: NightState | None) -> Nigh
     return latest
 
 
-def _find_last_own(records: Records) -> dict[str, Record]:
+def _find_last_own(records: Records) -> dict[str, Evaluation]:
     """Return by name the last record with alerts that the user made on this machine."""
-    last: dict[str, Record] = {}
+    last: dict[str, Evaluation] = {}
     for evaluation_id in Records(records.folder).ids():
         name, path = str(evaluation_name(evaluation_id)), records.folder / evaluation_id
         if name not in last:

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.delivery.promote import pending_promotions, promote
-from rankledger.pipeline.record.evaluation import Evaluation, Record, evaluation_of
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.mlflow_stores import Stores, open_store, tracking_of
 from rankledger.pipeline.record.receipts import Receipt, clear_left_behind, one_at_a_time, read_receipt, write_receipt
@@ -28,32 +28,28 @@ if TYPE_CHECKING:
     from rankledger.pipeline.record.mlflow_process import TrackingStore
 
 
-_Evaluation = TypeVar("_Evaluation", bound=Evaluation)
-
-
 def deliver(
-    evaluation: _Evaluation, record: Record, workspace: Workspace, *, store: TrackingStore | None, tracking: Tracking
-) -> _Evaluation:
+    evaluation: Evaluation, workspace: Workspace, *, store: TrackingStore | None, tracking: Tracking
+) -> Evaluation:
     """The evaluation with where it is now, or with the reasons why it is not; the record is whole anyhow.
 
     Args:
-        evaluation: what was evaluated.
-        record: its record, in the runs folder.
+        evaluation: what was evaluated, with its record in the runs folder.
         workspace: where records are kept.
         store: the tracking store, which is open; None if nothing is to be logged.
         tracking: which metrics are logged, and how they are called.
     """
     try:
         try:
-            workspace.records.keep(record.path)
+            workspace.records.keep(evaluation.path)
         except OSError as error:
             evaluation = replace(evaluation, unsaved=workspace.records.describe_error(error))
         if store is None:
             return evaluation
-        evaluation = replace(evaluation, store=_log(record, evaluation, workspace.records, store, tracking).page)
+        evaluation = replace(evaluation, store=_log(evaluation, workspace.records, store, tracking).page)
         if evaluation.unsaved:
             return evaluation
-        result = promote(record, workspace.records, store)
+        result = promote(evaluation, workspace.records, store)
         return replace(evaluation, promotions=result.lines, unpromoted=result.reason or None)
     except TrackingError as error:
         return replace(evaluation, untracked=str(error))
@@ -61,18 +57,12 @@ def deliver(
         missing = f"the receipt of MLflow is not kept ({workspace.records.describe_error(error)})"
         return replace(evaluation, unsaved=evaluation.unsaved or missing)
     except BaseException as error:
-        error.add_note(f"the record is complete: {record.path}")  # for whoever says why it ended
+        error.add_note(f"the record is complete: {evaluation.path}")  # for whoever says why it ended
         raise
 
 
 def _log(
-    record: Record,
-    evaluation: Evaluation,
-    records: Records,
-    store: TrackingStore,
-    tracking: Tracking,
-    *,
-    again: bool = False,
+    record: Evaluation, records: Records, store: TrackingStore, tracking: Tracking, *, again: bool = False
 ) -> Receipt:
     """Log the runs of an evaluation to an open store, as a report shows it, and keep the receipt; gives it."""
     receipt: Receipt | None = None
@@ -82,19 +72,19 @@ def _log(
                 with suppress(OSError):  # if it cannot be read, logging once more does no harm
                     receipt = read_receipt(records, record.path.name)
             if receipt is None:
-                receipt = _logged(record, evaluation, store, tracking)
+                receipt = _logged(record, store, tracking)
                 write_receipt(records, receipt)
             return receipt
     except LockedError as error:
         raise TrackingError(str(error)) from None
 
 
-def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, tracking: Tracking) -> Receipt:
+def _logged(record: Evaluation, store: TrackingStore, tracking: Tracking) -> Receipt:
     from rankledger.pipeline.delivery.mlflow.delivery import send_runs
     from rankledger.pipeline.delivery.mlflow.payload import runs_of
     from rankledger.pipeline.report.markdown import note
 
-    runs = runs_of(record, metric_name=tracking.metric_name, max_metrics=tracking.max_metrics, note=note(evaluation))
+    runs = runs_of(record, metric_name=tracking.metric_name, max_metrics=tracking.max_metrics, note=note(record))
     delivered = send_runs(store, runs)
     return Receipt(
         evaluation_id=record.path.name,
@@ -193,7 +183,7 @@ class _Syncer:
             if record.manifest.tracking.wanted and not self._is_delivered(records, evaluation_id):
                 tracking = tracking_of(path, self._workspace, by_default=False)
                 with self._stores.at(tracking) as store:
-                    receipt = _log(record, evaluation_of(record), records, store, tracking, again=self._again)
+                    receipt = _log(record, records, store, tracking, again=self._again)
                 done = replace(done, tracked=receipt.page)
             return self._promote(done, record, records)
         except InputError as error:
@@ -207,7 +197,7 @@ class _Syncer:
     def _is_delivered(self, records: Records, evaluation_id: str) -> bool:
         return not self._again and read_receipt(records, evaluation_id) is not None
 
-    def place_of(self, record: Record) -> Records:
+    def place_of(self, record: Evaluation) -> Records:
         """Where the record says that it is kept, if it is the user's; where records are, otherwise."""
         place = (record.manifest.records if record.is_trusted else None) or self._records.place
         if place not in self._places:
@@ -229,7 +219,7 @@ class _Syncer:
         except OSError as away:
             self._away[records.place] = away
 
-    def _promote(self, done: SyncResult, record: Record, records: Records) -> SyncResult:
+    def _promote(self, done: SyncResult, record: Evaluation, records: Records) -> SyncResult:
         if not pending_promotions(record, records):
             return done
         tracking = tracking_of(record.path, self._workspace, by_default=False)

@@ -19,7 +19,7 @@ from rankledger.pipeline.delivery.mlflow.promotion import Outcome, Promotion
 from rankledger.pipeline.gates.verdicts import overall_effect, overall_outcome
 from rankledger.pipeline.history.lookup import created_at
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.nights import claim_alias
 from rankledger.pipeline.record.receipts import PromotionReceipt, SettledPromotion, read_promotions, write_receipt
 from rankledger.pipeline.record.store import Records, digest_of
@@ -44,7 +44,7 @@ class PromotionResult:
     away: bool = False
 
 
-def pending_promotions(record: Record, records: Records) -> tuple[str, ...]:
+def pending_promotions(record: Evaluation, records: Records) -> tuple[str, ...]:
     """The models that an evaluation is to promote and that are not settled yet.
 
     Args:
@@ -64,7 +64,7 @@ def pending_promotions(record: Record, records: Records) -> tuple[str, ...]:
     return tuple(name for name in passed if receipt is None or name not in receipt.by_model)
 
 
-def _passed(record: Record, model: str) -> bool:
+def _passed(record: Evaluation, model: str) -> bool:
     manifest, verdicts = record.manifest, record.verdicts
     if manifest.failures or any(warning.measure for warning in manifest.warnings):
         return False
@@ -73,7 +73,7 @@ def _passed(record: Record, model: str) -> bool:
     return judged and overall_outcome(verdicts) == "pass" and overall_effect(own) == "pass"
 
 
-def promote(record: Record, records: Records, store: TrackingStore) -> PromotionResult:
+def promote(record: Evaluation, records: Records, store: TrackingStore) -> PromotionResult:
     """Promote what is pending of an evaluation, each model under a claim on its alias.
 
     Args:
@@ -94,7 +94,7 @@ def promote(record: Record, records: Records, store: TrackingStore) -> Promotion
         return PromotionResult(tuple(lines), records.describe_error(error))
 
 
-def _settle(record: Record, records: Records, store: TrackingStore, model: str) -> tuple[SettledPromotion, ...]:
+def _settle(record: Evaluation, records: Records, store: TrackingStore, model: str) -> tuple[SettledPromotion, ...]:
     """Promote a model and note what came of it; nothing if another process has settled it meanwhile."""
     wanted = _promotion_of(record, model)
     with claim_alias(records, wanted.registered, wanted.alias, seconds=store.timeout) as claim:
@@ -146,7 +146,7 @@ def _settled(wanted: Promotion, model: str, outcome: Outcome, version: int | Non
     return SettledPromotion(model, wanted.registered, wanted.version, wanted.alias, outcome, version, by, moment)
 
 
-def _promotion_of(record: Record, model: str) -> Promotion:
+def _promotion_of(record: Evaluation, model: str) -> Promotion:
     manifest = record.manifest
     described = manifest.models[model]
     assert described.promote is not None, "it is pending"
@@ -162,7 +162,7 @@ def _promotion_of(record: Record, model: str) -> Promotion:
     )
 
 
-def _is_superseded(record: Record, records: Records) -> bool:
+def _is_superseded(record: Evaluation, records: Records) -> bool:
     """Whether a later night of the evaluation is known; a record that cannot be read counts by the time in its id."""
     order = record.manifest.order
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
@@ -43,8 +43,8 @@ from rankledger.pipeline.inference.summary import (
     with_ranks,
 )
 from rankledger.pipeline.inference.tables import Comparison, CurvePoint, Estimate, SliceChange, lead_among
-from rankledger.pipeline.record.evaluation import Record
-from rankledger.pipeline.record.folder import Judged, RecordTables
+from rankledger.pipeline.record.evaluation import Evaluation, Tables
+from rankledger.pipeline.record.manifest import RecordedBaseline
 from rankledger.pipeline.record.manifest_parts import RecordedExternalMetrics
 from rankledger.pipeline.record.workspace import Opened, Workspace
 from rankledger.pipeline.scoring import families, score
@@ -73,13 +73,15 @@ class Analysis:
     """What is said of an evaluation's scores.
 
     Attributes:
-        tables: what the record keeps of it.
+        tables: the result tables.
+        references: by gate and model, what a gate holds the model against.
         external_metrics: the external metrics, by model.
         warnings: what slices were searched, and damaged records that gates skipped, a line each.
         gone: a warning for each dataset without a queries table that earlier evaluations have further queries of.
     """
 
-    tables: RecordTables
+    tables: Tables
+    references: Mapping[str, Mapping[str, RecordedBaseline]]
     external_metrics: Mapping[str, RecordedExternalMetrics]
     warnings: tuple[str, ...]
     gone: tuple[DataWarning, ...] = ()
@@ -125,35 +127,33 @@ def analyze(
         lines += estimate_pooled(samples, lines, _rule(config))
     estimates = with_ranks(lines, samples, config.bootstrap.confidence, comparisons)
     external_metrics = _external_metrics(planned)
-    judged = None
+    tables = Tables({"estimates": estimates, "curves": tuple(curves)})
+    references: Mapping[str, Mapping[str, RecordedBaseline]] = {}
     if past and planned.gates:
-        judged = _judge(
-            opened, inputs, results, samples, past, external_metrics, night_of(planned.date, before), search
-        )
+        night = night_of(planned.date, before)
+        tables |= _judge(opened, inputs, results, samples, past, external_metrics, night, search)
+        references = past.references()
     slice_changes, searched = _search_slices(planned, results, samples, search)
-    tables = RecordTables(
-        summary=estimates,
-        agreement=order_agreement(estimates, samples, planned.lead, config.bootstrap.confidence),
-        replicates=tuple(
-            line
-            for sample in samples
-            for line in replicate_estimates(
-                _of(sample.dataset, results), sample.groups, config.conventions.resolved.conventions
-            )
-        ),
-        components=tuple(
-            line for sample in samples for line in variance_components(sample, _of(sample.dataset, results))
-        ),
-        comparisons=tuple(comparisons) if planned.comparison else None,
-        slice_changes=slice_changes,
-        judged=judged,
-        curves=tuple(curves),
+    if slice_changes is not None:
+        tables["slice_changes"] = slice_changes
+    if planned.comparison:
+        tables["comparison_lines"] = tuple(comparisons)
+    tables["agreement"] = order_agreement(estimates, samples, planned.lead, config.bootstrap.confidence)
+    conventions = config.conventions.resolved.conventions
+    tables["replicates"] = tuple(
+        line
+        for sample in samples
+        for line in replicate_estimates(_of(sample.dataset, results), sample.groups, conventions)
+    )
+    tables["components"] = tuple(
+        line for sample in samples for line in variance_components(sample, _of(sample.dataset, results))
     )
     if changes:
         by_name = {sample.dataset: sample for sample in samples}
-        tables = replace(tables, changes=changes.lines(by_name, tables.verdicts, search))
+        tables["changes"] = changes.lines(by_name, tables["verdicts"], search)
     return Analysis(
         tables=tables,
+        references=references,
         external_metrics={
             model: RecordedExternalMetrics(reason=extra)
             if isinstance(extra, str)
@@ -165,7 +165,7 @@ def analyze(
     )
 
 
-def _gone_warnings(gone: Mapping[str, Mapping[str, Record]]) -> Iterator[DataWarning]:
+def _gone_warnings(gone: Mapping[str, Mapping[str, Evaluation]]) -> Iterator[DataWarning]:
     for dataset, records in gone.items():
         last = max(records.values(), key=lambda record: record.manifest.order)
         ids = [f"'{shorten(query_id)}'" for query_id, record in records.items() if record is last][:_NAMED]
@@ -385,7 +385,8 @@ def _judge(
     external_metrics: Mapping[str, ExternalMetrics | str],
     night: date,
     search: SearchRule,
-) -> Judged:
+) -> dict[str, Any]:
+    """Return the verdicts, and the looks that are spent now: None if unknown."""
     from rankledger.pipeline.gates.errors import looks_after
     from rankledger.pipeline.gates.evidence import Evidence
     from rankledger.pipeline.gates.judge import judge
@@ -424,7 +425,7 @@ def _judge(
         absent=absent_replicates(inputs.failures, inputs.replicates),
     )
     verdicts = judge(gates, evidence)
-    return Judged(verdicts, past.references(), looks_after(gates, verdicts, evidence.looks, night))
+    return {"verdicts": verdicts, "looks": looks_after(gates, verdicts, evidence.looks, night)}
 
 
 def _known(look_up: Callable[[RecordHistory], Found], history: RecordHistory) -> Found | str:
@@ -433,19 +434,3 @@ def _known(look_up: Callable[[RecordHistory], Found], history: RecordHistory) ->
         return look_up(history)
     except OSError as error:  # a remote store may be away
         return history.records.describe_error(error)
-
-
-@dataclass(frozen=True, eq=False)
-class Computed:
-    """Inputs, scores and statistics of one evaluation before it is recorded.
-
-    `results` are in the order of the plan, and `timings` are seconds by step.
-    """
-
-    opened: Opened
-    command: str
-    started: datetime
-    inputs: Inputs
-    results: tuple[Scores, ...]
-    inferred: Analysis
-    timings: dict[str, float]

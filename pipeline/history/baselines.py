@@ -44,7 +44,7 @@ from rankledger.pipeline.history.comparability import digest_inputs, name_needs
 from rankledger.pipeline.history.lookup import RecordHistory, Resolved, read_accepted, resolve
 from rankledger.pipeline.history.references import skipped
 from rankledger.pipeline.inference.tables import Since
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import RecordedBaseline
 from rankledger.pipeline.record.manifest_parts import Comparability
 from rankledger.pipeline.record.mlflow_stores import fetch_record
@@ -75,7 +75,7 @@ class CurrentEvaluation:
     workspace: Workspace
     remarks: dict[str, None] = field(default_factory=dict)
 
-    def match_queries(self, record: Record, dataset: str) -> dict[str, str]:
+    def match_queries(self, record: Evaluation, dataset: str) -> dict[str, str]:
         """Return the current ids of a record's queries that have another id now, and note how many ids differ."""
         then, now = read_contents(record, dataset), self.inputs.contents[dataset]
         ids, n_differing = rename_by_content(then, now)
@@ -99,7 +99,7 @@ class BaselineScores:
 
 
 def baseline_scores(
-    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
+    record: Evaluation, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
 ) -> BaselineScores:
     """The scores that a model of a record has, or would have, on the current queries.
 
@@ -120,7 +120,7 @@ def baseline_scores(
 
 
 def recorded_scores(
-    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
+    record: Evaluation, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The record's own scores that mean now what they meant then; and what is different of the other measures.
 
@@ -144,7 +144,7 @@ def recorded_scores(
 
 
 def find_difference(
-    record: Record, dataset: PlannedDataset, measure: Measure, current: CurrentEvaluation
+    record: Evaluation, dataset: PlannedDataset, measure: Measure, current: CurrentEvaluation
 ) -> str | None:
     """Return why scores of the record cannot be compared with current ones; None if they can.
 
@@ -184,7 +184,11 @@ def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
 
 
 def _rescored_on_current(
-    record: Record, model: str, dataset: PlannedDataset, differing: Mapping[Measure, str], current: CurrentEvaluation
+    record: Evaluation,
+    model: str,
+    dataset: PlannedDataset,
+    differing: Mapping[Measure, str],
+    current: CurrentEvaluation,
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The scores of what the output cache has of the output; and, by measure, why there is none."""
     judged = [measure for measure in differing if dataset.kind == "rankings" and measure.metric.input == "judged"]
@@ -204,7 +208,7 @@ def _rescored_on_current(
 
 
 def _rejoined(
-    record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation
+    record: Evaluation, model: str, dataset: PlannedDataset, current: CurrentEvaluation
 ) -> dict[OutputKey, JudgedOutput]:
     then = RecordedDataset.of(record.path, dataset.name)
     files = record.manifest.datasets[dataset.name].files_by_role
@@ -294,12 +298,12 @@ class BaselineResolver:
         return Baseline(key, label, reasons, first=first, night=night, n_gone=n_gone)
 
     @cached_property
-    def gone(self) -> Mapping[str, Mapping[str, Record]]:
+    def gone(self) -> Mapping[str, Mapping[str, Evaluation]]:
         """Queries that outputs lack and earlier evaluations have, with the latest of these, by dataset.
 
         Earlier evaluations are the last one, the last one that passed and the accepted one.
         """
-        gone: dict[str, dict[str, Record]] = {}
+        gone: dict[str, dict[str, Evaluation]] = {}
         for name in [name for name, dataset in self.datasets.items() if names_no_queries(dataset)]:
             now = self.current.inputs.datasets[name].query_ids.tolist()
             references = [reference for _, reference in self.earlier()]
@@ -342,7 +346,7 @@ class BaselineResolver:
         return tuple(self._warnings())
 
     def _warnings(self) -> Iterator[str]:
-        used: dict[tuple[str, Path], tuple[Record, list[str]]] = {}
+        used: dict[tuple[str, Path], tuple[Evaluation, list[str]]] = {}
         asked = {gate.against for gate in self.planned.gates}
         for (reference, _), resolved in self._resolved.items():
             if resolved.record is not None:
@@ -376,7 +380,7 @@ class BaselineResolver:
             self._resolved[reference, model] = resolved
         return self._resolved[reference, model]
 
-    def _scores(self, record: Record, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
+    def _scores(self, record: Evaluation, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
         key = dataset.name, model
         if key not in self._scored:
             gates = [gate for gate in self.planned.gates if gate.against and gate.against.record]
@@ -426,7 +430,7 @@ class RecordedDataset:
         return cls(opened, next(dataset for dataset in opened.planned.datasets if dataset.name == name))
 
     @property
-    def record(self) -> Record:
+    def record(self) -> Evaluation:
         """The record."""
         assert self.opened.record is not None, "it was opened from its record"
         return self.opened.record

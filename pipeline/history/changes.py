@@ -12,7 +12,7 @@ import numpy as np
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.data.joined import RetrievedRanks
 from rankledger.pipeline.inference.tables import PairedScores, QueryChange, RankedDocument
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Definition, Environment
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _best_rank(document: RankedDocument) -> tuple[float, str]:
 
 
 def definition_differences(
-    base: Description, candidate: Description, measures: Sequence[str], dataset: str = ""
+    base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = ""
 ) -> Iterator[str]:
     """Yield a line per way in which definitions differ, with the measures that it concerns.
 
@@ -148,7 +148,7 @@ def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
         yield f"the metric's version was {before.version} and is {after.version}"
 
 
-def _unlike_code(base: Description, candidate: Description, measure: str) -> Iterator[str]:
+def _unlike_code(base: Manifest, candidate: Manifest, measure: str) -> Iterator[str]:
     name = re.split("[(@]", measure)[0]
     before, after = (manifest.own_metrics.get(name) for manifest in (base, candidate))
     one, other = before and before.code, after and after.code
@@ -156,7 +156,7 @@ def _unlike_code(base: Description, candidate: Description, measure: str) -> Ite
         yield f"its code was {_written(one)} and is {_written(other)}"
 
 
-def _unlike_conventions(base: Description, candidate: Description) -> Iterator[str]:
+def _unlike_conventions(base: Manifest, candidate: Manifest) -> Iterator[str]:
     """Yield conventions that differ; if none does, profiles do, which have some for single metrics."""
     after = dict(candidate.conventions)
     unlike = {name: (value, after[name]) for name, value in base.conventions if value != after[name]}

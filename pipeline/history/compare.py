@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.schema import Comparison as Test
+from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import Groups, RetrievedRanks
 from rankledger.pipeline.data.overlap import unequal_judging
 from rankledger.pipeline.data.scores import Scores
@@ -33,16 +35,12 @@ from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.inference.tables import ALL, Comparison, PairedScores, SliceChange
-from rankledger.pipeline.record.evaluation import QueryDetail, Record
+from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
 from rankledger.pipeline.record.manifest_parts import OPTIONAL
-from rankledger.pipeline.record.workspace import Workspace, open_record, refuse_foreign_inputs
+from rankledger.pipeline.record.workspace import Opened, Workspace, open_record, refuse_foreign_inputs
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-
-if TYPE_CHECKING:
-    from rankledger.pipeline.history.analysis import Computed
-
 
 RanksOf: TypeAlias = Callable[[RecordedDataset, str], RetrievedRanks]
 
@@ -396,7 +394,7 @@ class _Comparer:
 def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
     records = [side.record for side in (sides.base, sides.candidate) if side.record is not None]
     before, after = (
-        {(line.dataset, line.model, line.measure): line.estimate for line in record.summary if line.slice == ALL}
+        {(line.dataset, line.model, line.measure): line.estimate for line in record.estimates if line.slice == ALL}
         for record in records
     )
     for dataset in sides.candidate.planned.datasets:
@@ -424,12 +422,15 @@ def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
             yield f"left out: {match.name} has {', '.join(alone)} on one side alone"
 
 
-def changes_since_last_night(computed: Computed, record: Record, workspace: Workspace) -> ComparisonReport | None:
+def changes_since_last_night(
+    record: Evaluation, opened: Opened, inputs: Inputs, workspace: Workspace
+) -> ComparisonReport | None:
     """The comparison of an evaluation with the night before it, whose outputs have the same names or their old ones.
 
     Args:
-        computed: what came of the evaluation.
         record: its record, which may still have a temporary name.
+        opened: the config that was evaluated.
+        inputs: everything that was read.
         workspace: where earlier records are.
 
     Returns:
@@ -439,8 +440,9 @@ def changes_since_last_night(computed: Computed, record: Record, workspace: Work
         InputError: the record of the night before cannot be read, or the two have nothing in common.
         OSError: the place of records cannot be reached.
     """
-    current = replace(computed.opened, record=record)
-    history = RecordHistory(workspace.records, record.manifest.name, computed.started, current.planned.date)
+    current = replace(opened, record=record)
+    created = datetime.fromisoformat(record.manifest.created)
+    history = RecordHistory(workspace.records, record.manifest.name, created, current.planned.date)
     before = next(history.nights(), None)
     if before is None:
         return None
@@ -456,7 +458,7 @@ def changes_since_last_night(computed: Computed, record: Record, workspace: Work
 
     def ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
         is_current = kept.record.manifest.evaluation_id == record.manifest.evaluation_id
-        known = computed.inputs.ranks(kept.planned.name, model) if is_current else None
+        known = inputs.ranks(kept.planned.name, model) if is_current else None
         return known or retrieved_ranks(kept, model)
 
     known = {model for _, model in pairs}

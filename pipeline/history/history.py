@@ -18,7 +18,7 @@ from rankledger.pipeline.inference.changepoints import Changepoint, LevelChange,
 from rankledger.pipeline.inference.tables import ALL, Estimate
 from rankledger.pipeline.record.entries import RecordEntry, scan_earlier, scan_records
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.manifest import Description, order_night
+from rankledger.pipeline.record.manifest import Manifest, order_night
 from rankledger.pipeline.record.manifest_parts import Comparability, InputChange
 from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.record.workspace import Workspace
@@ -169,7 +169,7 @@ def history_of(
 
 
 def known_history(
-    evaluation: Evaluation, manifest: Description, workspace: Workspace
+    evaluation: Evaluation, manifest: Manifest, workspace: Workspace
 ) -> tuple[tuple[History, ...], tuple[str, ...]]:
     """The history of each lead measure that was known when an evaluation was recorded; and what could not be read.
 
@@ -215,7 +215,7 @@ def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
 
 
 def _entry(
-    evaluation_id: str, manifest: Description, measure: str, lines: Iterable[Estimate], verdicts: tuple[Verdict, ...]
+    evaluation_id: str, manifest: Manifest, measure: str, lines: Iterable[Estimate], verdicts: tuple[Verdict, ...]
 ) -> HistoryEntry:
     definition = manifest.definitions.get(measure)
     git = manifest.environment.git

@@ -24,7 +24,7 @@ import yaml
 from rankledger.pipeline.config.planned_gates import Reference, night_of
 from rankledger.pipeline.gates.verdicts import LookKey, Verdict, VerdictKey
 from rankledger.pipeline.record.entries import order_records
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.manifest import Manifest, NightOrder, begun, is_evaluation_id
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of
@@ -45,7 +45,7 @@ class Resolved:
         lost: why later records were skipped that are damaged, one of which may be meant.
     """
 
-    record: Record | None
+    record: Evaluation | None
     model: str
     reason: str = ""
     first: bool = False
@@ -90,13 +90,13 @@ class RecordHistory:
         self._now = datetime.now(UTC)
         self._before = before or self._now
         self._repeats = repeats
-        self._read: dict[str, Record | None] = {}
+        self._read: dict[str, Evaluation | None] = {}
         self._lost: dict[str, str] = {}
         self._known: list[NightOrder] | OSError | None = None
-        self._opened: dict[Path, Record] = {}
+        self._opened: dict[Path, Evaluation] = {}
         self._damages: dict[Path, str | None] = {}
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[Evaluation]:
         """The earlier records, the last night first.
 
         Raises:
@@ -109,11 +109,11 @@ class RecordHistory:
             if record is not None and (self.date is None or record.manifest.date != self.date):
                 yield record
 
-    def nights(self) -> Iterator[Record]:
+    def nights(self) -> Iterator[Evaluation]:
         """The records of earlier nights, the last first; without a date all are nights."""
         return (record for record in self if self.date is None or record.manifest.date is not None)
 
-    def by_time(self) -> Iterator[Record]:
+    def by_time(self) -> Iterator[Evaluation]:
         """The records of all nights that were evaluated before, the last one evaluated first."""
         for order in sorted(filter(self._is_before, self._orders()), key=lambda order: order[1:], reverse=True):
             if record := self._record(order[2]):
@@ -124,23 +124,23 @@ class RecordHistory:
         """Why records were passed over that are not what was written, of those read so far."""
         return tuple(self._lost.values())
 
-    def lost_since(self, record: Record) -> tuple[str, ...]:
+    def lost_since(self, record: Evaluation) -> tuple[str, ...]:
         """The same of those that may be of a later night than a record."""
         ids = [evaluation_id for _, _, evaluation_id in self._orders()]
         later = ids[: ids.index(record.path.name)]
         return tuple(self._lost[lost_id] for lost_id in later if lost_id in self._lost)
 
-    def lost_ids_since(self, record: Record) -> tuple[str, ...]:
+    def lost_ids_since(self, record: Evaluation) -> tuple[str, ...]:
         """The ids of those that may have begun after a record, by the times in their ids."""
         return tuple(lost_id for lost_id in self._lost if begun(record.path.name) <= begun(lost_id) <= self._before)
 
-    def open(self, path: Path) -> Record:
+    def open(self, path: Path) -> Evaluation:
         """The record in a folder, whichever evaluation it is of; errors are those of `read_record`."""
         if path not in self._opened:
             self._opened[path] = read_record(path)
         return self._opened[path]
 
-    def damage(self, record: Record) -> str | None:
+    def damage(self, record: Evaluation) -> str | None:
         """What is wrong with the files of a record; None where nothing is. They are looked at once."""
         if record.path not in self._damages:
             self._damages[record.path] = next(damaged_files(record), None)
@@ -161,12 +161,12 @@ class RecordHistory:
             raise self._known
         return self._known
 
-    def _record(self, evaluation_id: str) -> Record | None:
+    def _record(self, evaluation_id: str) -> Evaluation | None:
         if evaluation_id not in self._read:
             self._read[evaluation_id] = self._fetch(evaluation_id)
         return self._read[evaluation_id]
 
-    def _fetch(self, evaluation_id: str) -> Record | None:
+    def _fetch(self, evaluation_id: str) -> Evaluation | None:
         try:
             path = self.records.fetch(evaluation_id)
             if path is None:
@@ -213,12 +213,12 @@ def resolve(
     return _opened(history, path, names)
 
 
-def created_at(record: Record) -> datetime:
+def created_at(record: Evaluation) -> datetime:
     """When the evaluation began."""
     return datetime.fromisoformat(record.manifest.created)
 
 
-def failures_of(record: Record, model: str) -> tuple[str, ...]:
+def failures_of(record: Evaluation, model: str) -> tuple[str, ...]:
     """Where the model was not evaluated, not by one replicate, and why: `dataset: reason` each."""
     failures = record.manifest.not_evaluated
     return tuple(f"{dataset}: {reason}" for (dataset, name), reason in failures.items() if name == model)
@@ -277,7 +277,7 @@ def spent_looks(history: RecordHistory) -> dict[LookKey, dict[str, str]] | str:
 _PLACES = {"last": 0, "previous": 1}  # in the history, most recent first
 
 
-def record_at(history: RecordHistory, word: str) -> Record | None:
+def record_at(history: RecordHistory, word: str) -> Evaluation | None:
     """The record that `last` or `previous` means; None if there are not so many, and for any other word."""
     return next(islice(history, _PLACES[word], None), None) if word in _PLACES else None
 
@@ -323,7 +323,7 @@ def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
     return f"{model!r} did not pass in {among} of {name!r}; {why}"
 
 
-def _passed(record: Record, model: str) -> bool:
+def _passed(record: Evaluation, model: str) -> bool:
     """Whether there were gates, and whatever they said of the model was `pass`, or that there is no baseline yet."""
     references = record.manifest.baselines
 
@@ -363,7 +363,7 @@ def _opened(history: RecordHistory, path: Path, names: list[str]) -> Resolved:
         return Resolved(None, names[0], str(error))
 
 
-def _of_record(history: RecordHistory, record: Record, names: list[str]) -> Resolved:
+def _of_record(history: RecordHistory, record: Evaluation, names: list[str]) -> Resolved:
     model = _known(record.manifest, names)
     if model is None:
         known = ", ".join(record.manifest.models)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 
@@ -19,8 +20,9 @@ from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
 from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import n_without_relevant
+from rankledger.pipeline.history.analysis import Analysis
 from rankledger.pipeline.history.comparability import digest_inputs, name_needs
-from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Description
+from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest
 from rankledger.pipeline.record.manifest_parts import (
     Dataset,
     DatasetFile,
@@ -39,48 +41,63 @@ from rankledger.pipeline.record.manifest_parts import (
 from rankledger.pipeline.record.workspace import Opened, Workspace
 from rankledger.pipeline.support.environment import at_work, environment
 
-if TYPE_CHECKING:
-    from rankledger.pipeline.history.analysis import Computed
-
-
 NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
+_UNKNOWN = Environment(python="", platform="", cpu="", blas=[], packages={}, git=None)
+
+
+def describe_environment(opened: Opened) -> Environment:
+    """Return packages, platform and repository of an evaluation. Finding them out takes some ten milliseconds."""
+    return Environment.model_validate(environment(opened.repository))
 
 
 def build_manifest(
-    computed: Computed,
-    evaluation_id: str,
+    opened: Opened,
+    inputs: Inputs,
+    analysis: Analysis,
     workspace: Workspace,
     *,
-    tracking: TrackingWish = NOT_TRACKED,
-    alerts: bool = False,
-) -> Description:
-    """The manifest of an evaluation, before its record is written.
+    evaluation_id: str,
+    started: datetime,
+    command: str,
+    tracking: TrackingWish | None,
+    alerts: bool,
+    recorded: bool,
+    timings: Mapping[str, float],
+) -> Manifest:
+    """Build the manifest of an evaluation before its record is written.
 
     Args:
-        computed: what came of the config.
-        evaluation_id: the evaluation's id.
-        workspace: where the record is kept.
-        tracking: whether it is to be logged to MLflow.
-        alerts: whether a change of state is to be sent.
+        opened: Config that was evaluated, and its plan.
+        inputs: Everything that was read.
+        analysis: References of gates, and external metrics.
+        workspace: Location of the record.
+        evaluation_id: Id of the evaluation.
+        started: Time at which the evaluation began.
+        command: Command or call that asked for it.
+        tracking: Log it to MLflow. None if it is not logged.
+        alerts: True if a change of state is sent.
+        recorded: False leaves the environment empty until a record is written.
+        timings: Seconds by stage.
     """
-    opened, judged, remote = computed.opened, computed.inferred.tables.judged, workspace.records.remote
-    return Description(
+    remote = workspace.records.remote
+    return Manifest(
         schema_version=SCHEMA_VERSION,
         evaluation_id=evaluation_id,
         **_settings(opened.loaded.config),
         **_plan(opened.planned),
-        **_results(opened, computed.inputs) | at_work(),
+        **_results(opened, inputs) | at_work(),
         expansions=dict(opened.loaded.document.expansions),
-        baselines={gate: dict(models) for gate, models in judged.references.items()} if judged else {},
-        external_metrics=dict(computed.inferred.external_metrics),
+        baselines={gate: dict(models) for gate, models in analysis.references.items()},
+        external_metrics=dict(analysis.external_metrics),
         records=remote.url if remote else None,
-        tracking=tracking,
+        tracking=tracking or NOT_TRACKED,
         alerts=alerts,
         config="" if opened.is_in_memory else str(opened.original_config),
-        command=computed.command,
+        command=command,
         repeats=opened.record.manifest.evaluation_id if opened.record else None,
-        environment=Environment.model_validate(environment(opened.repository)),
-        created=computed.started.isoformat(),
+        environment=describe_environment(opened) if recorded else _UNKNOWN,
+        created=started.isoformat(),
+        timings=dict(timings),
     )
 
 

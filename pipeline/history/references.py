@@ -15,7 +15,7 @@ from rankledger.pipeline.config.planned_gates import Reference
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.history.lookup import ACCEPTED, RecordHistory, Resolved, created_at, record_at, resolve
 from rankledger.pipeline.record.entries import RecordEntry, no_records
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.manifest import evaluation_name
 from rankledger.pipeline.record.mlflow_stores import fetch_record, tracking_of
@@ -91,7 +91,7 @@ def spelled(measure: str | None, entry: RecordEntry) -> str | None:
     return next((name for name in (measure, *_parsed(measure)) if name in entry.manifest.definitions), measure)
 
 
-def last_record(name: str, workspace: Workspace) -> Record:
+def last_record(name: str, workspace: Workspace) -> Evaluation:
     """The last evaluation of that name.
 
     Raises:
@@ -110,7 +110,7 @@ def _lost_among(resolved: Iterable[Resolved]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(reason for each in resolved if each.record is not None for reason in each.lost))
 
 
-def skipped(reference: str, lost: Sequence[str], used: Record) -> tuple[str, ...]:
+def skipped(reference: str, lost: Sequence[str], used: Evaluation) -> tuple[str, ...]:
     """Lines that warn of skipped records and of a record from the future; none if there are none.
 
     Args:
@@ -133,7 +133,7 @@ def skipped(reference: str, lost: Sequence[str], used: Record) -> tuple[str, ...
     return tuple(lines)
 
 
-def _record_at(text: str, workspace: Workspace) -> Record:
+def _record_at(text: str, workspace: Workspace) -> Evaluation:
     """The record that `PATH|ID|mlflow:RUN_ID` means; a run is looked up in the workspace's MLflow store.
 
     Raises:
@@ -149,7 +149,7 @@ def _record_at(text: str, workspace: Workspace) -> Record:
     return read_record(path)
 
 
-def record_to_show(reference: str, name: str | None, workspace: Workspace) -> tuple[Record, tuple[str, ...]]:
+def record_to_show(reference: str, name: str | None, workspace: Workspace) -> tuple[Evaluation, tuple[str, ...]]:
     """The record that a reference means; and why later records were skipped that are damaged, one of which may be
     meant.
 
@@ -173,7 +173,7 @@ def record_to_show(reference: str, name: str | None, workspace: Workspace) -> tu
     return record, ()
 
 
-def record_of(reference: str, name: str | None, workspace: Workspace) -> Record:
+def record_of(reference: str, name: str | None, workspace: Workspace) -> Evaluation:
     """The one record that a reference, or any path of a record, means for certain.
 
     Arguments are those of `record_to_show`.
@@ -207,7 +207,7 @@ def source_of_reference(source: str | Path, name: str | None, workspace: Workspa
     return source
 
 
-def _of_a_word(reference: Reference, name: str, workspace: Workspace) -> tuple[Record, tuple[str, ...]]:
+def _of_a_word(reference: Reference, name: str, workspace: Workspace) -> tuple[Evaluation, tuple[str, ...]]:
     last = last_record(name, workspace)
     accepted = config_of(last).parent / ACCEPTED
     models = [reference.model] if reference.model else last.manifest.models
@@ -299,7 +299,7 @@ def _refuse_same(base: str, candidate: str) -> None:
         raise InputError(f"{base} and {candidate} {both}; name another one to compare with, such as previous{other}")
 
 
-def _records_of(reference: str, resolved: Mapping[str, Resolved]) -> dict[str, Record]:
+def _records_of(reference: str, resolved: Mapping[str, Resolved]) -> dict[str, Evaluation]:
     """By model, the record that a reference means; if it means none for any model, the first reason is raised."""
     records = {model: each.record for model, each in resolved.items() if each.record is not None}
     if not records:
@@ -334,7 +334,7 @@ class _Finder:
         """The candidate's record of a model."""
         return resolve(self._candidate, self._history, self._accepted, model=model)
 
-    def base(self, model: str, candidate: Record) -> Resolved:
+    def base(self, model: str, candidate: Evaluation) -> Resolved:
         """The base's record of a model of the candidate, by its old name if it has one."""
         planned = self.open(candidate.path).planned.models.get(model)  # None in a config that someone else wrote
         was = planned.was if planned else None
@@ -359,7 +359,7 @@ class _Finder:
             if model not in known:
                 yield f"left out: {model!r} is in {evaluation_id} alone"
 
-    def _subject(self) -> Record:
+    def _subject(self) -> Evaluation:
         """The record whose models are compared: the candidate, or the last one if that depends on the model."""
         path = self._path(self._candidate)
         if path is not None:
@@ -368,7 +368,7 @@ class _Finder:
             return last_record(self._name, self._workspace)
         return record_at(self._history, str(self._candidate.record)) or self._known
 
-    def _before(self, candidate: Record) -> RecordHistory:
+    def _before(self, candidate: Evaluation) -> RecordHistory:
         """Where the base is looked for: `last_passed` before the candidate, unless both are models of one record."""
         asked = (self._base.model, self._candidate.model)
         of_one = self._base.record == self._candidate.record and None not in asked and asked[0] != asked[1]

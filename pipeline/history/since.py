@@ -24,7 +24,7 @@ from rankledger.pipeline.inference.slice_search import SearchRule, changed_slice
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Since, SliceChange
 from rankledger.pipeline.record.entries import RecordEntry
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.support.environment import packages
 from rankledger.pipeline.support.errors import InputError
@@ -245,7 +245,7 @@ class ChangesSince:
             found |= {_key(change.line): slice_change for change in changes if slice_change}
         return found
 
-    def _first_night(self, goes_on: Callable[[Record], bool]) -> str:
+    def _first_night(self, goes_on: Callable[[Evaluation], bool]) -> str:
         """The first night of those before this one, without a break, that something holds for; else this one."""
         first = self._planned.date or ""
         try:
@@ -257,8 +257,8 @@ class ChangesSince:
             pass
         return first
 
-    def _has_level(self, line: ChangeSince, measure: Measure) -> Callable[[Record], bool]:
-        def has_level(record: Record) -> bool:
+    def _has_level(self, line: ChangeSince, measure: Measure) -> Callable[[Evaluation], bool]:
+        def has_level(record: Evaluation) -> bool:
             figure = self._figures(record.path.name, line.measure).get((line.dataset, line.model))
             if figure is None or line.before is None or line.after is None:
                 return False
@@ -294,7 +294,7 @@ def _tasks(line: ChangeSince) -> set[tuple[str, str]]:
     return {(line.dataset, line.model), ("", line.model)}
 
 
-def _fails(line: ChangeSince) -> Callable[[Record], bool]:
+def _fails(line: ChangeSince) -> Callable[[Evaluation], bool]:
     return lambda record: any(
         verdict.outcome == "fail" and (verdict.dataset, verdict.model) in _tasks(line) for verdict in record.verdicts
     )

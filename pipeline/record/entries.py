@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from rankledger.pipeline.inference.tables import Estimate
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import record_of
 from rankledger.pipeline.record.manifest import (
     MANIFEST,
@@ -65,7 +65,7 @@ class RecordEntry:
         return parse_manifest(self._manifest, self.path)
 
     @cached_property
-    def record(self) -> Record:
+    def record(self) -> Evaluation:
         """The record, whose tables are read, where it is, once they are asked for."""
         return record_of(self.path, self.manifest, self._read_unchanged)
 

@@ -1,22 +1,12 @@
-"""Results: scores per query, estimates, comparisons, and the evaluation that holds them.
-
-Differences are oriented: positive is better, whatever the measure's direction.
-"""
+"""An evaluation: its manifest, result tables and scores, in memory or in the folder of its record."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from rankledger.pipeline.data.joined import DataWarning, Failure, JoinStats
 from rankledger.pipeline.data.scores import Scores
@@ -33,16 +23,10 @@ from rankledger.pipeline.inference.tables import (
     frame,
     lead_among,
 )
+from rankledger.pipeline.record.manifest import Manifest
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from rankledger.pipeline.record.manifest import Manifest
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 
 T = TypeVar("T")
 
@@ -84,68 +68,47 @@ class QueryDetail:
     lists: Mapping[str, tuple[ListedDocument, ...]]
 
 
-class _Table(cached_property[tuple[T, ...]]):
-    """The lines of a table of a record, had when it is first asked for; none if the record has no such table."""
-
-    def __init__(self) -> None:
-        """The table of the name that it has in its class."""
-        super().__init__(lambda record: record._lines(self.attrname))
-
-
-class Record:
-    """A finished record as it lies on disk.
-
-    A table is had when it is first asked for: those of a large evaluation take seconds to read, and whoever wants the
-    scores of a record, or to know whether it is whole, needs none. It raises an InputError if it is not what was
-    written.
-
-    Attributes:
-        path: its folder.
-        manifest: what `manifest.json` holds.
-        is_trusted: True if the user made the record on this machine. Nothing else chooses a server, a folder or code.
-        summary: the lines of `summary.csv`.
-        comparisons: those of `comparisons.csv`.
-        slice_changes: those of `slice_changes.csv`.
-        verdicts: those of `gates.json`.
-        agreement: those of `agreement.csv`.
-        replicates: those of `replicates.csv`.
-        components: those of `variance_components.csv`.
-        changes: those of `changes.csv`.
-        curves: those of `curves.csv`.
-    """
-
-    summary = _Table[Estimate]()
-    comparisons = _Table[Comparison]()
-    slice_changes = _Table[SliceChange]()
-    verdicts = _Table[Verdict]()
-    agreement = _Table[OrderAgreement]()
-    replicates = _Table[ReplicateEstimate]()
-    components = _Table[VarianceComponents]()
-    changes = _Table[ChangeSince]()
-    curves = _Table[CurvePoint]()
+class Tables(dict[str, tuple[Any, ...]]):
+    """Rows of result tables by name. Tables of a record are read when they are first asked for."""
 
     def __init__(
-        self,
-        path: Path,
-        manifest: Manifest,
-        lines: Callable[[str], tuple[Any, ...]] = lambda name: (),
-        *,
-        is_trusted: bool = False,
+        self, rows: Mapping[str, tuple[Any, ...]], read: Callable[[str], tuple[Any, ...]] | None = None
     ) -> None:
-        """Know where the record is, and what gives the lines of each of its tables, by its name here."""
-        self.path = path
-        self.manifest = manifest
-        self.is_trusted = is_trusted
-        self._lines = lines
+        super().__init__(rows)
+        self._read = read
 
-    def __eq__(self, other: object) -> bool:
-        """Whether that is a record, written or read, that holds the same."""
-        if not isinstance(other, Record):
-            return False
-        names = [name for name, table in vars(Record).items() if isinstance(table, _Table)]
-        return all(getattr(self, name) == getattr(other, name) for name in ("path", "manifest", *names))
+    def __missing__(self, name: str) -> tuple[Any, ...]:
+        if self._read is None:
+            return ()
+        self[name] = self._read(name)
+        return self[name]
 
-    __hash__ = None  # type: ignore[assignment]  # it holds tables
+    def updated(self, **rows: tuple[Any, ...]) -> Tables:
+        """Return the tables with other rows for some of them."""
+        return Tables({**self, **rows}, self._read)
+
+
+class Table(Generic[T]):
+    """Declaration of a result table: its file in a record, and the type of its rows.
+
+    The attribute of an evaluation has the rows, without any if there is no such table.
+    """
+
+    def __init__(self, file: str, row: type[T], *, has_header_alone: bool = False) -> None:
+        self.file = file
+        self.row = row
+        self.has_header_alone = has_header_alone
+        """True if a table without rows is written, too."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, evaluation: None, owner: type) -> Table[T]: ...
+    @overload
+    def __get__(self, evaluation: Evaluation, owner: type) -> tuple[T, ...]: ...
+    def __get__(self, evaluation: Evaluation | None, owner: type) -> Table[T] | tuple[T, ...]:
+        return self if evaluation is None else evaluation.tables[self.name]
 
 
 State: TypeAlias = Literal["passed", "failed", "inconclusive", "incomplete"]
@@ -169,76 +132,124 @@ def find_state(verdicts: Sequence[Verdict], failures: Sequence[Failure], warning
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """What one evaluation measured.
+    """Everything that one evaluation measured. In memory and in a record it is the same class."""
 
-    Attributes:
-        evaluation_id: `<UTC>-<name>-<8 hex>`.
-        name: the config's name.
-        directions: whether higher or lower is better, by measure.
-        results: one `Scores` per dataset and model, in the config's order; none where it was read from its record.
-        estimates: the lines of the summary.
-        quality: what the join found, by (dataset, model).
-        failures: the model outputs that were missing or refused.
-        record: the record's folder; None if no model output was evaluated: then there is no record.
-        store: the MLflow store that holds it too; None where it was not tracked.
-        untracked: why it was not tracked though it should have been.
-        unsaved: why the record is not where records are kept, but in the runs folder alone.
-        promotions: what became of the promotions that were settled just now, a line each.
-        unpromoted: why a model was not promoted though it should have been.
-        unsent: why alerts were not sent, a line each; the same command sends them later.
-        warnings: what is worth knowing and stopped nothing, a line each.
-        data_warnings: what is likely wrong with the inputs.
-        comparison_lines: the paired comparisons.
-        slice_changes: the slices in which a difference is not that of the rest, if they were searched.
-        verdicts: what the gates say.
-        agreement: how far each measure agrees with the lead measure on the order of models.
-        confidence: level of the intervals; tests use 1 − confidence.
-        lead: by dataset, the lead measure of the plan.
-        replicates: the figures of each replicate of models that are families.
-        components: what the errors of families of replicates are made of.
-        baseline: the model that the others are compared with, or several: each dataset uses the first it has.
-        changes: how figures changed since the record before, and since the accepted one.
-        date: its night, as `--date` gave it; empty without.
-        owners: who answers for each model that has an owner.
-    """
+    manifest: Manifest
+    tables: Tables
+    path: Path
+    """Folder of the record, or where it would be."""
 
-    evaluation_id: str
-    name: str
-    directions: Mapping[str, str]
-    results: tuple[Scores, ...]
-    estimates: tuple[Estimate, ...]
-    quality: Mapping[tuple[str, str], JoinStats]
-    failures: tuple[Failure, ...]
-    record: Path | None
-    store: str | None = None
-    untracked: str | None = None
-    unsaved: str | None = None
-    promotions: tuple[str, ...] = ()
-    unpromoted: str | None = None
-    unsent: tuple[str, ...] = ()
+    results: tuple[Scores, ...] = ()
+    """Scores by dataset and model, in the config's order. None if only the record was opened."""
+
+    is_recorded: bool = True
+    is_trusted: bool = False
+    """True if the user made the record on this machine. Nothing else chooses a server, a folder or code."""
+
     warnings: tuple[str, ...] = ()
-    data_warnings: tuple[DataWarning, ...] = ()
-    comparison_lines: tuple[Comparison, ...] = ()
-    slice_changes: tuple[SliceChange, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
-    agreement: tuple[OrderAgreement, ...] = ()
-    confidence: float = 0.95
-    lead: Mapping[str, str] = field(default_factory=dict)
-    replicates: tuple[ReplicateEstimate, ...] = ()
-    components: tuple[VarianceComponents, ...] = ()
-    baseline: str | Sequence[str] = ""
-    changes: tuple[ChangeSince, ...] = ()
-    date: str = ""
-    owners: Mapping[str, str] = field(default_factory=dict)
+    """Lines about what is worth knowing and stopped nothing."""
+
+    store: str | None = None
+    """MLflow store that has the evaluation, too. None if it is not tracked."""
+
+    untracked: str | None = None
+    """Reason why it is not tracked, although it should be."""
+
+    unsaved: str | None = None
+    """Reason why the record is in the runs folder alone."""
+
+    promotions: tuple[str, ...] = ()
+    """Lines about the promotions that were settled just now."""
+
+    unpromoted: str | None = None
+    """Reason why a model was not promoted, although it should be."""
+
+    unsent: tuple[str, ...] = ()
+    """Reasons why alerts were not sent. The same command sends them later."""
+
+    estimates = Table("summary.csv", Estimate, has_header_alone=True)
+    comparison_lines = Table("comparisons.csv", Comparison, has_header_alone=True)
+    agreement = Table("agreement.csv", OrderAgreement)
+    slice_changes = Table("slice_changes.csv", SliceChange, has_header_alone=True)
+    components = Table("variance_components.csv", VarianceComponents)
+    replicates = Table("replicates.csv", ReplicateEstimate)
+    curves = Table("curves.csv", CurvePoint)
+    changes = Table("changes.csv", ChangeSince)
+    verdicts = Table("gates.json", Verdict)
+
+    def __repr__(self) -> str:
+        return f"<Evaluation {self.evaluation_id} in {self.record or 'memory'}>"
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another evaluation has the same manifest and tables in the same place."""
+        return isinstance(other, Evaluation) and all(
+            getattr(self, name) == getattr(other, name) for name in ("path", "manifest", *TABLES)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # it holds tables
+
+    @property
+    def record(self) -> Path | None:
+        """Folder of the record. None if nothing was recorded."""
+        return self.path if self.is_recorded else None
+
+    @property
+    def evaluation_id(self) -> str:
+        """`<UTC>-<name>-<8 hex>`."""
+        return self.manifest.evaluation_id
+
+    @property
+    def name(self) -> str:
+        """Name of the config."""
+        return self.manifest.name
+
+    @property
+    def date(self) -> str:
+        """Night that `--date` named. Empty if there was none."""
+        return self.manifest.date or ""
+
+    @property
+    def confidence(self) -> float:
+        """Level of the intervals. Tests use 1 - confidence."""
+        return self.manifest.bootstrap.confidence
+
+    @property
+    def baseline(self) -> str | Sequence[str]:
+        """Model that others are compared with, or several: each dataset uses the first it has."""
+        return self.manifest.comparison.baseline if self.manifest.comparison else ""
+
+    @cached_property
+    def directions(self) -> Mapping[str, str]:
+        """Side that is better, `higher` or `lower`, by measure."""
+        return {measure: definition.direction for measure, definition in self.manifest.definitions.items()}
+
+    @cached_property
+    def quality(self) -> Mapping[tuple[str, str], JoinStats]:
+        """Counts from joining outputs with judgments, by dataset and model."""
+        return {
+            task: JoinStats.of_replicates([output.quality for output in outputs])
+            for task, outputs in self.manifest.tasks.items()
+        }
+
+    @property
+    def owners(self) -> Mapping[str, str]:
+        """Owner of each model that has one."""
+        return self.manifest.owners
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Model outputs that are missing or were rejected."""
+        return tuple(self.manifest.failures)
+
+    @property
+    def data_warnings(self) -> tuple[DataWarning, ...]:
+        """Likely faults of the inputs."""
+        return tuple(self.manifest.warnings)
 
     @property
     def failed_measures(self) -> tuple[DataWarning, ...]:
-        """Measures of the user's own that failed, each with its dataset, its model and the reason."""
+        """Custom measures that failed, each with its dataset, its model and the reason."""
         return tuple(warning for warning in self.data_warnings if warning.measure)
-
-    def __repr__(self) -> str:
-        """Which one it is and where: all of its fields would be as long as the record."""
-        return f"<Evaluation {self.evaluation_id} in {self.record or 'memory'}>"
 
     @cached_property
     def leading(self) -> Mapping[str, str]:
@@ -247,10 +258,11 @@ class Evaluation:
         The mean of all datasets, `*`, leads with the first of their measures that it has.
         """
         measures: dict[str, dict[str, None]] = {}
+        leads = self.manifest.lead
         for line in self.estimates:
             measures.setdefault(line.dataset, {})[line.measure] = None
         return {
-            dataset: next(lead for lead in (self.lead.get(dataset, ""), *self.lead.values(), *own) if lead in own)
+            dataset: next(lead for lead in (leads.get(dataset, ""), *leads.values(), *own) if lead in own)
             for dataset, own in measures.items()
         }
 
@@ -307,35 +319,5 @@ class Evaluation:
         return pd.concat(tables, ignore_index=True)
 
 
-def evaluation_of(record: Record) -> Evaluation:
-    """The evaluation that a record is of, without the scores of its queries and the warnings, which no report shows.
-
-    What is printed of it, and its note in MLflow, are the same as when it was evaluated, to the letter.
-    """
-    manifest = record.manifest
-    return Evaluation(
-        evaluation_id=manifest.evaluation_id,
-        name=manifest.name,
-        directions={measure: found.direction for measure, found in manifest.definitions.items()},
-        results=(),
-        estimates=record.summary,
-        quality={
-            task: JoinStats.of_replicates([output.quality for output in outputs])
-            for task, outputs in manifest.tasks.items()
-        },
-        failures=tuple(manifest.failures),
-        record=record.path,
-        data_warnings=tuple(manifest.warnings),
-        comparison_lines=record.comparisons,
-        slice_changes=record.slice_changes,
-        verdicts=record.verdicts,
-        agreement=record.agreement,
-        replicates=record.replicates,
-        components=record.components,
-        confidence=manifest.bootstrap.confidence,
-        lead=manifest.lead,
-        baseline=manifest.comparison.baseline if manifest.comparison else "",
-        changes=record.changes,
-        date=manifest.date or "",
-        owners=manifest.owners,
-    )
+TABLES = {name: table for name, table in vars(Evaluation).items() if isinstance(table, Table)}
+"""Result tables by name, in the order of their files."""

@@ -8,7 +8,7 @@ import math
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,22 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from rankledger.pipeline.data.scores import Scores
-from rankledger.pipeline.gates.verdicts import SpentLooks, Verdict
-from rankledger.pipeline.inference.tables import (
-    ALL,
-    ChangeSince,
-    Comparison,
-    CurvePoint,
-    Estimate,
-    OrderAgreement,
-    QueryChange,
-    ReplicateEstimate,
-    SliceChange,
-    VarianceComponents,
-)
-from rankledger.pipeline.record.evaluation import QueryDetail, Record
-from rankledger.pipeline.record.manifest import MANIFEST, Description, Manifest, RecordedBaseline, parse_manifest
+from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.inference.tables import ALL, Estimate, QueryChange
+from rankledger.pipeline.record.evaluation import TABLES, Evaluation, QueryDetail, Tables
+from rankledger.pipeline.record.manifest import MANIFEST, Manifest, parse_manifest
 from rankledger.pipeline.record.manifest_parts import File
 from rankledger.pipeline.record.scores import CONTENTS, REPLICATES, SCORES, scores_in, write_contents, write_scores
 from rankledger.pipeline.record.store import digest_of, is_trusted, remember_own
@@ -62,21 +50,6 @@ CHANGES_PAGE = "changes.html"
 """What changed since the night before, as a page of its own."""
 
 
-@dataclass(frozen=True)
-class Judged:
-    """What the gates of an evaluation came to.
-
-    Attributes:
-        verdicts: what they say.
-        references: by gate and model, what it holds the model against.
-        looks: those spent up to now; None if unknown.
-    """
-
-    verdicts: tuple[Verdict, ...]
-    references: Mapping[str, Mapping[str, RecordedBaseline]]
-    looks: tuple[SpentLooks, ...] | None = ()
-
-
 def new_evaluation_id(name: str, now: datetime) -> str:
     """`<UTC>-<name>-<8 hex digits>`, such as 20261120T020000Z-nightly-1f0c9a2b.
 
@@ -86,148 +59,81 @@ def new_evaluation_id(name: str, now: datetime) -> str:
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{name}-{now.microsecond * 256 // 10**6:02x}{secrets.token_hex(3)}"
 
 
-@dataclass(frozen=True, eq=False)
-class RecordTables:
-    """The tables of a record beside the per-query scores, a file each if it has lines or was asked for.
-
-    Attributes:
-        summary: the lines of the summary.
-        agreement: how far each measure agrees with the lead measure on the order of models.
-        replicates: the figures of replicates.
-        components: what the errors of families of replicates are made of.
-        comparisons: the paired comparisons; None if none were asked for.
-        slice_changes: the slices in which a difference is not that of the rest; None if they were not searched.
-        judged: what the gates came to; None if there are none.
-        curves: the points of the models' curves.
-        changes: how figures changed since earlier records.
-    """
-
-    summary: tuple[Estimate, ...]
-    agreement: tuple[OrderAgreement, ...] = ()
-    replicates: tuple[ReplicateEstimate, ...] = ()
-    components: tuple[VarianceComponents, ...] = ()
-    comparisons: tuple[Comparison, ...] | None = None
-    slice_changes: tuple[SliceChange, ...] | None = None
-    judged: Judged | None = None
-    curves: tuple[CurvePoint, ...] = ()
-    changes: tuple[ChangeSince, ...] = ()
-
-    @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """What the gates say; none if there are no gates."""
-        return self.judged.verdicts if self.judged else ()
-
-
 def write_record(
-    folder: Path,
+    evaluation: Evaluation,
     *,
-    manifest: Description,
     config: str,
-    results: Sequence[Scores],
-    tables: RecordTables,
-    timings: Mapping[str, float] = MappingProxyType({}),
     query_changes: Sequence[QueryChange] = (),
     query_details: Sequence[QueryDetail] = (),
     page: str | None = None,
-    compared: Callable[[Record], str | None] | None = None,
+    compared: Callable[[Evaluation], str | None] | None = None,
     trusted: bool = False,
     contents: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
-) -> Record:
+) -> Evaluation:
     """Write a complete record, or nothing.
 
     Args:
-        folder: where records are kept.
-        manifest: what `manifest.json` says of the evaluation.
-        config: the text of `config.yaml`.
-        results: the per-query scores.
-        tables: all other figures.
-        timings: the seconds that each stage took.
-        query_changes: the queries that moved most.
-        query_details: what is known of them.
-        page: the text of `report.html`; None where there is to be none.
-        compared: the text of `changes.html`, which is made from the record's files as they will be read; None where
-            there is to be none.
-        trusted: whether it is put on the list of the user's records.
+        evaluation: Evaluation to write. Its path is the new folder.
+        config: Text of `config.yaml`.
+        query_changes: Queries that moved most.
+        query_details: Texts, slices and rankings of these queries.
+        page: Text of `report.html`. None if there is none.
+        compared: Function that returns the text of `changes.html`, made from the record's files as they will be read.
+        trusted: True if it is put on the list of the user's records.
         contents: What the queries of each dataset asked, by query.
+
+    Returns:
+        The evaluation with the manifest that was written.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
     """
-    path = folder / manifest.evaluation_id
+    path, results = evaluation.path, evaluation.results
     with partial_beside(path) as partial:
         partial.mkdir(parents=True)
         (partial / "config.yaml").write_text(config, encoding="utf-8")
         if page is not None:
             (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
         write_scores(partial / SCORES, results)
-        if own_scores := [each for scores in results for each in scores.replicates]:
-            write_scores(partial / REPLICATES, own_scores)
+        if replicates := [each for scores in results for each in scores.replicates]:
+            write_scores(partial / REPLICATES, replicates)
         write_contents(partial / CONTENTS, contents)
-        _write_tables(partial, tables)
+        _write_tables(partial, evaluation)
         if query_changes:
             write_query_changes(partial / "movers.csv", query_changes)
         if query_details:
             write_query_details(partial / "queries.json", query_details)
         if compared is not None:
-            text = compared(_record_of(partial, _manifest_of(partial, manifest, timings), tables))
+            text = compared(replace(evaluation, path=partial, manifest=_finish(evaluation.manifest, partial)))
             if text is not None:
                 (partial / CHANGES_PAGE).write_text(text, encoding="utf-8", newline="\n")
-        written = _finish(partial, _manifest_of(partial, manifest, timings))
+        manifest = _finish(evaluation.manifest, partial)
+        (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+        for file in partial.iterdir():
+            _sync(file)
         digest = digest_of(partial)
         if trusted:  # before it has its name: a process that is killed in between leaves no record that is not known
             with contextlib.suppress(OSError):
-                remember_own(manifest.evaluation_id, digest)
+                remember_own(path.name, digest)
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole anyway
-        _sync(folder)
-    return _record_of(path, written, tables, trusted=is_trusted(path.name, digest))
+        _sync(path.parent)
+    return replace(evaluation, manifest=manifest, is_trusted=is_trusted(path.name, digest))
 
 
-def _record_of(path: Path, manifest: Manifest, tables: RecordTables, *, trusted: bool = False) -> Record:
-    return Record(path, manifest, lambda name: getattr(tables, name) or (), is_trusted=trusted)
+def _write_tables(folder: Path, evaluation: Evaluation) -> None:
+    tables = evaluation.tables
+    for name, rows in tables.items():
+        table = TABLES.get(name)
+        if table is not None and table is not Evaluation.verdicts and (rows or table.has_header_alone):
+            write_lines(folder / table.file, table.row, rows)
+    if "verdicts" in tables:
+        write_gates(folder / "gates.json", tables["verdicts"], evaluation.manifest.baselines, tables.get("looks", ()))
 
 
-_TABLES: Mapping[str, tuple[str, type[Any]]] = MappingProxyType(
-    {
-        "summary": ("summary.csv", Estimate),
-        "comparisons": ("comparisons.csv", Comparison),
-        "agreement": ("agreement.csv", OrderAgreement),
-        "slice_changes": ("slice_changes.csv", SliceChange),
-        "components": ("variance_components.csv", VarianceComponents),
-        "replicates": ("replicates.csv", ReplicateEstimate),
-        "curves": ("curves.csv", CurvePoint),
-        "changes": ("changes.csv", ChangeSince),
-    }
-)
-"""By the name in `Record` and `RecordTables`, the file of a table and what its lines are; the shortest first."""
-
-_EVEN_EMPTY = ("summary", "comparisons", "slice_changes")
-"""The tables that have a file without lines, too, if they were asked for."""
-
-
-def _write_tables(folder: Path, tables: RecordTables) -> None:
-    for name, (file, kind) in _TABLES.items():
-        lines = getattr(tables, name)
-        if lines or (lines is not None and name in _EVEN_EMPTY):
-            write_lines(folder / file, kind, lines)
-    if tables.judged is not None:
-        write_gates(folder / "gates.json", tables.judged.verdicts, tables.judged.references, tables.judged.looks)
-
-
-def _manifest_of(partial: Path, description: Description, timings: Mapping[str, float]) -> Manifest:
-    return Manifest(
-        **dict(description),
-        finished=datetime.now(UTC).isoformat(),
-        timings=dict(timings),
-        files={file.name: _described(file) for file in sorted(partial.iterdir())},
-    )
-
-
-def _finish(partial: Path, manifest: Manifest) -> Manifest:
-    (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
-    for file in partial.iterdir():
-        _sync(file)
-    return manifest
+def _finish(manifest: Manifest, folder: Path) -> Manifest:
+    files = {file.name: _described(file) for file in sorted(folder.iterdir())}
+    return manifest.model_copy(update={"finished": datetime.now(UTC).isoformat(), "files": files})
 
 
 def _described(path: Path) -> File:
@@ -248,7 +154,7 @@ Read: TypeAlias = Callable[[str], bytes | None]
 """Gives what a file of a record holds, which is what was written; None if the record has none of that name."""
 
 
-def read_record(path: Path) -> Record:
+def read_record(path: Path) -> Evaluation:
     """The record in that folder, whose manifest has been checked; each table is checked when it is first asked for.
 
     Raises:
@@ -260,7 +166,7 @@ def read_record(path: Path) -> Record:
     return record_of(path, parse_manifest(data, path), trusted=trusted)
 
 
-def record_of(path: Path, manifest: Manifest, read: Read | None = None, *, trusted: bool = False) -> Record:
+def record_of(path: Path, manifest: Manifest, read: Read | None = None, *, trusted: bool = False) -> Evaluation:
     """The record of a manifest; each table is checked when it is first asked for.
 
     Args:
@@ -270,12 +176,8 @@ def record_of(path: Path, manifest: Manifest, read: Read | None = None, *, trust
         trusted: whether the user made it on this machine.
     """
     read = read or partial(read_file, path, manifest)
-    return Record(
-        path,
-        manifest,
-        lambda name: _verdicts(path, manifest, read) if name == "verdicts" else _lines(path, manifest, name, read),
-        is_trusted=trusted,
-    )
+    tables = Tables({}, lambda name: _read_rows(path, manifest, name, read))
+    return Evaluation(manifest, tables, path, is_trusted=trusted)
 
 
 def _read_manifest(path: Path) -> bytes:
@@ -288,7 +190,7 @@ def _read_manifest(path: Path) -> bytes:
         raise InputError(f"{file}: {error.strerror or error}; restore the record or name another") from None
 
 
-def read_query_changes(record: Record) -> tuple[QueryChange, ...]:
+def read_query_changes(record: Evaluation) -> tuple[QueryChange, ...]:
     """The queries that moved most in a record; none if it has none.
 
     Raises:
@@ -301,7 +203,7 @@ def read_query_changes(record: Record) -> tuple[QueryChange, ...]:
     return lines
 
 
-def read_query_details(record: Record) -> tuple[QueryDetail, ...]:
+def read_query_details(record: Evaluation) -> tuple[QueryDetail, ...]:
     """What a record keeps of the queries that moved most; none if it has none.
 
     Raises:
@@ -316,9 +218,11 @@ def read_query_details(record: Record) -> tuple[QueryDetail, ...]:
     return details
 
 
-def _lines(path: Path, manifest: Manifest, name: str, read: Read) -> tuple[Any, ...]:
-    """The lines of a table: each is of outputs and measures of the record, and in the summary none lacks."""
-    file, kind = path / _TABLES[name][0], _TABLES[name][1]
+def _read_rows(path: Path, manifest: Manifest, name: str, read: Read) -> tuple[Any, ...]:
+    """Return the rows of a table, each of outputs and measures of the record. None is missing in the summary."""
+    if name == "verdicts":
+        return _verdicts(path, manifest, read)
+    file, kind = path / TABLES[name].file, TABLES[name].row
     data = read(file.name)
     lines = () if data is None else lines_in(data, kind, file)
     models, measures = (
@@ -332,7 +236,7 @@ def _lines(path: Path, manifest: Manifest, name: str, read: Read) -> tuple[Any, 
             raise InputError(f"{file}: {line.dataset!r} is not in the record; restore the record")
         if name == "curves" and not (0 <= line.at <= 1 if line.curve == "precision" else 1 <= line.at < math.inf):
             raise InputError(f"{file}: the curve {line.curve} has a point at {line.at:g}; restore the record")
-    if name == "summary":
+    if name == "estimates":
         _refuse_incomplete(manifest, file, lines)
     return lines
 
@@ -361,7 +265,7 @@ def _refuse_undefined(manifest: Manifest, file: Path, measures: Iterable[str]) -
             raise InputError(f"{file}: {measure!r} has no definition in the record; restore the record")
 
 
-_LINES = {file: kind for name, (file, kind) in _TABLES.items() if name != "changes"}
+_LINES = {table.file: table.row for name, table in TABLES.items() if name not in ("changes", "verdicts")}
 
 FIGURES = (*_LINES, SCORES, REPLICATES)
 """The files that the same inputs, config and seed give byte by byte, the shortest first."""
@@ -416,7 +320,7 @@ def _of_scores(path: Path) -> ComparedFigures:
     )
 
 
-def config_of(record: Record) -> Path:
+def config_of(record: Evaluation) -> Path:
     """The config that was evaluated, next to which the file lies.
 
     A record has the path as it was from the working directory of then, which usually held the runs folder: it is looked

@@ -157,8 +157,8 @@ class RecordedBaseline(Part):
         return self
 
 
-class Description(Part):
-    """What a manifest says of an evaluation, before its record is written."""
+class Manifest(Part):
+    """Contents of `manifest.json`. The last three fields are known once the record is written."""
 
     schema_version: Literal[3]
     evaluation_id: EvaluationId
@@ -198,6 +198,11 @@ class Description(Part):
     host: str | None
     environment: Environment
     created: Moment
+    finished: Moment = ""
+    timings: dict[str, Number] = Field(default_factory=dict)
+    """Seconds by stage."""
+
+    files: dict[Annotated[str, AfterValidator(_file_name)], File] = Field(default_factory=dict)
 
     @property
     def night(self) -> str:
@@ -312,18 +317,6 @@ class Description(Part):
         if len(set(outputs)) < len(outputs):
             yield "an output is named twice"
 
-
-class Manifest(Description):
-    """What `manifest.json` holds."""
-
-    finished: Moment
-    timings: dict[str, Number]
-    files: dict[Annotated[str, AfterValidator(_file_name)], File]
-
-    def _problems(self) -> Iterator[str]:
-        yield from super()._problems()
-        yield from (f"files: {name} is missing" for name in _FILES if name not in self.files)
-
     def to_json(self) -> str:
         """The text of `manifest.json`."""
         return json.dumps(self.model_dump(exclude_unset=True), indent=2, ensure_ascii=False) + "\n"
@@ -350,6 +343,10 @@ def parse_manifest(data: bytes, path: Path) -> Manifest:
         raise InputError(f"{path / MANIFEST}: {finding(error)}; restore the record") from None
     except ValueError as error:  # a number of more digits than Python reads
         raise InputError(f"{path / MANIFEST}: {error}; restore the record") from None
+    missing = [f"{key}: is missing" for key in ("finished", "timings", "files") if key not in manifest.model_fields_set]
+    missing += [f"files: {name} is missing" for name in _FILES if name not in manifest.files]
+    if missing:
+        raise InputError(f"{path / MANIFEST}: {missing[0]}; restore the record")
     if is_evaluation_id(path.name) and path.name != manifest.evaluation_id:
         found = f"is of {manifest.evaluation_id}, not of this record"
         raise InputError(f"{path / MANIFEST}: {found}; restore the record")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import MANIFEST
 from rankledger.pipeline.record.workspace import Opened, Workspace, open_record
 from rankledger.pipeline.support.credentials import public_uri
@@ -136,7 +136,7 @@ def is_from_environment(tracking: Tracking) -> bool:
     return tracking.uri is None and bool(os.environ.get(_VARIABLE))
 
 
-def lost_store(record: Record, tracking: Tracking, advice: str = _NAME_A_STORE) -> str | None:
+def lost_store(record: Evaluation, tracking: Tracking, advice: str = _NAME_A_STORE) -> str | None:
     """Why the default store is not the one that a record was to be logged to; None if nothing is known to differ.
 
     Args:

@@ -21,7 +21,7 @@ from pyarrow import parquet
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.scores import Scores
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest_parts import File
 from rankledger.pipeline.record.tables import read_unchanged
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, repeated, strings
@@ -57,7 +57,7 @@ def write_contents(path: Path, contents: Mapping[str, Mapping[str, str]]) -> Non
         parquet.write_table(pa.table(columns), path)
 
 
-def read_contents(record: Record, dataset: str) -> dict[str, str]:
+def read_contents(record: Evaluation, dataset: str) -> dict[str, str]:
     """Return what the queries of a dataset asked, by query. Empty if the record does not tell."""
     path = record.path / CONTENTS
     if CONTENTS not in record.manifest.files:
@@ -85,7 +85,7 @@ def _row_groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def read_score(
-    record: Record, dataset: str, model: str, query_id: str, measure: str, replicate: str = ""
+    record: Evaluation, dataset: str, model: str, query_id: str, measure: str, replicate: str = ""
 ) -> float | None:
     """A query's score in a record, or a replicate's, NaN where it was undefined; None where it was not measured."""
     found = read_column(record, dataset, model, measure, replicate)
@@ -94,7 +94,7 @@ def read_score(
 
 
 def read_column(
-    record: Record, dataset: str, model: str, measure: str, replicate: str = ""
+    record: Evaluation, dataset: str, model: str, measure: str, replicate: str = ""
 ) -> tuple[npt.NDArray[np.object_], Floats, Bools] | None:
     """The queries of a dataset in a record, and what a model, or one of its replicates, scored on each by a measure.
 
@@ -111,14 +111,14 @@ def read_column(
     return _query_ids(table), _numbers(table, measure), _missing(table)
 
 
-def read_query_ids(record: Record, dataset: str) -> tuple[str, ...]:
+def read_query_ids(record: Evaluation, dataset: str) -> tuple[str, ...]:
     """The queries of a dataset in a record; none where no model was evaluated on it."""
     models = [output.model for output in record.manifest.outputs if output.dataset == dataset]
     table = _rows(record, dataset, models[0], []) if models else None
     return () if table is None else tuple(_query_ids(table))
 
 
-def read_scores(record: Record, dataset: str, model: str, measures: Sequence[Measure]) -> Scores | None:
+def read_scores(record: Evaluation, dataset: str, model: str, measures: Sequence[Measure]) -> Scores | None:
     """The scores of one model on one dataset in a record, as they went into its figures.
 
     Args:
@@ -144,7 +144,7 @@ def read_scores(record: Record, dataset: str, model: str, measures: Sequence[Mea
     return replace(scores, replicates=tuple(_read_replicate(record, scores, name) for name in names))
 
 
-def _read_replicate(record: Record, family: Scores, name: str) -> Scores:
+def _read_replicate(record: Evaluation, family: Scores, name: str) -> Scores:
     columns = [column for measure in family.measures for column in _columns(measure)]
     path = record.path / REPLICATES
     if lacking := [column for column in columns if column not in _names_in(record, REPLICATES)]:
@@ -181,7 +181,7 @@ def scores_in(path: Path) -> pa.Table:
     return _read(path)
 
 
-def _rows(record: Record, dataset: str, model: str, columns: Sequence[str], replicate: str = "") -> pa.Table | None:
+def _rows(record: Evaluation, dataset: str, model: str, columns: Sequence[str], replicate: str = "") -> pa.Table | None:
     """The rows of one model, or of one of its replicates, on a dataset, a row per query; None if there are none."""
     path = record.path / (REPLICATES if replicate else SCORES)
     # Chosen here and not by Arrow's filter, which waits for ever if the footer contradicts itself.
@@ -200,7 +200,7 @@ def _rows(record: Record, dataset: str, model: str, columns: Sequence[str], repl
     return table
 
 
-def _names_in(record: Record, file: str = SCORES) -> list[str]:
+def _names_in(record: Evaluation, file: str = SCORES) -> list[str]:
     """The columns of a record's scores, whose bytes are those that were written."""
     path = record.path / file
     if file not in record.manifest.files:

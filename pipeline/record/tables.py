@@ -24,16 +24,8 @@ from pydantic import ValidationError
 
 from rankledger.pipeline.gates.verdicts import SpentLooks, Verdict
 from rankledger.pipeline.inference.tables import QueryChange, RankedDocument
-from rankledger.pipeline.record.evaluation import QueryDetail, Record
-from rankledger.pipeline.record.manifest import (
-    MANIFEST,
-    RECEIPTS,
-    Description,
-    Manifest,
-    RecordedBaseline,
-    finding,
-    read_typed,
-)
+from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
+from rankledger.pipeline.record.manifest import MANIFEST, RECEIPTS, Manifest, RecordedBaseline, finding, read_typed
 from rankledger.pipeline.record.manifest_parts import File
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
@@ -353,7 +345,7 @@ def _plain(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def damaged_files(record: Record, *, but: str = "") -> Iterator[str]:
+def damaged_files(record: Evaluation, *, but: str = "") -> Iterator[str]:
     """What is wrong with the files that the manifest has the hashes of, a line each: gone, unreadable, changed.
 
     Args:
@@ -413,7 +405,7 @@ def unchanged(data: bytes, written: File, path: Path) -> bytes:
     return data
 
 
-def refuse_unknown(manifest: Description, file: Path, tasks: Iterable[tuple[str, str]]) -> None:
+def refuse_unknown(manifest: Manifest, file: Path, tasks: Iterable[tuple[str, str]]) -> None:
     """Refuse lines of what was not evaluated.
 
     Args:
@@ -431,7 +423,7 @@ def refuse_unknown(manifest: Description, file: Path, tasks: Iterable[tuple[str,
             raise InputError(f"{file}: {model!r} on {dataset!r} is not an output of the record; restore the record")
 
 
-def unexpected_files(record: Record) -> Iterator[str]:
+def unexpected_files(record: Evaluation) -> Iterator[str]:
     """The files and folders that are no part of the record, a line each."""
     known = {MANIFEST, *RECEIPTS, *record.manifest.files}
     for path in sorted(record.path.iterdir()):

@@ -28,7 +28,7 @@ from rankledger.pipeline.data.files import suffixes
 from rankledger.pipeline.data.formats import format_of
 from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.data.outputs import EvaluatedInputs
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.scores import read_query_ids
 from rankledger.pipeline.record.store import Records, open_records
@@ -97,7 +97,7 @@ class Opened:
     config: Path
     loaded: Loaded
     planned: Plan
-    record: Record | None
+    record: Evaluation | None
 
     @property
     def is_trusted(self) -> bool:
@@ -226,7 +226,7 @@ def open_record(
     return Opened(config, loaded, plan(loaded, manifest.date, tasks, metrics, roles), record)
 
 
-def _own_metrics(record: Record) -> Mapping[str, Metric]:
+def _own_metrics(record: Evaluation) -> Mapping[str, Metric]:
     if not record.manifest.own_metrics:
         return {}
     from rankledger.pipeline.record.metrics import recorded_metric
@@ -260,7 +260,7 @@ def refuse_foreign_inputs(opened: Opened) -> None:
             )
 
 
-def evaluated_inputs(record: Record) -> EvaluatedInputs:
+def evaluated_inputs(record: Evaluation) -> EvaluatedInputs:
     """Return the input files that a record was made from."""
     manifest = record.manifest
     return EvaluatedInputs(

@@ -27,7 +27,7 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.gates.verdicts import Effect
 from rankledger.pipeline.inference.tables import ALL, Estimate
-from rankledger.pipeline.record.evaluation import Evaluation, Record, State, find_state
+from rankledger.pipeline.record.evaluation import Evaluation, State, find_state
 from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.report.text_table import printable
 
@@ -48,13 +48,13 @@ class ScoreColumn(NamedTuple):
 
 
 def every_eval_ever(
-    record: Record, model: str, columns: Sequence[ScoreColumn]
+    record: Evaluation, model: str, columns: Sequence[ScoreColumn]
 ) -> Iterator[tuple[PurePosixPath, bytes]]:
     """Yield the files of one model with their paths: its scores and its figures. None if it has no figure.
 
     The same record gives the same bytes at the same paths. A model with replicates has columns of each.
     """
-    figures = [line for line in record.summary if line.model == model and line.slice == ALL]
+    figures = [line for line in record.estimates if line.model == model and line.slice == ALL]
     results = [_result(record.manifest, line) for line in figures if line.dataset != "*" and line.estimate is not None]
     if not results:
         return

@@ -16,7 +16,7 @@ from rankledger.pipeline.data.rows import short_digest
 from rankledger.pipeline.history.lookup import Accepted
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
@@ -146,7 +146,7 @@ def legend(evaluation: Evaluation, *, intervals: bool, drawn: bool, bold: bool, 
     return "; ".join(signs)
 
 
-def promotions(manifest: Description) -> Iterator[str]:
+def promotions(manifest: Manifest) -> Iterator[str]:
     """Yield a line per model that is promoted if its gates pass."""
     for name, model in manifest.models.items():
         if target := model.promote:
@@ -240,7 +240,7 @@ def _unreliable_intervals(board: Leaderboard) -> Iterator[str]:
             yield f"{UNSURE} {mark} on {display_name(board.dataset)} ({reason}): {', '.join(names[:_NAMED])}{more}"
 
 
-def rerun_command(manifest: Description) -> str:
+def rerun_command(manifest: Manifest) -> str:
     """Return the command that makes the same figures, without options such as `--jobs` that change none.
 
     A call of Python, or a command without the path of a config, is returned unchanged.

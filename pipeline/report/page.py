@@ -24,22 +24,21 @@ from rankledger.pipeline.history.details import ShownDataset, ShownOutput, query
 from rankledger.pipeline.history.history import known_history
 from rankledger.pipeline.history.views import History
 from rankledger.pipeline.inference.tables import ALL, CurvePoint, PairedScores, QueryChange
-from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail, Record, evaluation_of
+from rankledger.pipeline.record.evaluation import Evaluation, QueryDetail
 from rankledger.pipeline.record.folder import read_query_changes, read_query_details, read_record
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.record.tables import damaged_files, fitting_details
-from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.record.workspace import Opened, Workspace
 from rankledger.pipeline.support.errors import InputError
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.history.analysis import Computed
     from rankledger.pipeline.history.baselines import RecordedDataset
 Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
 """(Q,) ids of queries, scores by one measure, and True for queries without output."""
 
-ShownPair: TypeAlias = tuple[PairedScores, Record | None]
+ShownPair: TypeAlias = tuple[PairedScores, Evaluation | None]
 """Pair with its scores, and the record of the baseline if that is another one."""
 
 _MOST_PAIRS = 8  # each with two charts and its queries: 65 kB of a page
@@ -56,26 +55,26 @@ class _Pair:
     sha256: str = ""
 
 
-def page_of(record: Record, workspace: Workspace, *, with_history: bool = True) -> Page:
+def page_of(record: Evaluation, workspace: Workspace, *, with_history: bool = True) -> Page:
     """Make the page of a finished record, with the history that was known when it was written.
 
     Raises:
         OSError: the place of records cannot be reached.
     """
-    pager = _Pager(evaluation_of(record), record.manifest, partial(read_column, record), workspace, with_history)
+    pager = _Pager(record, record.manifest, partial(read_column, record), workspace, with_history)
     return pager.page(pager.chosen(), record.curves, read_query_changes(record), read_query_details(record))
 
 
 def new_page(
-    evaluation: Evaluation, manifest: Description, computed: Computed, workspace: Workspace
+    evaluation: Evaluation, opened: Opened, inputs: Inputs, workspace: Workspace
 ) -> tuple[Page, tuple[QueryChange, ...]]:
     """Make the page of an evaluation that has no record yet. Also return the queries on it that changed most."""
     scored = {(scores.dataset, scores.model): scores for scores in evaluation.results}
-    pager = _Pager(evaluation, manifest, partial(_column, scored), workspace)
+    pager = _Pager(evaluation, evaluation.manifest, partial(_column, scored), workspace)
     shown = pager.chosen()
-    query_changes = tuple(_largest_changes(shown, computed.inputs))
-    details = fitting_details(_details(shown, query_changes, computed))
-    return pager.page(shown, computed.inferred.tables.curves, query_changes, details), query_changes
+    query_changes = tuple(_largest_changes(shown, inputs))
+    details = fitting_details(_details(shown, query_changes, opened, inputs))
+    return pager.page(shown, evaluation.curves, query_changes, details), query_changes
 
 
 def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
@@ -92,7 +91,7 @@ class _Pager:
     def __init__(
         self,
         evaluation: Evaluation,
-        manifest: Description,
+        manifest: Manifest,
         column: Callable[[str, str, str], Column | None],
         workspace: Workspace,
         with_history: bool = True,
@@ -185,7 +184,7 @@ class _Pager:
         lines.sort(key=lambda line: (line.estimate is None, sign * (line.estimate or 0.0)))
         return [_Pair(dataset, line.model, line.baseline) for line in lines]
 
-    def _baseline(self, pair: _Pair, measure: str) -> Record | str:
+    def _baseline(self, pair: _Pair, measure: str) -> Evaluation | str:
         record = self._pinned(pair.record, pair.sha256)
         if isinstance(record, str):
             return record
@@ -195,7 +194,7 @@ class _Pager:
         return record
 
 
-def _pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Record | str:
+def _pinned(workspace: Workspace, evaluation_id: str, sha256: str) -> Evaluation | str:
     try:
         path = workspace.records.fetch(evaluation_id)
         if path is None or digest_of(path) != sha256:
@@ -233,9 +232,8 @@ def _largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[Que
 
 
 def _details(
-    shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], computed: Computed
+    shown: Sequence[ShownPair], query_changes: Sequence[QueryChange], opened: Opened, inputs: Inputs
 ) -> Iterator[QueryDetail]:
-    opened, inputs = computed.opened, computed.inputs
     conventions = opened.loaded.config.conventions.resolved.conventions
     recorded = cache(_recorded_dataset)
     for planned in opened.planned.datasets:
@@ -254,28 +252,31 @@ def _details(
             moved = [own.query_id for own in changes if (own.model, own.baseline) == names]
             if moved and dataset.read is not None:
                 outputs = (
-                    _current_output(planned.name, names[0], computed),
-                    _baseline_output(scores, record, computed, recorded),
+                    _current_output(planned.name, names[0], opened, inputs),
+                    _baseline_output(scores, record, opened, inputs, recorded),
                 )
                 wanted += [(output, moved) for output in outputs if output is not None]
         query_ids = dict.fromkeys(own.query_id for own in changes)
         yield from query_details(dataset, [*query_ids], wanted)
 
 
-def _current_output(dataset: str, model: str, computed: Computed) -> ShownOutput | None:
+def _current_output(dataset: str, model: str, opened: Opened, inputs: Inputs) -> ShownOutput | None:
     """Return a model's output. None if it has several, or none that was read."""
-    inputs = computed.inputs
-    task = next((own for own in computed.opened.planned.tasks if own.key == (dataset, model)), None)
+    task = next((own for own in opened.planned.tasks if own.key == (dataset, model)), None)
     if task is None or task.key not in inputs.joined:
         return None
     return ShownOutput(model, task.output.shown, inputs.files[task.key], partial(inputs.ranks, dataset, model))
 
 
 def _baseline_output(
-    scores: PairedScores, record: Record | None, computed: Computed, recorded: Callable[[Path, str], RecordedDataset]
+    scores: PairedScores,
+    record: Evaluation | None,
+    opened: Opened,
+    inputs: Inputs,
+    recorded: Callable[[Path, str], RecordedDataset],
 ) -> ShownOutput | None:
     if record is None:
-        return _current_output(scores.dataset, scores.baseline_model, computed)
+        return _current_output(scores.dataset, scores.baseline_model, opened, inputs)
     with suppress(InputError, OSError):
         return recorded_output_of(recorded(record.path, scores.dataset), scores.baseline_model, scores.baseline)
     return None
@@ -293,7 +294,7 @@ class Page:
 
     title: str  # name and date; the id if a report shows several
     evaluation: Evaluation
-    manifest: Description
+    manifest: Manifest
     curves: tuple[CurvePoint, ...] = ()
     pairs: tuple[PairedScores, ...] = ()
     remarks: tuple[str, ...] = ()

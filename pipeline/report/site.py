@@ -19,7 +19,7 @@ from rankledger.pipeline.history.history import HistoryEntry, history_of, nights
 from rankledger.pipeline.history.views import History
 from rankledger.pipeline.inference.tables import ALL
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
-from rankledger.pipeline.record.evaluation import Evaluation, Record, evaluation_of, find_state
+from rankledger.pipeline.record.evaluation import Evaluation, Tables, find_state
 from rankledger.pipeline.record.manifest import Manifest, is_evaluation_id, read_typed
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.report.headline import headline_of
@@ -265,12 +265,10 @@ def _read(entry: RecordEntry) -> SiteRecord:
     )
 
 
-def _evaluation_in(record: Record) -> Evaluation:
+def _evaluation_in(record: Evaluation) -> Evaluation:
     """Read the tables of a record that its headline needs."""
-    read = ("summary", "verdicts", "changes")
-    return evaluation_of(
-        Record(record.path, record.manifest, lambda name: getattr(record, name) if name in read else ())
-    )
+    tables = {name: record.tables[name] for name in ("estimates", "verdicts", "changes")}
+    return replace(record, tables=Tables(tables))
 
 
 def _measured(manifest: Manifest, name: str, measure: str) -> SiteDataset:

@@ -9,9 +9,8 @@ from typing import Any
 from rankledger.pipeline.data.joined import Failure, JoinStats
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import Comparison, Estimate
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.page import Page
-from tests.support.manifests import whole
+from tests.support.manifests import make_evaluation, whole
 from tests.support.sample_page import compared
 
 ID = "20261120T020000Z-nightly-1f0c9a2b"
@@ -88,9 +87,8 @@ def page(
         "datasets": {dataset: {"digests": {"judgments": f"r-{dataset}"}} for dataset in datasets},
         "models": {model: {"owner": None} for model in dict.fromkeys(models)},
     }
-    evaluation = Evaluation(
+    evaluation = make_evaluation(
         evaluation_id=evaluation_id,
-        name="nightly",
         directions=dict.fromkeys(measures, "higher") | dict(directions or {}),
         results=(),
         estimates=tuple(lines),

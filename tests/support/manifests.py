@@ -3,14 +3,17 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.inference.tables import Estimate
-from rankledger.pipeline.record.evaluation import Record
-from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Description, Manifest
+from rankledger.pipeline.record.evaluation import TABLES, Evaluation, Tables
+from rankledger.pipeline.record.folder import write_record
+from rankledger.pipeline.record.manifest import SCHEMA_VERSION, Manifest
+from rankledger.pipeline.record.manifest_parts import Definition, Model, Output, RecordedComparison
 
 
 def manifest(
@@ -64,11 +67,9 @@ def manifest(
     } | changes
 
 
-def description(name: str = "nightly", **changes: Any) -> Description:
-    """The same, typed, as `write_record` takes it."""
-    return Description.model_validate_json(
-        json.dumps(manifest(name, **changes), default=lambda part: part.model_dump())
-    )
+def description(name: str = "nightly", **changes: Any) -> Manifest:
+    """The same, typed, before its record is written."""
+    return Manifest.model_validate_json(json.dumps(manifest(name, **changes), default=lambda part: part.model_dump()))
 
 
 def whole(said: Mapping[str, Any]) -> Manifest:
@@ -160,6 +161,47 @@ def _output(dataset: str, model: str) -> dict[str, Any]:
     }
 
 
-def record_of_tables(path: Path, manifest: Manifest, **tables: tuple[Any, ...]) -> Record:
+def record_of_tables(path: Path, manifest: Manifest, **tables: tuple[Any, ...]) -> Evaluation:
     """A record with these tables and no others, whose files nobody reads."""
-    return Record(path, manifest, lambda name: tables.get(name, ()))
+    return Evaluation(manifest, Tables(tables), path)
+
+
+def write_tables(
+    folder: Path, manifest: Manifest, tables: Mapping[str, Any], results: Sequence[Scores] = (), **options: Any
+) -> Evaluation:
+    """Write a record with these tables into a folder of records."""
+    path = folder / manifest.evaluation_id
+    return write_record(Evaluation(manifest, Tables(tables), path, tuple(results)), **{"config": "", **options})
+
+
+def make_evaluation(evaluation_id: str = "20261120T020000Z-nightly-1f0c9a2b", **changes: Any) -> Evaluation:
+    """An evaluation by hand: its tables, what its manifest says, and where it is."""
+    evaluation = Evaluation(whole({}), Tables({}), Path("runs/records") / evaluation_id)
+    return change_evaluation(evaluation, evaluation_id=evaluation_id, **changes)
+
+
+def change_evaluation(evaluation: Evaluation, **changes: Any) -> Evaluation:
+    """The evaluation with other tables, or with what its properties then say, which nobody checks."""
+    manifest, said = evaluation.manifest, dict[str, Any]()
+    rows = {name: tuple(changes.pop(name)) for name in TABLES if name in changes}
+    if "record" in changes:
+        record = changes.pop("record")
+        changes |= {"path": record or evaluation.path, "is_recorded": record is not None}
+    if "directions" in changes:
+        meant = {measure: definition(measure) | {"direction": d} for measure, d in changes.pop("directions").items()}
+        said["definitions"] = {measure: Definition(**own) for measure, own in meant.items()}
+    if "quality" in changes:
+        outputs = [(_output(*task) | {"quality": None}, quality) for task, quality in changes.pop("quality").items()]
+        said["outputs"] = [Output.model_construct(**own | {"quality": quality}) for own, quality in outputs]
+    if "confidence" in changes:
+        said["bootstrap"] = manifest.bootstrap.model_copy(update={"confidence": changes.pop("confidence")})
+    if "baseline" in changes:
+        said["comparison"] = RecordedComparison(**_COMPARISON | {"baseline": changes.pop("baseline")})
+    if "owners" in changes:
+        said["models"] = {name: Model(**_MODEL | {"owner": owner}) for name, owner in changes.pop("owners").items()}
+    for name, key in (("failures", "failures"), ("data_warnings", "warnings")):
+        if name in changes:
+            said[key] = list(changes.pop(name))
+    said |= {name: changes.pop(name) for name in ("evaluation_id", "lead", "date") if name in changes}
+    manifest = manifest.model_copy(update=said)
+    return replace(evaluation, manifest=manifest, tables=evaluation.tables.updated(**rows), **changes)

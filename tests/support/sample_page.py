@@ -17,9 +17,8 @@ from rankledger.pipeline.inference.tables import (
     QueryChange,
     RankedDocument,
 )
-from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.page import Page
-from tests.support.manifests import whole
+from tests.support.manifests import change_evaluation, make_evaluation, whole
 
 
 def estimate(model: str, figure: float | None, **changes: Any) -> Estimate:
@@ -143,9 +142,8 @@ def manifest(**changes: Any) -> dict[str, Any]:
 def page(said: Mapping[str, Any] | None = None, **changes: Any) -> Page:
     """The page of an evaluation."""
     models = {"bm25": 0.5, "dense": 0.47, "hybrid": 0.55}
-    evaluation = Evaluation(
+    evaluation = make_evaluation(
         evaluation_id="20261121T020000Z-nightly-2f0c9a2b",
-        name="nightly",
         directions={"ndcg@10": "higher", "ap": "higher"},
         results=(),
         estimates=(
@@ -181,4 +179,4 @@ def page(said: Mapping[str, Any] | None = None, **changes: Any) -> Page:
     )
     of_page = {name: change for name, change in changes.items() if hasattr(plain, name)}
     of_evaluation = {name: change for name, change in changes.items() if name not in of_page}
-    return replace(plain, evaluation=replace(evaluation, **of_evaluation), **of_page)
+    return replace(plain, evaluation=change_evaluation(evaluation, **of_evaluation), **of_page)

@@ -10,8 +10,7 @@ import numpy as np
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.gates.verdicts import Effect, Verdict
 from rankledger.pipeline.inference.tables import ChangeSince, Estimate
-from rankledger.pipeline.record.folder import Judged, RecordTables, write_record
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest import Manifest
 from tests.support import manifests
 
 FIRST = datetime(2026, 11, 18, 2, tzinfo=UTC)
@@ -58,13 +57,13 @@ def night(
     said = manifests.manifest(name, lines=lines, evaluation_id=evaluation_id, **said | manifest)
     said["models"] |= {models[0]: said["models"][models[0]] | {"owner": owner}}
     nothing = np.empty((0, 1))
-    return write_record(
+    scores = Scores("web", models[0], np.array(["q1"], dtype=object), (), nothing, nothing, {}, np.zeros(1, dtype=bool))
+    tables = {"estimates": tuple(lines), "changes": changes} | ({"verdicts": (verdict,)} if effect else {})
+    return manifests.write_tables(
         folder,
-        manifest=Description.model_validate_json(json.dumps(said)),
+        Manifest.model_validate_json(json.dumps(said)),
+        tables,
+        [scores],
         config=f"name: {name}\n",
-        results=[
-            Scores("web", models[0], np.array(["q1"], dtype=object), (), nothing, nothing, {}, np.zeros(1, dtype=bool))
-        ],
-        tables=RecordTables(tuple(lines), judged=Judged((verdict,), {}) if effect else None, changes=changes),
         page=f"<!doctype html><title>{evaluation_id}</title>" if page == "" else page,
     ).path

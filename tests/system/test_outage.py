@@ -64,7 +64,7 @@ def test_an_older_night_that_is_delivered_late_lands_at_its_step(folder, loaded,
         assert outcome.err.startswith("not in MLflow: ") is (night == "2026-11-18")
     for path in visible(folder / "runs"):
         record = read_record(path)
-        (line,) = (line for line in record.summary if line.slice == "all")
+        (line,) = (line for line in record.estimates if line.slice == "all")
         figures[str(record.manifest.date)] = line.estimate
 
     assert [step for metric, step, *_ in points_in(mlflow, "late")["web", "bm25"] if metric == "search/ap"] == [20_777]

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import pytest
 
 import rankledger
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.receipts import read_promotions
 from rankledger.pipeline.record.store import Records
@@ -90,7 +90,7 @@ class Stage:
         """The requests that the server was sent since the proxy last began to count."""
         return [(call.method, call.path) for call in self.proxy.calls]
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[Evaluation]:
         """The records, the oldest first."""
         found = [read_record(path.parent) for path in self.folder.glob("runs/records/*/manifest.json")]
         return sorted(found, key=lambda record: record.manifest.created)

@@ -18,8 +18,8 @@ from typing import TypeGuard, TypeVar
 from rankledger.pipeline.config.mlflow_names import EXTRA, WORST_SLICE, Naming, allowed, clashes, overall, overview
 from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
 from rankledger.pipeline.inference.tables import ALL, ChangeSince, Comparison, Estimate
-from rankledger.pipeline.record.evaluation import Record
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.support.errors import TrackingError
 
 Value = TypeVar("Value")
@@ -108,7 +108,7 @@ class _MetricGroup:
 class MetricSelection:
     """The figures of a record, by dataset and model."""
 
-    def __init__(self, record: Record, template: str, limit: int) -> None:
+    def __init__(self, record: Evaluation, template: str, limit: int) -> None:
         """Index a record.
 
         Args:
@@ -120,12 +120,12 @@ class MetricSelection:
         self._limit = limit
         self._manifest = manifest
         self._naming = Naming(template, manifest.bootstrap.confidence)
-        self._lines = _by_task(record.summary)
+        self._lines = _by_task(record.estimates)
         self._slice_changes = record.slice_changes
         self._replicates = {
             (line.dataset, line.model, line.replicate, line.measure): line.estimate for line in record.replicates
         }
-        self._compared = _by_task(line for line in record.comparisons if line.slice == ALL)
+        self._compared = _by_task(line for line in record.comparison_lines if line.slice == ALL)
         self._changes = _by_task(record.changes)
 
     def of_model(self, task: tuple[str, str]) -> Logged:
@@ -241,13 +241,13 @@ def _by_task(lines: Iterable[Line]) -> dict[tuple[str, str], dict[str, list[Line
     return found
 
 
-def _measures_of(manifest: Description, dataset: str) -> list[tuple[str, str]]:
+def _measures_of(manifest: Manifest, dataset: str) -> list[tuple[str, str]]:
     """(suite, measure) of everything that is measured on the dataset."""
     suites = manifest.datasets[dataset].suites
     return [(suite, measure) for suite, measures in suites.items() for measure in measures]
 
 
-def _primary(manifest: Description, dataset: str) -> set[str]:
+def _primary(manifest: Manifest, dataset: str) -> set[str]:
     lead = manifest.lead.get(dataset)
     return {lead if lead in measures else measures[0] for measures in manifest.datasets[dataset].suites.values()}
 

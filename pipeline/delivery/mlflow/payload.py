@@ -27,8 +27,8 @@ from rankledger.pipeline.config.mlflow_names import (
 from rankledger.pipeline.config.planned_gates import night_of
 from rankledger.pipeline.delivery.mlflow.figures import MetricSelection, by_name
 from rankledger.pipeline.gates.verdicts import Verdict, overall_effect, overall_outcome
-from rankledger.pipeline.record.evaluation import Record
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Dataset
 from rankledger.pipeline.support.errors import TrackingError, shorten
 
@@ -154,7 +154,7 @@ class Run:
     history: History | None = None
 
 
-def runs_of(record: Record, *, metric_name: str, max_metrics: int, note: str) -> tuple[Run, ...]:
+def runs_of(record: Evaluation, *, metric_name: str, max_metrics: int, note: str) -> tuple[Run, ...]:
     """The runs of an evaluation: one per dataset and model in the config's order, and last the evaluation's own.
 
     A model with replicates has a run for each of them after its own.
@@ -193,7 +193,7 @@ def runs_of(record: Record, *, metric_name: str, max_metrics: int, note: str) ->
     return (*models, _evaluation_run(record, last, figures, note))
 
 
-def _replicates_of(manifest: Description) -> dict[tuple[str, str], list[tuple[str]]]:
+def _replicates_of(manifest: Manifest) -> dict[tuple[str, str], list[tuple[str]]]:
     found = {task: [(output.replicate,) for output in own if output.replicate] for task, own in manifest.tasks.items()}
     for failure in manifest.failures:
         if failure.replicate and (failure.dataset, failure.model) in found:
@@ -201,7 +201,7 @@ def _replicates_of(manifest: Description) -> dict[tuple[str, str], list[tuple[st
     return found
 
 
-def _replicate_run(record: Record, task: tuple[str, ...], start: int, figures: MetricSelection) -> Run:
+def _replicate_run(record: Evaluation, task: tuple[str, ...], start: int, figures: MetricSelection) -> Run:
     """The run of one replicate: its figures over all queries, without intervals, or why it was not evaluated."""
     dataset, model, replicate = task
     reasons = {(each.dataset, each.model, each.replicate): each.reason for each in record.manifest.failures}
@@ -216,7 +216,7 @@ def _replicate_run(record: Record, task: tuple[str, ...], start: int, figures: M
     return replace(run, name=name, task=task, tags=tags | {REPLICATE: own}, logged_model=None)
 
 
-def _evaluation_run(record: Record, start: int, figures: MetricSelection, note: str) -> Run:
+def _evaluation_run(record: Evaluation, start: int, figures: MetricSelection, note: str) -> Run:
     manifest, logged = record.manifest, figures.of_evaluation()
     settings: dict[str, object] = {"seed": manifest.seed}
     settings |= {f"conventions.{name}": value for name, value in manifest.conventions if value is not None}
@@ -242,7 +242,7 @@ def _evaluation_run(record: Record, start: int, figures: MetricSelection, note: 
     )
 
 
-def _model_run(record: Record, task: tuple[str, str], start: int, figures: MetricSelection) -> Run:
+def _model_run(record: Evaluation, task: tuple[str, str], start: int, figures: MetricSelection) -> Run:
     manifest, (dataset, model) = record.manifest, task
     definitions = manifest.definitions_for(dataset)
     logged = figures.of_model(task)
@@ -262,7 +262,7 @@ One point per record and metric. The step is the night's date in days since 1970
 choose *Time (wall)* as the x-axis to see dates. A night that was evaluated again has a point for each record."""
 
 
-def _history(manifest: Description, run: Run) -> History:
+def _history(manifest: Manifest, run: Run) -> History:
     night = night_of(manifest.date, datetime.fromisoformat(manifest.created))
     tags = {HISTORY: manifest.name, "mlflow.note.content": _NOTE}
     return History(
@@ -276,7 +276,7 @@ def _history(manifest: Description, run: Run) -> History:
     )
 
 
-def _failed_run(record: Record, task: tuple[str, str], start: int, figures: MetricSelection, reason: str) -> Run:
+def _failed_run(record: Evaluation, task: tuple[str, str], start: int, figures: MetricSelection, reason: str) -> Run:
     verbatim = reason.replace("\n", "\n    ")  # Markdown would take `_` and `*` in a path for emphasis
     note = _shortened(f"Not evaluated:\n\n    {verbatim}")
     tags = {FAILED: "output", "rankledger.failure": reason, "mlflow.note.content": note}
@@ -284,7 +284,7 @@ def _failed_run(record: Record, task: tuple[str, str], start: int, figures: Metr
 
 
 def _task_run(
-    record: Record, task: tuple[str, str], start: int, figures: MetricSelection, tags: Mapping[str, str]
+    record: Evaluation, task: tuple[str, str], start: int, figures: MetricSelection, tags: Mapping[str, str]
 ) -> Run:
     manifest = record.manifest
     dataset, model = task
@@ -307,7 +307,7 @@ def _task_run(
     )
 
 
-def _name(manifest: Description, what: str) -> str:
+def _name(manifest: Manifest, what: str) -> str:
     """What it is of, the month and the day that were evaluated, and the end of the evaluation's id.
 
     Tables have room for some twenty letters; MLflow itself shows the year.
@@ -322,7 +322,7 @@ def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
     return {"rankledger.gates": overall_effect(verdicts)} if verdicts else {}
 
 
-def _tags(manifest: Description, ours: Mapping[str, str], given: Mapping[str, str] | None = None) -> dict[str, str]:
+def _tags(manifest: Manifest, ours: Mapping[str, str], given: Mapping[str, str] | None = None) -> dict[str, str]:
     """Who and what made the run, under the keys that MLflow's pages look for; what is ours; and the user's own."""
     git = manifest.environment.git
     fixed = {

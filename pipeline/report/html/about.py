@@ -9,7 +9,7 @@ from typing import Any
 
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.history.views import History, Series
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.manifest import Manifest
 from rankledger.pipeline.record.manifest_parts import Dataset, Definition, Output
 from rankledger.pipeline.report.html import charts
 from rankledger.pipeline.report.html.blocks import (
@@ -40,7 +40,7 @@ _NOTE = 600  # characters
 _SERIES = 12  # of a measure, each with a chart and a table: 11 kB of a page
 
 
-def facts(manifest: Description) -> list[tuple[str, str]]:
+def facts(manifest: Manifest) -> list[tuple[str, str]]:
     """Return date, config, commit and number of queries, for beside the page's title."""
     git = manifest.environment.git
     found = {
@@ -233,7 +233,7 @@ def provenance(figures: PageFigures) -> Section:
     return Section("provenance", "Provenance", blocks)
 
 
-def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
+def _facts(manifest: Manifest) -> Iterator[tuple[str, str]]:
     bootstrap, comparison = manifest.bootstrap, manifest.comparison
     if manifest.config:
         yield "config", short_text(manifest.config, _PATH)

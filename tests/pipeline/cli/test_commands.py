@@ -87,7 +87,7 @@ def test_evaluate_prints_the_leaderboard_and_last_the_record(run_cli, config):
     assert "MLflow" not in outcome.out
     rows_of = {line.split("│")[1].strip(): line for line in outcome.out.splitlines() if line.startswith("│")}
     assert {*rows_of} == {"bm25", "dense"}
-    for line in read_record(outcome.record).summary:
+    for line in read_record(outcome.record).estimates:
         assert f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]" in rows_of[line.model]
 
 
@@ -110,7 +110,7 @@ def test_json_is_one_object_and_nothing_else(run_cli, config):
     assert found["record"] == f"runs/records/{found['evaluation_id']}"
     assert found["failures"] == []
     assert found["store"] is None
-    summary = read_record(Path(found["record"])).summary
+    summary = read_record(Path(found["record"])).estimates
     assert found["estimates"] == [dict(vars(line)) for line in summary]
     assert {(line["dataset"], line["model"]) for line in found["quality"]} == {("web", "bm25"), ("web", "dense")}
 
@@ -123,7 +123,7 @@ def test_set_overrides_the_config(run_cli, config):
     written = yaml.safe_load((outcome.record / "config.yaml").read_text(encoding="utf-8"))
 
     assert written["bootstrap"] == {"resamples": 123}
-    assert {line.measure for line in read_record(outcome.record).summary} == {"rr"}
+    assert {line.measure for line in read_record(outcome.record).estimates} == {"rr"}
     assert read_record(outcome.record).manifest.bootstrap.resamples == 123
 
 
@@ -359,7 +359,7 @@ def test_an_output_that_is_refused_leaves_the_others(run_cli, config, broken):
 
     assert (outcome.code, outcome.err) == (4, "")
     assert f"dense on web was not evaluated: {broken}" in outcome.out
-    assert {line.model for line in record.summary} == {"bm25"}
+    assert {line.model for line in record.estimates} == {"bm25"}
     (failure,) = record.manifest.failures
     assert (failure.dataset, failure.model) == ("web", "dense")
     assert failure.reason.startswith(broken)
@@ -545,7 +545,7 @@ def test_streams_that_are_closed_change_nothing(config, tmp_path, closed, source
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     assert subprocess.run(asked, cwd=tmp_path, env=environment, check=False).returncode == code
 
-    records = [path for path in tmp_path.glob("runs/records/*") if read_record(path).summary]
+    records = [path for path in tmp_path.glob("runs/records/*") if read_record(path).estimates]
     assert len(records) == (code == 0)
 
 
@@ -625,7 +625,7 @@ def test_a_server_that_is_away_changes_no_result(run_cli, config, monkeypatch, n
     assert nobody in remark
     assert remark.endswith("; `rankledger sync` delivers the record")
     assert "MLflow: " not in outcome.out
-    assert read_record(outcome.record).summary
+    assert read_record(outcome.record).estimates
 
 
 def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config):
@@ -634,7 +634,7 @@ def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config):
 
     assert outcome.code == 5
     assert outcome.err == "not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off\n"
-    assert read_record(outcome.record).summary
+    assert read_record(outcome.record).estimates
 
 
 @pytest.mark.parametrize(("source", "code"), [("", 5), ("nowhere.yaml", 2)])

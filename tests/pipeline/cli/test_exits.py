@@ -11,6 +11,7 @@ from rankledger.pipeline.cli.terminal import exit_code_of
 from rankledger.pipeline.data.joined import Failure
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.record.evaluation import Evaluation
+from tests.support.manifests import make_evaluation
 
 WEIGHTS = (1, 5, 4, 3, 0)  # what weighs most comes first
 
@@ -18,9 +19,8 @@ WEIGHTS = (1, 5, 4, 3, 0)  # what weighs most comes first
 def evaluation(*, gate: str, unsaved: bool, untracked: bool, failed: bool) -> Evaluation:
     effect = {"pass": "pass", "inconclusive": "stop", "fail": "fail"}[gate]
     verdict = Verdict("floor", "web", "bm25", "ap", "all", gate, effect, "a reason")
-    return Evaluation(
+    return make_evaluation(
         evaluation_id="20261120T020000Z-nightly-1f0c9a2b",
-        name="nightly",
         directions={},
         results=(),
         estimates=(),

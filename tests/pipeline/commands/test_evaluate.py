@@ -22,6 +22,7 @@ from rankledger.pipeline.data import join
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import Collection, rating_collection, search_collection, write_config
+from tests.support.manifests import change_evaluation
 from tests.support.records import figures_of, manifest_of
 
 SUITES = {
@@ -190,7 +191,7 @@ def test_the_scores_are_what_the_record_holds(base):
 def test_figures_that_are_missing_are_nan_in_the_summary(base):
     """Where no line has an interval the columns are still of floats, and hold NaN."""
     without = [replace(line, ci_low=None, ci_high=None, std_error=None) for line in base.estimates]
-    summary = replace(base, estimates=tuple(without)).summary
+    summary = change_evaluation(base, estimates=tuple(without)).summary
 
     for column in ("ci_low", "ci_high", "std_error"):
         assert summary[column].isna().all()

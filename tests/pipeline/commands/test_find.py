@@ -14,7 +14,7 @@ import yaml
 import rankledger
 from rankledger.pipeline.commands.browse import find, list_evaluations, show
 from rankledger.pipeline.commands.upkeep import accept
-from rankledger.pipeline.record.evaluation import Evaluation, evaluation_of
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.receipts import Receipt, write_receipt
 from rankledger.pipeline.record.store import open_records
@@ -219,7 +219,7 @@ def test_what_is_printed_of_a_record_is_what_evaluate_printed(tmp_path, sections
     config = write_config(tmp_path, {"web": NEWS_AND_MORE, "stars": STARS}, suites, lead="ap", **sections)
     damage(config)
     evaluated = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
-    shown = evaluation_of(read_record(evaluated.record))
+    shown = read_record(evaluated.record)
 
     assert leaderboard(shown, width=120, colour=True) == leaderboard(evaluated, width=120, colour=True)
     assert note(shown) == note(evaluated)

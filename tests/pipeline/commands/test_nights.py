@@ -26,7 +26,6 @@ from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.lookup import ACCEPTED
 from rankledger.pipeline.history.references import record_of
 from rankledger.pipeline.inference.tables import Comparison
-from rankledger.pipeline.record.evaluation import evaluation_of
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.report.terminal import as_data
@@ -266,7 +265,7 @@ def test_a_baseline_is_in_no_figure_of_the_current_evaluation(folder):
     _, without = night()
     write_config([NO_DROP], datasets=datasets, pooled=True)
     _, beside = night()
-    assert {line.dataset for line in read_record(beside).summary} == {"web", "news", "*"}
+    assert {line.dataset for line in read_record(beside).estimates} == {"web", "news", "*"}
     assert len(read_record(beside).verdicts) == 2
 
     assert figures_of(beside) == figures_of(without)
@@ -305,7 +304,7 @@ def test_a_repeated_evaluation_is_no_night(folder):
 
 def previous_of(record: Path) -> str:
     """The night that the changes since the evaluation before are of."""
-    (line,) = (line for line in evaluation_of(read_record(record)).changes if line.since == "previous")
+    (line,) = (line for line in read_record(record).changes if line.since == "previous")
     return line.date
 
 

@@ -135,7 +135,7 @@ def test_each_dataset_has_its_own_definition_on_every_surface():
         assert tags[name, "a"]["rankledger.fingerprint.r_at_3"] == meant
     page = html(page_of(record, Workspace.open("runs")))
     assert "r@3 on two" in page
-    estimate = next(line.estimate for line in record.summary if (line.dataset, line.measure) == ("two", "r@3"))
+    estimate = next(line.estimate for line in record.estimates if (line.dataset, line.measure) == ("two", "r@3"))
     found = {figure.dataset: figure.fingerprint for figure in find(repr(estimate), measure="r@3").figures}
     assert found["two"] == own["two"].definitions["r@3"].fingerprint
 

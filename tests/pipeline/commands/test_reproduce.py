@@ -20,7 +20,7 @@ from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.commands.reproduce import reproduce
 from rankledger.pipeline.commands.upkeep import verify
 from rankledger.pipeline.data import files as input_files
-from rankledger.pipeline.record.evaluation import Evaluation, Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import open_records
@@ -392,7 +392,7 @@ def test_a_record_may_lie_anywhere(folder):
     """Right below the root there is no folder that once held the runs folder."""
     evaluation = evaluate(folder, {"web": WEB})
 
-    assert config_of(Record(Path("/record"), read_record(evaluation.record).manifest)) == Path("lab/config.yaml")
+    assert config_of(replace(read_record(evaluation.record), path=Path("/record"))) == Path("lab/config.yaml")
 
 
 def test_the_code_is_not_that_of_another_repository(folder, monkeypatch):

@@ -14,7 +14,7 @@ from rankledger.pipeline.commands.evaluate import validate
 from rankledger.pipeline.commands.reproduce import reproduce
 from rankledger.pipeline.data.joined import DataWarning
 from rankledger.pipeline.delivery.mlflow.payload import runs_of
-from rankledger.pipeline.record.evaluation import Evaluation, evaluation_of
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace
 from rankledger.pipeline.report.markdown import markdown
@@ -165,7 +165,7 @@ def test_a_warning_is_on_every_surface(run_cli):
 
     assert f"beyond on web: {line}" in " ".join(outcome.out.split())
     assert record.manifest.warnings == [DataWarning("web", "beyond", line)]
-    assert evaluation_of(record).data_warnings == (DataWarning("web", "beyond", line),)
+    assert record.data_warnings == (DataWarning("web", "beyond", line),)
     page = (record.path / "report.html").read_text(encoding="utf-8")
     assert line in page
     assert "1 warning on the inputs" in page

@@ -25,12 +25,10 @@ from rankledger.pipeline.delivery.mlflow.delivery import Delivered, send_runs
 from rankledger.pipeline.delivery.mlflow.payload import runs_of
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import Estimate
-from rankledger.pipeline.record.evaluation import Record
-from rankledger.pipeline.record.folder import RecordTables, write_record
-from rankledger.pipeline.record.manifest import Description
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.mlflow_process import TrackingStore
 from rankledger.pipeline.support.errors import TrackingError
-from tests.support.manifests import whole
+from tests.support.manifests import whole, write_tables
 from tests.support.servers import free_port
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -43,7 +41,7 @@ FILES = [("judgments", "data/part-0.parquet", "a" * 64), ("judgments", "data/par
 PASSWORD = "s3cret/9"  # with a slash: the worst that a URI may hold
 
 
-def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **changes: Any) -> Record:
+def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **changes: Any) -> Evaluation:
     """A record of three models on one search dataset, one of them without output, and of one on a ratings dataset."""
     measures = {text: Measure.parse(text) for suite in SUITES.values() for text in suite} | {
         "rmse": Measure.parse("rmse")
@@ -113,17 +111,11 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         missing=np.zeros(3, dtype=bool),
     )
     said = whole({"evaluation_id": f"20261120T020000Z-{name}-{hex_id}"} | manifest | changes)
-    return write_record(
-        folder,
-        config=f"name: {name}\n",
-        results=[result],
-        tables=RecordTables(tuple(estimates)),
-        manifest=Description(**{name: value for name, value in said if name in Description.model_fields}),
-    )
+    return write_tables(folder, said, {"estimates": tuple(estimates)}, [result], config=f"name: {name}\n")
 
 
 def track(
-    record: Record,
+    record: Evaluation,
     *,
     uri: str,
     artifacts: Path,
@@ -144,7 +136,7 @@ class Store:
     uri: str
     artifacts: Path
     client: Any
-    record: Record
+    record: Evaluation
     tracked: Delivered
 
     def run(self, *task: str) -> Any:
@@ -152,7 +144,7 @@ class Store:
         return self.client.get_run(self.tracked.runs[task] if task else self.tracked.run_id)
 
 
-def of_evaluation(record: Record) -> str:
+def of_evaluation(record: Evaluation) -> str:
     """What to ask MLflow for the runs of an evaluation."""
     return f"tags.`rankledger.evaluation` = '{record.manifest.evaluation_id}'"
 
@@ -214,7 +206,7 @@ def test_creating_a_store_prints_nothing(first_delivery):
 
 def test_every_figure_is_found_again(store):
     """Metrics equal the record's figures to the last bit, under every suite that has the measure."""
-    lines = {line.measure: line for line in store.record.summary if line.model == "bm25"}
+    lines = {line.measure: line for line in store.record.estimates if line.model == "bm25"}
     names = {
         "search": {
             "ndcg_at_10": "ndcg@10",

@@ -17,7 +17,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.delivery.mlflow.figures import Logged, MetricSelection
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import ChangeSince, Comparison, Estimate, SliceChange
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import TrackingError
 from tests.support.manifests import record_of_tables, whole
 
@@ -50,33 +50,35 @@ def estimate(
     return replace(line, **changes)
 
 
-def record(*comparisons: Comparison, summary: Sequence[Estimate] = (estimate(),), **manifest: Any) -> Record:
+def record(*comparisons: Comparison, summary: Sequence[Estimate] = (estimate(),), **manifest: Any) -> Evaluation:
     texts = dict.fromkeys(line.measure for line in summary)
     known: dict[str, Any] = {
         "bootstrap": {"confidence": 0.9},
         "definitions": define_measures([Measure.parse(text) for text in texts], PROFILES["trec_eval"]),
         "datasets": {"web": {"suites": {"search": [*texts]}}},
     }
-    return record_of_tables(Path("none"), whole(known | manifest), summary=tuple(summary), comparisons=comparisons)
+    return record_of_tables(
+        Path("none"), whole(known | manifest), estimates=tuple(summary), comparison_lines=comparisons
+    )
 
 
 def logged(
-    found: Record,
+    found: Evaluation,
     template: str = TEMPLATE,
     task: tuple[str, str] = ("web", "dense"),
     *,
     limit: int = LIMIT,
     changes: Sequence[ChangeSince] = (),
 ) -> Logged:
-    whole = record_of_tables(found.path, found.manifest, summary=found.summary, changes=tuple(changes))
+    whole = record_of_tables(found.path, found.manifest, estimates=found.estimates, changes=tuple(changes))
     return MetricSelection(whole if changes else found, template, limit).of_model(task)
 
 
-def selection(found: Record) -> MetricSelection:
+def selection(found: Evaluation) -> MetricSelection:
     return MetricSelection(found, TEMPLATE, LIMIT)
 
 
-def metrics(found: Record, template: str = TEMPLATE) -> dict[str, float]:
+def metrics(found: Evaluation, template: str = TEMPLATE) -> dict[str, float]:
     return dict(logged(found, template).metrics)
 
 
@@ -249,7 +251,7 @@ def test_a_slice_that_lost_most_against_the_rest_is_the_worst():
 
     def tags(*changes: SliceChange) -> tuple[str, float]:
         plain = record(summary=summary)
-        found = logged(record_of_tables(plain.path, plain.manifest, summary=summary, slice_changes=changes))
+        found = logged(record_of_tables(plain.path, plain.manifest, estimates=summary, slice_changes=changes))
         return found.tags["rankledger.worst_slice.search/ndcg_at_10"], found.metrics["search.worst_slice/ndcg_at_10"]
 
     assert tags(won, *others, lost, replace(lost, slice="family=shell")) == ("family=internet", 0.4)
@@ -296,7 +298,7 @@ def test_a_slice_without_any_hit_is_the_worst():
 
 def many(
     n_measures: int, *, n_baselines: int = 1, n_external_metrics: int = 3, undefined: Sequence[int] = ()
-) -> Record:
+) -> Evaluation:
     """A record with more measures than one run takes metrics, each compared with every baseline."""
     lines = [
         estimate(measure=f"p@{k}", n_undefined=int(k in undefined), ties_least=0.4, ties_greatest=0.6)

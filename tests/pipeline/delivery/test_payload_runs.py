@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rankledger.pipeline.delivery.mlflow.payload import Run, runs_of
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import Estimate
-from rankledger.pipeline.record.evaluation import Record
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.support.errors import TrackingError
 from tests.support.manifests import record_of_tables, whole
 
@@ -26,11 +27,11 @@ PLAIN: Mapping[str, Any] = {"params": {}, "tags": {}, "owner": None}
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Callable[..., Record]:
+def record(tmp_path: Path) -> Callable[..., Evaluation]:
     """Makes records of two models on one dataset, the second of which is without output."""
     (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
 
-    def make(**changes: Any) -> Record:
+    def make(**changes: Any) -> Evaluation:
         manifest: dict[str, Any] = {
             "name": "nightly",
             "evaluation_id": "20261120T020000Z-nightly-1f0c9a2b",
@@ -52,7 +53,7 @@ def record(tmp_path: Path) -> Callable[..., Record]:
             "environment": {"git": GIT},
         }
         summary = tuple(Estimate("web", "bm25", "all", text, 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for text in MEASURES)
-        return record_of_tables(tmp_path, whole(manifest | changes), summary=summary)
+        return record_of_tables(tmp_path, whole(manifest | changes), estimates=summary)
 
     return make
 
@@ -61,7 +62,7 @@ def _file(role: str, sha256: str = "a" * 64) -> dict[str, Any]:
     return {"role": role, "path": "data/qrels.tsv", "size": 1, "sha256": sha256}
 
 
-def runs(found: Record, template: str = "{suite}/{measure}", note: str = "") -> tuple[Run, ...]:
+def runs(found: Evaluation, template: str = "{suite}/{measure}", note: str = "") -> tuple[Run, ...]:
     return runs_of(found, metric_name=template, max_metrics=40, note=note)
 
 
@@ -81,8 +82,8 @@ def test_the_tag_of_the_gates_has_the_word_of_history_and_list(record, effects, 
     assert {run.tags["rankledger.gates"] for run in runs(found) if "rankledger.gates" in run.tags} == {word}
 
 
-def with_verdicts(found: Record, verdicts: tuple[Verdict, ...]) -> Record:
-    return record_of_tables(found.path, found.manifest, summary=found.summary, verdicts=verdicts)
+def with_verdicts(found: Evaluation, verdicts: tuple[Verdict, ...]) -> Evaluation:
+    return record_of_tables(found.path, found.manifest, estimates=found.estimates, verdicts=verdicts)
 
 
 @pytest.mark.parametrize("git", [None, {"commit": "c", "dirty": False}, {**GIT, "branch": None, "url": None}])
@@ -159,7 +160,7 @@ def test_an_evaluation_fails_with_its_gates(record, effects, failed):
     found = record()
     verdicts = tuple(Verdict("floor", "web", "bm25", "ap", "all", "fail", effect, "too low") for effect in effects)
     bm25, late, evaluation = runs(
-        record_of_tables(found.path, found.manifest, summary=found.summary, verdicts=verdicts)
+        record_of_tables(found.path, found.manifest, estimates=found.estimates, verdicts=verdicts)
     )
 
     assert (bm25.failed, late.failed, evaluation.failed) == (False, True, failed)
@@ -217,8 +218,7 @@ def test_characters_that_databases_refuse_are_replaced(record):
         "bm25": found.manifest.models["bm25"].model_copy(update={"params": {"k": "a\0b"}, "tags": {"t": "x\udcff"}})
     }
     said = {"models": models, "failures": [], "command": "rankledger evaluate \udcff.yaml"}
-    found.manifest = found.manifest.model_copy(update=said)
-    run, *_ = runs(found)
+    run, *_ = runs(replace(found, manifest=found.manifest.model_copy(update=said)))
 
     assert run.params == {"k": "a�b"}
     assert (run.tags["t"], run.tags["rankledger.command"]) == ("x?", "rankledger evaluate ?.yaml")

@@ -47,7 +47,7 @@ def runs(tmp_path: Path) -> tuple[Run, ...]:
     )
     summary = tuple(Estimate("web", m, "all", "ndcg@10", 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for m in ("dense", "bm25"))
     figures = tuple(ReplicateEstimate("web", "dense", f"{i}", "ndcg@10", 0.4 + i / 10, 0) for i in (1, 2))
-    record = record_of_tables(folder, manifest, summary=summary, replicates=figures)
+    record = record_of_tables(folder, manifest, estimates=summary, replicates=figures)
     return runs_of(record, metric_name="{suite}/{measure}", max_metrics=40, note="")
 
 

@@ -27,13 +27,13 @@ from rankledger.pipeline.history.lookup import (
     spent_looks,
     write_accepted,
 )
-from rankledger.pipeline.record.evaluation import Record
-from rankledger.pipeline.record.folder import Judged, RecordTables, read_record, write_record
+from rankledger.pipeline.record.evaluation import Evaluation
+from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.manifest import RecordedBaseline
 from rankledger.pipeline.record.store import Records, Remote, digest_of
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.errors import InputError
-from tests.support.manifests import description
+from tests.support.manifests import description, write_tables
 
 FIRST = datetime(2025, 11, 18, 2, 0, tzinfo=UTC)
 NOW = FIRST + timedelta(days=10)
@@ -55,18 +55,13 @@ def night(
     references: Mapping[str, Any] = MappingProxyType({}),
     looks: tuple[SpentLooks, ...] | None = (),
     date: str | None = None,
-) -> Record:
+) -> Evaluation:
     """The record of an evaluation that many days after the first."""
     created = FIRST + timedelta(days=day, seconds=seconds)
     evaluation_id = f"{created:%Y%m%dT%H%M%SZ}-{name}-{day:06x}{mark:02x}"
     said = {"evaluation_id": evaluation_id, "created": created.isoformat(), "baselines": dict(references), "date": date}
-    return write_record(
-        folder,
-        config="",
-        results=(),
-        tables=RecordTables((), judged=Judged(verdicts, dict(references), looks) if verdicts else None),
-        manifest=description(name, models=models, failed=failed, **said),
-    )
+    tables = {"verdicts": verdicts, "looks": looks} if verdicts else {}
+    return write_tables(folder, description(name, models=models, failed=failed, **said), {"estimates": (), **tables})
 
 
 def nothing(*, first: bool) -> RecordedBaseline:
@@ -345,7 +340,7 @@ def test_a_record_damaged_in_the_remote_store_is_skipped(tmp_path):
 # ---- accepted
 
 
-def accept(folder: Path, record: Record, model: str = "dense") -> None:
+def accept(folder: Path, record: Evaluation, model: str = "dense") -> None:
     entry = Acceptance(record.path.name, digest_of(record.path), "it is good", "2025-11-20", "ann")
     write_accepted(folder / ACCEPTED, {"nightly": {model: entry}})
 

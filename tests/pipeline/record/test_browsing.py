@@ -16,11 +16,11 @@ from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import Estimate
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
-from rankledger.pipeline.record.folder import Judged, RecordTables, new_evaluation_id, read_record, write_record
+from rankledger.pipeline.record.folder import new_evaluation_id, read_record
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_in
 from rankledger.pipeline.support.errors import InputError
-from tests.support.manifests import description
+from tests.support.manifests import description, write_tables
 
 NIGHT = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
 VERDICT = Verdict("floor", "web", "bm25", "ap", "all", "pass", "pass", "fine")
@@ -46,13 +46,8 @@ def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LIN
     nothing = np.empty((0, 1))
     scores = Scores("web", "bm25", query_ids, (), nothing, nothing, {}, np.zeros(1, dtype=bool))
     said = {"created": NIGHT.isoformat()} | manifest_changes
-    return write_record(
-        folder,
-        config="name: nightly\n",
-        results=[scores],
-        tables=RecordTables(tuple(lines), judged=Judged((VERDICT,), {})),
-        manifest=description(name, evaluation_id=new_evaluation_id(name, NIGHT), lines=lines, **said),
-    ).path
+    manifest = description(name, evaluation_id=new_evaluation_id(name, NIGHT), lines=lines, **said)
+    return write_tables(folder, manifest, {"estimates": tuple(lines), "verdicts": (VERDICT,)}, [scores]).path
 
 
 @pytest.mark.parametrize("measure", ["ap", "avg_rp(cutoffs=[5,10])", "rr"])
@@ -62,7 +57,7 @@ def test_the_lines_of_a_measure_are_those_of_the_summary(tmp_path, measure, line
     summary = written(tmp_path, lines=lines) / "summary.csv"
     found = lines_in(summary.read_bytes(), Estimate, summary, measure=measure)
 
-    assert found == tuple(line for line in read_record(summary.parent).summary if line.measure == measure)
+    assert found == tuple(line for line in read_record(summary.parent).estimates if line.measure == measure)
     assert [astuple(line) for line in found] == [astuple(line) for line in lines if line.measure == measure]
 
 

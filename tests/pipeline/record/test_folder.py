@@ -28,11 +28,11 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.history.manifest import define_measures
 from rankledger.pipeline.inference.tables import Estimate
-from rankledger.pipeline.record.evaluation import Evaluation, Record
-from rankledger.pipeline.record.folder import RecordTables, new_evaluation_id, read_record, write_record
+from rankledger.pipeline.record.evaluation import TABLES, Evaluation
+from rankledger.pipeline.record.folder import new_evaluation_id, read_record
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import Collection, rating_collection, search_collection, write_config
-from tests.support.manifests import description
+from tests.support.manifests import description, write_tables
 
 FILES = ["config.yaml", "manifest.json", "scores.parquet", "summary.csv"]
 COLUMNS = (
@@ -75,15 +75,11 @@ RESULTS = (
 )
 
 
-def write(folder: Path, **changes: Any) -> Record:
-    tables = {name: tuple(changes.pop(name)) for name in vars(RecordTables(())) if name in changes}
-    given: dict[str, Any] = {
-        "config": "name: nightly\n",
-        "results": RESULTS,
-        "tables": RecordTables(**({"summary": ESTIMATES} | tables)),
-        "manifest": description(lines=tables.get("summary", ESTIMATES), seed=1),
-    }
-    return write_record(folder, **(given | changes))
+def write(folder: Path, **changes: Any) -> Evaluation:
+    tables = {name: tuple(changes.pop(name)) for name in TABLES if name in changes}
+    lines = tables.get("estimates", ESTIMATES)
+    given: dict[str, Any] = {"manifest": description(lines=lines, seed=1), "results": RESULTS}
+    return write_tables(folder, tables={"estimates": lines} | tables, **(given | changes))
 
 
 def strict(path: Path) -> Any:
@@ -137,7 +133,7 @@ def test_a_record_that_is_read_is_the_one_that_was_written(tmp_path):
     record = write(tmp_path)
 
     assert read_record(record.path) == record
-    assert read_record(record.path).summary == ESTIMATES
+    assert read_record(record.path).estimates == ESTIMATES
     assert record.manifest.evaluation_id == IDENTITY
     assert record.manifest.name == "nightly"
 
@@ -287,7 +283,7 @@ def test_pooled_columns_give_the_estimate(evaluation):
 
 def test_a_record_without_scores_can_be_written(tmp_path):
     """Where every output failed the table has the ids' columns and no row."""
-    record = write(tmp_path, results=(), summary=())
+    record = write(tmp_path, results=(), estimates=())
 
     assert parquet.read_table(record.path / "scores.parquet").column_names == [
         *("dataset", "model", "query_id", "missing")

@@ -22,14 +22,13 @@ from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.ratios import contributions_of
 from rankledger.pipeline.inference.tables import Comparison, Estimate
-from rankledger.pipeline.record.evaluation import Evaluation
-from rankledger.pipeline.record.folder import Judged, RecordTables, read_record, write_record
-from rankledger.pipeline.record.manifest import RecordedBaseline
+from rankledger.pipeline.record.evaluation import TABLES, Evaluation
+from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.tables import lines_in, write_lines
 from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import rating_collection, search_collection, write_config
-from tests.support.manifests import description, forge
+from tests.support.manifests import description, forge, write_tables
 
 SUITES = {
     "search": ["ndcg@10", "ap", "gmap", "rr(rel=2)@10", "kendall_distance"],
@@ -47,15 +46,10 @@ VERDICT = Verdict(
 
 
 def write(folder: Path, **changes: Any) -> Path:
-    tables = {name: changes.pop(name) for name in vars(RecordTables(())) if name in changes}
-    tables = {"summary": (ESTIMATE, DENSE)} | tables
-    given: dict[str, Any] = {
-        "config": "name: nightly\n",
-        "results": (),
-        "tables": RecordTables(**tables),
-        "manifest": description(lines=tables["summary"], queries=changes.pop("queries", None)),
-    }
-    return write_record(folder, **(given | changes)).path
+    tables = {name: changes.pop(name) for name in TABLES if name in changes}
+    tables = {"estimates": (ESTIMATE, DENSE)} | tables
+    said = {"lines": tables["estimates"], "queries": changes.pop("queries", None), **changes.pop("said", {})}
+    return write_tables(folder, description(**said), tables, **changes).path
 
 
 @pytest.fixture(scope="module")
@@ -183,14 +177,13 @@ def test_a_text_that_a_spreadsheet_would_compute_stands_after_an_apostrophe(tmp_
     assert row["estimate"] == "-0.25"
 
 
-@pytest.mark.parametrize("table", ["summary", "comparisons"])
-def test_a_table_is_read_when_it_is_asked_for(tmp_path, table):
+@pytest.mark.parametrize(("table", "other"), [("estimates", "comparison_lines"), ("comparison_lines", "estimates")])
+def test_a_table_is_read_when_it_is_asked_for(tmp_path, table, other):
     """What needs no line of a record reads none of them: only what asks for a damaged table is refused, in one line."""
-    path = write(tmp_path, summary=[ESTIMATE, DENSE], comparisons=[COMPARISON])
-    file = path / f"{table}.csv"
+    path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparison_lines=[COMPARISON])
+    file = path / TABLES[table].file
     file.write_text(f"{file.read_text(encoding='utf-8')}\n", encoding="utf-8")
     record = read_record(path)
-    other = {"summary": "comparisons", "comparisons": "summary"}[table]
 
     assert record.manifest.name == "nightly"
     assert getattr(record, other)
@@ -200,20 +193,20 @@ def test_a_table_is_read_when_it_is_asked_for(tmp_path, table):
 
 def test_a_table_is_read_once(tmp_path):
     """Whoever holds the record and asks again gets the same lines, though the file may be gone by then."""
-    path = write(tmp_path, summary=[ESTIMATE, DENSE], comparisons=[COMPARISON])
+    path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparison_lines=[COMPARISON])
     record = read_record(path)
-    tables = record.summary, record.comparisons
+    tables = record.estimates, record.comparison_lines
     (path / "summary.csv").unlink()
     (path / "comparisons.csv").unlink()
 
-    assert (record.summary, record.comparisons) == tables == ((ESTIMATE, DENSE), (COMPARISON,))
+    assert (record.estimates, record.comparison_lines) == tables == ((ESTIMATE, DENSE), (COMPARISON,))
 
 
 def test_comparisons_are_read_as_they_were_written(tmp_path):
     """Every figure to the last bit, nothing if there is none, and names with commas and quotes."""
-    record = write(tmp_path, comparisons=[COMPARISON, replace(COMPARISON, difference=1 / 7)])
+    record = write(tmp_path, comparison_lines=[COMPARISON, replace(COMPARISON, difference=1 / 7)])
 
-    assert read_record(record).comparisons == (COMPARISON, replace(COMPARISON, difference=1 / 7))
+    assert read_record(record).comparison_lines == (COMPARISON, replace(COMPARISON, difference=1 / 7))
     header = (record / "comparisons.csv").read_text(encoding="utf-8").partition("\n")[0]
     assert header.split(",") == list(asdict(COMPARISON))
     assert "comparisons.csv" in read_record(record).manifest.files
@@ -221,15 +214,13 @@ def test_comparisons_are_read_as_they_were_written(tmp_path):
 
 def test_verdicts_are_read_as_they_were_written(tmp_path):
     """Every field; a figure that is no number is written as none, for JSON has no word for it."""
-    judged = Judged(
-        (VERDICT, replace(VERDICT, estimate=float("nan"))),
-        {"no-drop": {"dense": RecordedBaseline(reference="self@last_passed", record=None)}},
-    )
-    record = write(tmp_path, judged=judged)
+    references = {"no-drop": {"dense": {"reference": "self@last_passed", "record": None}}}
+    verdicts = (VERDICT, replace(VERDICT, estimate=float("nan")))
+    record = write(tmp_path, verdicts=verdicts, said={"baselines": references})
 
     assert read_record(record).verdicts == (VERDICT, replace(VERDICT, estimate=None))
     found = json.loads((record / "gates.json").read_text(encoding="utf-8"))
-    assert found["references"] == {"no-drop": {"dense": {"reference": "self@last_passed", "record": None}}}
+    assert found["references"] == references
     assert "gates.json" in read_record(record).manifest.files
 
 
@@ -239,15 +230,15 @@ def test_what_was_not_asked_for_is_not_in_the_record(tmp_path):
 
     assert not (record / "comparisons.csv").exists()
     assert not (record / "gates.json").exists()
-    assert read_record(record).comparisons == ()
+    assert read_record(record).comparison_lines == ()
     assert read_record(record).verdicts == ()
 
 
 def test_comparisons_and_gates_without_lines_are_files_all_the_same(tmp_path):
     """Where every output failed, what was asked for is there and says nothing."""
-    record = write(tmp_path, comparisons=(), judged=Judged((), {}))
+    record = write(tmp_path, comparison_lines=(), verdicts=())
 
     assert (record / "comparisons.csv").is_file()
     assert (record / "gates.json").is_file()
-    assert read_record(record).comparisons == ()
+    assert read_record(record).comparison_lines == ()
     assert read_record(record).verdicts == ()

@@ -10,6 +10,7 @@ from rankledger.pipeline.gates.verdicts import Verdict
 from rankledger.pipeline.inference.tables import ChangeSince, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.headline import headline_of
+from tests.support.manifests import change_evaluation, make_evaluation
 
 FIGURES = {"bm25": 0.4, "dense": 0.5, "hybrid": 0.45}
 FAMILY = {
@@ -30,9 +31,8 @@ def evaluation(*changes: ChangeSince, datasets: tuple[str, ...] = ("web",), **fi
         for measure in ("ndcg@10", "rr")
         for model, figure in FIGURES.items()
     ]
-    found = Evaluation(
+    found = make_evaluation(
         evaluation_id="20261120T020000Z-nightly-0000000b",
-        name="nightly",
         directions={"ndcg@10": "higher", "rr": "higher"},
         results=(),
         estimates=tuple(estimates),
@@ -43,7 +43,7 @@ def evaluation(*changes: ChangeSince, datasets: tuple[str, ...] = ("web",), **fi
         date="2026-11-20",
         owners={"bm25": "search-team"},
     )
-    return replace(found, **fields)
+    return change_evaluation(found, **fields)
 
 
 def change(difference: float, model: str = "bm25", **fields: Any) -> ChangeSince:

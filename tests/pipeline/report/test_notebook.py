@@ -12,6 +12,7 @@ from rankledger.pipeline.data.joined import Failure, JoinStats
 from rankledger.pipeline.inference.tables import Comparison, Estimate
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.report.notebook import leaderboard
+from tests.support.manifests import change_evaluation, make_evaluation
 
 EMPTY = {"br"}
 FIGURES = {"bm25": (0.9, 0.8, 1.0), "dense": (0.6, 0.5, 0.7), "random": (None, None, None)}
@@ -60,9 +61,8 @@ def read(evaluation: Evaluation) -> Reader:
 
 def evaluation(figures: dict[str, tuple[float | None, ...]], measures: tuple[str, ...] = ("ap", "rr")) -> Evaluation:
     """An evaluation on one dataset, each measure with these figures and their intervals."""
-    return Evaluation(
+    return make_evaluation(
         evaluation_id="20261120T020000Z-nightly-1f0c9a2b",
-        name="nightly",
         directions=dict.fromkeys(measures, "higher"),
         results=(),
         estimates=tuple(
@@ -93,7 +93,7 @@ def test_a_row_has_every_figure_of_its_model():
 def test_ranks_stand_beside_the_models():
     made, ranks = evaluation(FIGURES), {"bm25": (1, 1), "dense": (2, 2), "random": (None, None)}
     lines = [replace(line, rank_low=ranks[line.model][0], rank_high=ranks[line.model][1]) for line in made.estimates]
-    found = read(replace(made, estimates=tuple(lines)))
+    found = read(change_evaluation(made, estimates=tuple(lines)))
 
     assert [row[1] for row in found.rows] == ["rank", "1", "2", ""]
     assert "ranks by ap on web: simultaneous 95% intervals; may be the best: bm25" in found.text
@@ -104,7 +104,7 @@ def test_models_that_are_not_distinguishable_share_a_letter():
         *("web", "all", "ap", "dense", "bm25", 0.6, 0.9, -0.3, -0.7, 0.1, 0.2, 0.3, 0.3, "", None, 1, 2, 3, None, 6, 6)
     )
     two = {model: FIGURES[model] for model in ("bm25", "dense")}
-    found = read(replace(evaluation(two), comparison_lines=(pair,)))
+    found = read(change_evaluation(evaluation(two), comparison_lines=(pair,)))
 
     assert [row[2] for row in found.rows] == ["letters", "a", "a"]
     assert "models that share one do not differ significantly" in found.text
@@ -114,7 +114,7 @@ def test_names_that_would_do_harm_are_text():
     """Markup stands as it was written, what turns the writing round is spelt out, and 10,000 letters are cut."""
     script, turned, long = "<script>alert(1)</script>\"'&", "a\u202eb", "x" * 10_000
     failure = Failure("web", "<img src=x onerror=alert(1)>", "not <b>there</b>")
-    found = replace(evaluation(dict.fromkeys((script, turned, long), (0.5, 0.4, 0.6))), failures=(failure,))
+    found = change_evaluation(evaluation(dict.fromkeys((script, turned, long), (0.5, 0.4, 0.6))), failures=(failure,))
     read_ = read(found)
 
     assert not {"script", "img"} & read_.names
@@ -143,7 +143,7 @@ def test_what_is_left_out_is_counted():
 @pytest.mark.parametrize("n_models", [0, 1])
 def test_little_is_shown_too(n_models):
     figures = dict(list(FIGURES.items())[:n_models])
-    found = read(replace(evaluation(figures), failures=(Failure("web", "gone", "no file"),)))
+    found = read(change_evaluation(evaluation(figures), failures=(Failure("web", "gone", "no file"),)))
 
     assert len(found.rows) == (2 if n_models else 0)
     assert "gone on web was not evaluated: no file" in found.text

@@ -25,6 +25,7 @@ from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.report.messages import agreement_notes
 from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, matrix
 from rankledger.pipeline.support.text import counted
+from tests.support.manifests import change_evaluation, make_evaluation
 
 HOSTILE = "<script>alert(1)</script> | a|b [red]x[/red] *y* `z` \\ #1 _u_ $m$ [t](http://x)"
 PLAIN = JoinStats(n_rows=5_000, n_unjudged_queries=0, n_missing_queries=0, judged_at_10=0.125)
@@ -47,9 +48,8 @@ def evaluation(
                 line = (figure, low, high, None if low is None else 0.01, N_QUERIES, 0, 0)
                 estimates.append(Estimate(dataset, model, "all", measure, *line))
             results.append(scores(dataset, model))
-    return Evaluation(
+    return make_evaluation(
         evaluation_id="20261120T020000Z-nightly-1f0c9a2b",
-        name="nightly",
         directions={line.measure: Measure.parse(line.measure).metric.direction for line in estimates},
         results=tuple(results),
         estimates=tuple(estimates),
@@ -128,7 +128,7 @@ def ranked(found: Evaluation, *ranks: tuple[int, int]) -> Evaluation:
     lines = (
         replace(line, rank_low=by_model[line.model][0], rank_high=by_model[line.model][1]) for line in found.estimates
     )
-    return replace(found, estimates=tuple(lines))
+    return change_evaluation(found, estimates=tuple(lines))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -155,7 +155,7 @@ def test_measures_that_disagree_on_the_order_are_on_the_page_alone():
     lines = tuple(
         OrderAgreement("web", measure, "ndcg@10", tau, tau - 0.5, 1.0, 4, 3, 0, 3) for measure, tau in taus.items()
     )
-    found = replace(evaluation({"web": board(MODELS, SEARCH)}), agreement=lines)
+    found = change_evaluation(evaluation({"web": board(MODELS, SEARCH)}), agreement=lines)
 
     assert [*agreement_notes(found, "web")] == [
         "agreement with the order by ndcg@10 on web (Kendall's tau of 4 models and its bounds): rr(rel=2)@10 -0.25 "
@@ -167,11 +167,11 @@ def test_measures_that_disagree_on_the_order_are_on_the_page_alone():
 
 def test_a_baseline_that_was_not_evaluated_is_named():
     gone = Failure("web", "gone", "gone.tsv: file not found; check the path")
-    found = replace(evaluation({"web": board(MODELS, SEARCH)}), failures=(gone, replace(gone, model="old")))
+    found = change_evaluation(evaluation({"web": board(MODELS, SEARCH)}), failures=(gone, replace(gone, model="old")))
 
     said = "not compared on web: the baseline gone was not evaluated\n"
-    assert said in plain(replace(found, baseline="gone"))
-    assert "not compared" not in plain(replace(found, baseline="other"))
+    assert said in plain(change_evaluation(found, baseline="gone"))
+    assert "not compared" not in plain(change_evaluation(found, baseline="other"))
 
 
 def test_many_possible_firsts_are_counted():
@@ -329,11 +329,11 @@ def test_what_would_steer_a_terminal_is_spelt_out():
 
 def test_queries_without_a_score_are_counted():
     found = evaluation({"web": board(["bm25", "dense"], ["ap"]), "care": board(["rag", "plain"], ["ap"])})
-    found = replace(
+    found = change_evaluation(
         found, quality={key: replace(PLAIN, judged_at_10=0.1 if key[0] == "web" else None) for key in found.quality}
     )
     undefined = [3, 3, 7, 13]
-    some = replace(
+    some = change_evaluation(
         found, estimates=tuple(replace(e, n_undefined=n) for e, n in zip(found.estimates, undefined, strict=True))
     )
 
@@ -456,7 +456,7 @@ def test_the_note_has_the_first_measures_of_each_dataset():
 def test_the_note_begins_with_what_the_gates_came_to(effects, said):
     verdicts = [Verdict("floor", "web", "bm25", "ap", "all", "fail", effect, "why") for effect in effects]
     small = replace(verdicts[0], outcome="not judged", effect="pass")
-    found = replace(evaluation({"web": board(["bm25"], ["ap"])}), verdicts=(*verdicts, small))
+    found = change_evaluation(evaluation({"web": board(["bm25"], ["ap"])}), verdicts=(*verdicts, small))
     text = note(found)
 
     assert text.splitlines()[0] == said
@@ -574,7 +574,7 @@ def bounded(found: Evaluation, **bounds: tuple[float, float]) -> Evaluation:
         else line
         for line in found.estimates
     )
-    return replace(found, estimates=lines)
+    return change_evaluation(found, estimates=lines)
 
 
 def test_a_winner_that_flips_inside_its_bounds_is_marked():
@@ -614,7 +614,7 @@ def test_where_lower_is_better_the_greatest_value_is_the_leaders_worst():
 
 def marked(found: Evaluation, marks: dict[str, str]) -> Evaluation:
     lines = tuple(replace(line, mark=marks.get(line.model, "")) for line in found.estimates)
-    return replace(found, estimates=lines)
+    return change_evaluation(found, estimates=lines)
 
 
 def test_an_interval_that_is_not_to_be_trusted_is_marked_and_explained():
@@ -647,11 +647,13 @@ def test_models_that_are_not_distinguishable_share_a_letter():
     """a and b differ by 0.2 of chance and share one, b and c by 0.06; a and c by 0.01 and share none: a, ab, b."""
     found = evaluation({"web": board(["x", "y", "z"], ["ap"])})
     pairs = (compared("y", "x", 0.2), compared("z", "y", 0.06), compared("z", "x", 0.01))
-    text = plain(replace(found, comparison_lines=pairs))
+    text = plain(change_evaluation(found, comparison_lines=pairs))
 
     assert [(row[0], row[2]) for row in cells(text)] == [("x", "a"), ("y", "ab"), ("z", "b")]
     assert "letters: models that share one do not differ significantly by the first measure" in text
-    strict = plain(replace(found, comparison_lines=pairs, confidence=0.9))  # at the level 0.1, 0.06 tells apart
+    strict = plain(
+        change_evaluation(found, comparison_lines=pairs, confidence=0.9)
+    )  # at the level 0.1, 0.06 tells apart
     assert [row[2] for row in cells(strict)] == ["a", "a", "b"]
 
 
@@ -659,7 +661,8 @@ def test_letters_follow_the_corrected_p_value_of_marked_differences():
     """A mark says that the interval is approximate; 0.0141 is below 0.05 all the same."""
     found = evaluation({"web": board(["x", "y"], ["ap"])})
     parted, sparse = (
-        plain(replace(found, comparison_lines=(compared("y", "x", 0.0141, mark=mark),))) for mark in ("", "sparse")
+        plain(change_evaluation(found, comparison_lines=(compared("y", "x", 0.0141, mark=mark),)))
+        for mark in ("", "sparse")
     )
 
     assert [row[2] for row in cells(parted)] == ["a", "b"]
@@ -668,7 +671,7 @@ def test_letters_follow_the_corrected_p_value_of_marked_differences():
 
 def test_models_that_were_not_all_compared_have_no_letters():
     found = evaluation({"web": board(["x", "y", "z"], ["ap"])})
-    text = plain(replace(found, comparison_lines=(compared("y", "x", 0.2), compared("z", "x", 0.2))))
+    text = plain(change_evaluation(found, comparison_lines=(compared("y", "x", 0.2), compared("z", "x", 0.2))))
 
     assert "letters" not in text
 
@@ -711,7 +714,8 @@ def test_notes_on_very_many_outputs_are_cut():
 
 
 def test_the_record_is_named_last_and_its_page_before_it(tmp_path):
-    found = replace(evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db")
+    web = evaluation({"web": board(["bm25"], ["ap"])})
+    found = change_evaluation(web, record=tmp_path, store="sqlite:///mlflow.db")
     mlflow = "MLflow: mlflow ui --backend-store-uri sqlite:///mlflow.db"
     happened = "bm25: ap 0.9000."
 
@@ -723,16 +727,18 @@ def test_the_record_is_named_last_and_its_page_before_it(tmp_path):
 def test_the_pages_of_mlflow_that_are_not_installed_are_asked_for(tmp_path, monkeypatch):
     """Logging needs `mlflow-skinny` alone, which has no `mlflow ui`; a server needs nothing here."""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    found = replace(evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db")
+    found = change_evaluation(
+        evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db"
+    )
 
     assert closing(found)[2].endswith("sqlite:///mlflow.db (install it with: pip install 'rankledger[ui]')")
-    assert closing(replace(found, store="http://mlflow:5000"))[2] == "MLflow: http://mlflow:5000"
+    assert closing(change_evaluation(found, store="http://mlflow:5000"))[2] == "MLflow: http://mlflow:5000"
 
 
 def test_slices_are_named_and_stay_out_of_the_table():
     found = evaluation({"web": board(["bm25"], ["ap"])})
     (line,) = found.estimates
-    text = plain(replace(found, estimates=(line, replace(line, slice="market=de", estimate=0.1))))
+    text = plain(change_evaluation(found, estimates=(line, replace(line, slice="market=de", estimate=0.1))))
 
     assert len(cells(text)) == 1
     assert "1 slice in summary.csv: market=de" in text
@@ -748,7 +754,9 @@ def test_all_datasets_together_have_a_table_of_their_own():
 def test_a_remark_on_all_datasets_together_names_them():
     """A marked line of the dataset `*` is said to be of the mean of all datasets."""
     found = evaluation({"web": board(["bm25"], ["ap"]), "*": board(["bm25"], ["ap"])})
-    found = replace(found, quality={task: quality for task, quality in found.quality.items() if task[0] == "web"})
+    found = change_evaluation(
+        found, quality={task: quality for task, quality in found.quality.items() if task[0] == "web"}
+    )
     text = plain(marked(found, {"bm25": "degenerate"}))
 
     assert "~ degenerate on mean of all datasets (all of them score alike): bm25 ap" in text
@@ -764,6 +772,6 @@ def test_an_undefined_figure_has_no_interval_to_distrust():
 
 def test_one_query_is_one():
     found = evaluation({"web": board(["bm25"], ["ap"])})
-    single = replace(found, estimates=tuple(replace(line, n_queries=1) for line in found.estimates))
+    single = change_evaluation(found, estimates=tuple(replace(line, n_queries=1) for line in found.estimates))
 
     assert "web (1 query)" in plain(single)

@@ -21,6 +21,7 @@ from rankledger.pipeline.history.views import History, Night, Series
 from rankledger.pipeline.report import notebook
 from rankledger.pipeline.report.html import render
 from rankledger.pipeline.report.html.render import html
+from tests.support.manifests import change_evaluation
 from tests.support.page_reader import read_page
 from tests.support.sample_page import estimate, manifest, page
 
@@ -55,9 +56,10 @@ def marked(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return np.array([marked(item) for item in value], dtype=object) if value.dtype == object else value
     if isinstance(value, dict):
-        return {
+        rows = {
             marked(key) if key in NAMES or isinstance(key, tuple) else key: marked(item) for key, item in value.items()
         }
+        return type(value)(rows)
     return type(value)(map(marked, value)) if isinstance(value, tuple | list) else value
 
 
@@ -171,7 +173,7 @@ def test_sections_stand_in_their_order():
         *("history", "provenance"),
     ]
     bare = page({"models": {}, "external_metrics": {}}, comparison_lines=(), verdicts=(), pairs=(), remarks=())
-    bare = replace(bare, evaluation=replace(bare.evaluation, estimates=bare.evaluation.estimates[:3]))
+    bare = replace(bare, evaluation=change_evaluation(bare.evaluation, estimates=bare.evaluation.estimates[:3]))
     assert {"standing", "differences", "slices", "queries", "history"}.isdisjoint(read_page(html(bare)).text)
 
 

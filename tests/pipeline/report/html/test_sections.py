@@ -31,6 +31,7 @@ from rankledger.pipeline.report.page import Page
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from tests.support import sample_page
+from tests.support.manifests import change_evaluation
 from tests.support.sample_page import compared, estimate, page
 
 
@@ -201,7 +202,7 @@ def test_the_slice_that_explains_a_drop_has_its_change():
     )
     accepted = replace(change, since="accepted", date="2026-11-18", slice_before=0.55)
     found = page(comparison_lines=())
-    found = replace(found, evaluation=replace(found.evaluation, changes=(change, accepted)))
+    found = replace(found, evaluation=change_evaluation(found.evaluation, changes=(change, accepted)))
     (row,) = table(stand(found), "worst-changes")
 
     assert row == ["bm25", "market=de", "40", "0.5500", "0.2500", "-0.3000", "100%", "2026-11-18"]
