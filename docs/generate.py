@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from pydantic import BaseModel
 
 import rankledger
 from rankledger.metrics.aliases import MetricAlias, read_aliases, read_tools
@@ -29,6 +30,7 @@ from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.commands import GROUPS
 from rankledger.pipeline.config import schema as config_schema
+from rankledger.pipeline.record.evaluation import Table
 
 __all__ = ["pages"]
 
@@ -456,7 +458,9 @@ def _held(types: Mapping[str, type]) -> dict[str, type]:
         modules = [importlib.import_module(base.__module__) for base in bases]
         for name in re.findall(r"[A-Z]\w+", " ".join(_annotations(owner).values())):
             found = next((getattr(module, name) for module in modules if hasattr(module, name)), None)
-            if isinstance(found, type) and found.__module__.startswith("rankledger.") and name not in types | held:
+            if not isinstance(found, type) or issubclass(found, BaseModel):  # the guide on records has the manifest
+                continue
+            if found.__module__.startswith("rankledger.") and name not in types | held:
                 held[name] = found
                 left.append(found)
     return held
@@ -471,6 +475,8 @@ def _annotations(owner: type) -> dict[str, str]:
 def _own(owner: type) -> Iterator[tuple[str, object]]:
     yield from vars(owner).get("__annotations__", {}).items()
     for name, member in vars(owner).items():
+        if isinstance(member, Table):
+            yield name, f"tuple[{member.row.__name__}, ...]"
         getter = member.fget if isinstance(member, property) else getattr(member, "func", None)
         if getter is not None:
             yield name, inspect.signature(getter).return_annotation
@@ -536,6 +542,8 @@ def _members(found: type) -> Iterator[str]:
             yield f"{name}({', '.join(parameters[inspect.isfunction(member) :])}): {_first(member)}"
         elif isinstance(member, property | cached_property):
             yield f"{name}: {_first(member)}"
+        elif isinstance(member, Table):
+            yield f"{name}: Rows of `{member.file}`."
 
 
 def _first(member: object) -> str:

@@ -132,40 +132,37 @@ def find_state(verdicts: Sequence[Verdict], failures: Sequence[Failure], warning
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """Everything that one evaluation measured. In memory and in a record it is the same class."""
+    """Everything that one evaluation measured. In memory and in a record it is the same class.
+
+    Attributes:
+        manifest: Contents of `manifest.json`: what was asked for, what was read, and what every measure means.
+        tables: Rows of all result tables.
+        path: Folder of the record, or where it would be.
+        results: Scores by dataset and model, in the config's order. Empty if only the record was opened.
+        is_recorded: False if nothing was written.
+        is_trusted: True if the user made the record on this machine. Nothing else chooses a server, a folder or code.
+        warnings: Lines about what is worth knowing and stopped nothing.
+        store: MLflow store that has the evaluation, too. None if it is not tracked.
+        untracked: Reason why it is not tracked, although it should be.
+        unsaved: Reason why the record is in the runs folder alone.
+        promotions: Lines about the promotions that were settled just now.
+        unpromoted: Reason why a model was not promoted, although it should be.
+        unsent: Reasons why alerts were not sent. The same command sends them later.
+    """
 
     manifest: Manifest
     tables: Tables
     path: Path
-    """Folder of the record, or where it would be."""
-
     results: tuple[Scores, ...] = ()
-    """Scores by dataset and model, in the config's order. None if only the record was opened."""
-
     is_recorded: bool = True
     is_trusted: bool = False
-    """True if the user made the record on this machine. Nothing else chooses a server, a folder or code."""
-
     warnings: tuple[str, ...] = ()
-    """Lines about what is worth knowing and stopped nothing."""
-
     store: str | None = None
-    """MLflow store that has the evaluation, too. None if it is not tracked."""
-
     untracked: str | None = None
-    """Reason why it is not tracked, although it should be."""
-
     unsaved: str | None = None
-    """Reason why the record is in the runs folder alone."""
-
     promotions: tuple[str, ...] = ()
-    """Lines about the promotions that were settled just now."""
-
     unpromoted: str | None = None
-    """Reason why a model was not promoted, although it should be."""
-
     unsent: tuple[str, ...] = ()
-    """Reasons why alerts were not sent. The same command sends them later."""
 
     estimates = Table("summary.csv", Estimate, has_header_alone=True)
     comparison_lines = Table("comparisons.csv", Comparison, has_header_alone=True)
