@@ -99,7 +99,7 @@ class DatasetInput:
     @property
     def n_documents(self) -> float:
         """Number of documents in the catalogue, NaN if unknown."""
-        return float(self.catalogue.n_documents) or np.nan
+        return float(self.catalogue.known.n_documents) or np.nan
 
 
 def read_dataset(source: DatasetSource, conventions: Conventions, folder: Path | None = None) -> DatasetInput:

@@ -9,8 +9,8 @@ others that it recommends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -47,21 +47,14 @@ class Catalogue:
     """What is known of a dataset's documents."""
 
     ids: pa.StringArray  # documents by number
-    n_documents: int  # documents of the documents table, which come first; 0 without one
-    features: Mapping[str, Sparse] = field(default_factory=dict)
-    popularity: Floats | None = None  # number of queries that consumed each document before; None if unknown
-    n_consumers: int = 0  # queries that consumed anything
-    history: Sparse | None = None  # documents that each judged query consumed; None if unknown
-    judged: Sparse | None = None  # documents that each judged query judges, with their grades; None if not needed
+    known: CatalogueBlock  # without recommended documents
 
     def block(self, doc_ids: pa.StringArray, ranks: Ints, queries: Ints, n_queries: int) -> CatalogueBlock:
         """Return the recommended documents, without grades, from documents, ranks (from 1) and query columns."""
         codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
         numbers, _ = _numbered(doc_ids, self.ids)
         codes[ranks - 1, queries] = numbers
-        return CatalogueBlock(
-            codes, self.n_documents, None, self.popularity, self.n_consumers, self.history, self.features, self.judged
-        )
+        return replace(self.known, codes=codes)
 
     def with_judged(self, judgments: Judgments) -> Catalogue:
         """Return the catalogue with the judged documents. Those that had no number get the next ones."""
@@ -69,7 +62,7 @@ class Catalogue:
         numbers, others = _numbered(judgments.rows.take_doc_ids(rows), self.ids)
         hashes = judgments.hashes_of(rows)
         judged = _by_query(judgments.queries_of(rows), numbers, judgments.kept_grades, hashes, n_queries)
-        return replace(self, ids=concatenate([self.ids, others]), judged=judged)
+        return Catalogue(concatenate([self.ids, others]), replace(self.known, judged=judged))
 
 
 def _by_query(queries: Ints, numbers: Ints, values: npt.NDArray[np.floating], hashes: Hashes, n_queries: int) -> Sparse:
@@ -83,8 +76,9 @@ def known_documents(documents: Ids | None, interactions: Rows | None, query_ids:
     """Return what the files of a dataset say of its documents. A repeated interaction counts once."""
     ids = strings([]) if documents is None else documents.ids
     features = {} if documents is None else documents.features
+    known = CatalogueBlock(np.empty((0, 0), dtype=np.int32), len(ids), features=features)
     if interactions is None:
-        return Catalogue(ids, len(ids), features)
+        return Catalogue(ids, known)
     numbers, others = _numbered(interactions.doc_ids, ids)
     n_known = len(ids) + len(others)
     codes = interactions.query_codes
@@ -95,8 +89,8 @@ def known_documents(documents: Ids | None, interactions: Rows | None, query_ids:
     rows = rows[places[codes[rows]] < len(place)]
     hashes = hash_pairs(interactions, np.zeros_like(places))
     history = _by_query(places[codes[rows]], numbers[rows], np.ones(len(rows)), hashes[rows], len(place))
-    known = concatenate([ids, others])
-    return Catalogue(known, len(ids), features, popularity, len(interactions.query_ids), history)
+    known = replace(known, popularity=popularity, n_consumers=len(interactions.query_ids), history=history)
+    return Catalogue(concatenate([ids, others]), known)
 
 
 def _numbered(doc_ids: pa.StringArray, known: pa.StringArray) -> tuple[Ints, pa.StringArray]:

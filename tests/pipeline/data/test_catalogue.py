@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.recommendation import calibration, novelty
 from rankledger.pipeline.config.sources import DatasetSource, Source
@@ -36,9 +37,9 @@ def interactions(pairs: list[tuple[str, str]], **options):
 
 
 def histories(found: Catalogue) -> list[list[str]]:
-    assert found.history is not None
-    ids, starts = found.ids.to_pylist(), found.history.starts
-    return [[ids[code] for code in found.history.columns[begin:end]] for begin, end in itertools.pairwise(starts)]
+    assert found.known.history is not None
+    ids, starts = found.ids.to_pylist(), found.known.history.starts
+    return [[ids[code] for code in found.known.history.columns[begin:end]] for begin, end in itertools.pairwise(starts)]
 
 
 @given(PAIRS, st.lists(DOCUMENTS, unique=True), st.sampled_from([1, 3, 100]))
@@ -50,10 +51,10 @@ def test_what_is_known_is_what_plain_sets_hold(pairs, names, chunk):
 
     ids = found.ids.to_pylist()
     assert ids[: len(names)] == names
-    assert found.n_documents == len(names)
+    assert found.known.n_documents == len(names)
     assert sorted(ids) == sorted({*names, *(document for _, document in pairs)})
-    assert found.popularity.tolist() == [len({query for query, other in pairs if other == name}) for name in ids]
-    assert found.n_consumers == len({query for query, _ in pairs})
+    assert found.known.popularity.tolist() == [len({query for query, other in pairs if other == name}) for name in ids]
+    assert found.known.n_consumers == len({query for query, _ in pairs})
     consumed = [sorted({document for query, document in pairs if query == name}) for name in JUDGED]
     assert [sorted(history) for history in histories(found)] == consumed
 
@@ -86,7 +87,7 @@ def test_judged_documents_are_numbered_after_those_known(judged, pairs, names, s
         one_row, other_row = (
             [(found.ids[int(code)].as_py(), grade) for code, grade in zip(*columns, strict=True)]
             for found in (one, other)
-            for _, *columns in [found.judged.of(np.array([place]))]
+            for _, *columns in [found.known.judged.of(np.array([place]))]
         )
         assert dict(one_row) == {document: grade for (other, document), grade in grades.items() if other == query}
         assert one_row == other_row
@@ -95,12 +96,12 @@ def test_judged_documents_are_numbered_after_those_known(judged, pairs, names, s
 def test_nothing_is_known_without_files():
     found = known_documents(None, None, JUDGED)
 
-    assert (len(found.ids), found.n_documents, found.popularity, found.history) == (0, 0, None, None)
+    assert (len(found.ids), found.known.n_documents, found.known.popularity, found.known.history) == (0, 0, None, None)
 
 
 def test_numbers_of_what_is_recommended():
     """Documents 0 1 of the table, 2 consumed alone; x and y are known to this model alone, and x is in two lists."""
-    catalogue = Catalogue(strings(["a", "b", "c"]), 2)
+    catalogue = Catalogue(strings(["a", "b", "c"]), CatalogueBlock(np.empty((0, 0), np.int32), 2))
     ranks, queries = np.array([1, 2, 3, 1, 2]), np.array([0, 0, 0, 2, 2])
 
     block = catalogue.block(strings(["x", "b", "c", "y", "x"]), ranks, queries, 4)
@@ -113,7 +114,9 @@ def test_numbers_of_what_is_recommended():
 def test_nothing_recommended():
     nothing = np.array([], dtype=np.int64)
 
-    assert Catalogue(strings(["a"]), 1).block(strings([]), nothing, nothing, 2).codes.tolist() == [[-1, -1]]
+    assert known_documents(Ids("a", (), strings(["a"])), None, JUDGED).block(
+        strings([]), nothing, nothing, 2
+    ).codes.tolist() == [[-1, -1]]
 
 
 @pytest.mark.parametrize("format", [found for found in FORMATS if found != "trec"])

@@ -37,7 +37,7 @@ def test_a_dataset_of_judgments_alone():
 
     data = encode(JUDGED, "tsv")
     assert found.kind == "rankings"
-    assert found.catalogue.n_documents == 0
+    assert found.catalogue.known.n_documents == 0
     assert found.judgments.query_ids.tolist() == ["q1", "q2"]
     assert list(found.files) == ["judgments"]
     ((file,),) = found.files.values()

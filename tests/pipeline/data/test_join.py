@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.rating import mse
-from rankledger.pipeline.data.join import Catalogue, join_predictions, spans
+from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents, spans
 from rankledger.pipeline.data.joined import JudgedOutput
 from rankledger.pipeline.data.judgments import Judgments, index_judgments
 from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
+from rankledger.pipeline.data.rows import Ids
 from rankledger.pipeline.support.arrow import strings
 from tests.support.data_files import refusal, rows_of
 
@@ -425,7 +426,7 @@ def recommended(
 
 
 def catalogue(*names: str) -> Catalogue:
-    return Catalogue(strings(names), len(names))
+    return known_documents(Ids("documents", (), strings(names)), None, ())
 
 
 @given(JUDGED, RANKED, st.lists(DOCUMENTS, min_size=1, unique=True))
