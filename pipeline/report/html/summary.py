@@ -202,7 +202,7 @@ def _reason_cells(group: Sequence[Verdict]) -> Row:
         Cell(f"{sign} {result(worst)}", tone),
         Cell(describe_cause(group, named=False), more=short_sentence(details, _DETAILS)),
         list_names((line.dataset or _NO_DATASET for line in group), _NAMES),
-        list_names(line.slice for line in group),
+        list_names((line.slice for line in group), 1),  # the details name the others; a phone has room for one
         list_names(line.gate for line in group),
     )
 

@@ -198,16 +198,17 @@ def _reason(lines: Sequence[Verdict]) -> dict[str, str]:
     details = [worst["details"], *(line[key] for line in others for key in ("reason", "details"))]
     texts = dict.fromkeys(text for text in details if text and text != worst["reason"])
     return {
-        **{head: _named([line[head] for line in lines]) for head in ("model", "slice", "gate")},
+        **{head: _named([line[head] for line in lines]) for head in ("model", "gate")},
+        "slice": _named([line["slice"] for line in lines], 1),
         "reason": " ".join(filter(None, [reason, "; ".join(texts)])),
         "result": f"{_SIGNS[worst['effect']]} {_result(worst)}",
         "dataset": worst["dataset"] or "external metrics",
     }
 
 
-def _named(names: Sequence[str]) -> str:
+def _named(names: Sequence[str], most: int = 3) -> str:
     distinct = list(dict.fromkeys(names))
-    return ", ".join(distinct[:3]) + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
+    return ", ".join(distinct[:most]) + (f" and {len(distinct) - most} more" if len(distinct) > most else "")
 
 
 def _plain(value: float | None) -> str:
