@@ -33,10 +33,11 @@ from rankledger.pipeline.config.planned import (
 )
 from rankledger.pipeline.config.planned_gates import PlannedGate
 from rankledger.pipeline.config.schema import Loaded
-from rankledger.pipeline.config.sources import InMemory, Kind, OutputKey, Replicate, Source, model_of
+from rankledger.pipeline.config.sources import DatasetSource, InMemory, Kind, OutputKey, Replicate, Source, model_of
 from rankledger.pipeline.config.values import is_printable
 from rankledger.pipeline.config.yaml import KeyPath
 
+_AS_WRITTEN = DatasetSource.__dataclass_fields__.keys() & Dataset.model_fields.keys() - {*FILES, "cluster", "slices"}
 _MOST_MEASURES = 1000  # of a suite
 _ALL_PAIRS = "all_pairs"
 _MANY = 10  # models, each with each: beyond, the correction for 55 pairs and more hides most differences
@@ -115,10 +116,8 @@ def _dataset(
         kind=dataset.kind,
         judgments=judgments or ratings,
         **files,
-        exclude_self=dataset.exclude_self,
-        seen=dataset.seen,
+        **{key: getattr(dataset, key) for key in _AS_WRITTEN},
         keep_first=dataset.duplicates == "keep_first",
-        subtopics=dataset.subtopics,
         suites=suites_of,
         relevant=dataset.relevant,
         cluster=cluster,
