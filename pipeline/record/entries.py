@@ -102,6 +102,14 @@ class RecordEntry:
             return order_night(None, began, self.evaluation_id)
 
     @property
+    def is_readable(self) -> bool:
+        """False if the manifest is missing, damaged or of another version."""
+        try:
+            return bool(self.manifest)
+        except InputError:
+            return False
+
+    @property
     def stamp(self) -> str:
         """What tells, without reading it, that a record is the one that was read before: records never change.
 
@@ -194,7 +202,12 @@ def scan_earlier(
     Raises:
         OSError: the place elsewhere cannot be reached.
     """
-    earlier = (own for own in order_records(records, name) if own[0] <= order[0] and own[1] < order[1])
+
+    def is_earlier(other: NightOrder) -> bool:  # the night of a record that cannot be read is unknown
+        entry = RecordEntry(records, other[2])
+        return other[1] < order[1] and (other[0] <= order[0] or not entry.is_readable)
+
+    earlier = filter(is_earlier, order_records(records, name))
     return _scanned(records, [evaluation_id for _, _, evaluation_id in islice(earlier, most)], look)
 
 
