@@ -37,16 +37,17 @@ class _Kind:
 
 
 _SLICED = ("datasets", "slices", "on_inconclusive_slice", "max_unscored")
+_AGAINST = ("measure", "against")
 _KINDS = (
-    _Kind("difference", ("margin",), ("measure", "against"), (*_SLICED, "looks")),
-    _Kind("query_drop", ("max_query_drop",), ("measure", "against"), (*_SLICED, "allow")),
+    _Kind("difference", ("margin",), _AGAINST, (*_SLICED, "on_not_comparable", "looks")),
+    _Kind("query_drop", ("max_query_drop",), _AGAINST, (*_SLICED, "on_not_comparable", "allow")),
     _Kind("complete", ("max_missing",), may=("datasets",)),
     _Kind("extra", ("extra",), may=("at_least", "at_most")),
     _Kind("limit", ("at_least", "at_most"), ("measure",), _SLICED),
 )
 _JUDGED = (
     *("datasets", "measure", "against", "margin", "at_least", "at_most", "max_query_drop", "allow", "max_missing"),
-    *("extra", "slices", "on_inconclusive_slice", "looks", "max_unscored"),
+    *("extra", "slices", "on_inconclusive_slice", "on_not_comparable", "looks", "max_unscored"),
 )
 
 
@@ -137,6 +138,9 @@ class Gate(Section):
 
     on_inconclusive_slice: Literal["stop", "warn", "pass"] = "pass"
     """Effect if the data of a slice do not decide. With `pass` the slice counts as too small to judge."""
+
+    on_not_comparable: Literal["stop", "warn", "pass"] = "stop"
+    """Effect if the models cannot be compared with `against`, as after a change of judgments. The first night warns."""
 
     fail_after: Whole = Field(1, ge=1)
     """Number of evaluations in a row that must fail before the gate fails."""

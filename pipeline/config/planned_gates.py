@@ -100,6 +100,7 @@ class PlannedGate:
     slices: tuple[str, ...] = ()
     on_inconclusive: Literal["stop", "warn", "pass"] = "stop"
     on_inconclusive_slice: Literal["stop", "warn", "pass"] = "pass"
+    on_not_comparable: Literal["stop", "warn", "pass"] = "stop"
     fail_after: int = 1
     waiver: Waiver | None = None
     looks: Looks | None = None

@@ -200,8 +200,10 @@ def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete:
     blocked_already = verdict.outcome == "not evaluated" and incomplete[task].blocks
     if blocked_already:
         return "warn"
-    if verdict.outcome == "not comparable" and gate.against is not None and gate.against.record == "last_passed":
-        first = evidence.baselines[gate.name, *task].first  # no earlier evaluation yet must not block the first one
-        return "warn" if first else gate.on_inconclusive
+    if verdict.outcome == "not comparable":
+        is_last_passed = gate.against is not None and gate.against.record == "last_passed"
+        # no earlier evaluation yet must not block the first one
+        is_first = is_last_passed and evidence.baselines[gate.name, *task].first
+        return "warn" if is_first else gate.on_not_comparable
     asks = verdict.slice != ALL and gate.on_inconclusive_slice != "pass"
     return gate.on_inconclusive_slice if asks else gate.on_inconclusive

@@ -67,6 +67,7 @@ class CurrentEvaluation:
         workers: run the scoring.
         workspace: where records and the output cache are.
         remarks: What is likely wrong with the comparison.
+        new_pairs: Judged pairs that a record did not have, by its path and dataset.
     """
 
     profile: Profile
@@ -74,6 +75,19 @@ class CurrentEvaluation:
     workers: Workers
     workspace: Workspace
     remarks: dict[str, None] = field(default_factory=dict)
+    new_pairs: dict[tuple[Path, str], int] = field(default_factory=dict)
+
+    def count_new(self, record: Evaluation, dataset: PlannedDataset) -> int:
+        """Return how many pairs are judged now and were not in a record; 0 if they are not kept or too many."""
+        now = self.inputs.datasets[dataset.name]
+        key = record.path, dataset.name
+        if key not in self.new_pairs:
+            self.new_pairs[key] = 0
+            with contextlib.suppress(InputError, CacheError):
+                then = RecordedDataset.of(record.path, dataset.name).dataset
+                if isinstance(now, DatasetInput) and len(now.judgments.grades) <= _MOST_COUNTED:
+                    self.new_pairs[key] = len(_pairs(now) - _pairs(then))
+        return self.new_pairs[key]
 
     def match_queries(self, record: Evaluation, dataset: str) -> dict[str, str]:
         """Return the current ids of a record's queries that have another id now, and note how many ids differ."""
@@ -83,6 +97,13 @@ class CurrentEvaluation:
             warning = content_warning(now, n_differing, record.manifest.where, paired=bool(ids))
             self.remarks[f"{dataset}: {warning}"] = None
         return ids
+
+
+def _pairs(dataset: DatasetInput) -> set[tuple[str, str]]:
+    rows = dataset.judgments.rows
+    doc_ids = rows.take_doc_ids(np.arange(len(rows.query_codes)))
+    query_ids = (rows.query_ids[code] for code in rows.query_codes.tolist())
+    return {*zip(query_ids, doc_ids.to_pylist(), strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,9 +149,14 @@ def recorded_scores(
     """
     whats = {measure: find_difference(record, dataset, measure, current) for measure in measures}
     differing = {measure: what for measure, what in whats.items() if what}
+    if any(what.startswith(_REJUDGED) for what in differing.values()) and (n_new := current.count_new(record, dataset)):
+        pairs = "1 pair" if n_new == 1 else f"{n_new:,} pairs"
+        differing = {
+            measure: what.replace(_REJUDGED, f"{_REJUDGED} ({pairs} new)", 1) for measure, what in differing.items()
+        }
     scores = read_scores(record, dataset.name, model, [each for each in measures if each not in differing])
     if scores is None:
-        return None, dict.fromkeys(measures, "there are no scores")
+        return None, dict.fromkeys(measures, f"there are no scores {record.manifest.where}")
     query_ids = current.inputs.datasets[dataset.name].query_ids
     if dataset.kind == "scores":
         n_scored = np.isfinite(scores.values).sum(axis=1)
@@ -139,7 +165,7 @@ def recorded_scores(
             n_gone = n_scored - np.isfinite(scores.values).sum(axis=1)
             scores = replace(scores, n_gone=dict(zip(scores.measures, n_gone.tolist(), strict=True)))
     elif scores.query_ids.tolist() != query_ids.tolist():
-        return None, differing | dict.fromkeys(scores.measures, "the queries are others")
+        return None, differing | dict.fromkeys(scores.measures, f"queries changed since {record.manifest.label}")
     return scores, differing
 
 
@@ -152,15 +178,19 @@ def find_difference(
     """
     manifest, now = record.manifest, current.inputs.datasets[dataset.name]
     if str(measure) not in manifest.datasets[dataset.name].measures:
-        return f"{measure} was not measured"
+        return f"{measure} was not measured {manifest.where}"
     digests = digest_inputs(dataset, now.files, now.query_ids)
     current_parts = Comparability.select(digests, name_needs(measure), measure.fingerprint(current.profile))
     for change in manifest.comparability(dataset.name, str(measure)).differences(current_parts):
         if change.kind == "definition":
-            return f"{measure} is defined otherwise (fingerprint {change.before})"
+            return f"{measure} is defined otherwise (fingerprint {change.before}) {manifest.where}"
         if change.kind != "queries":
-            return f"the {change.kind} are others"
+            return f"{change.kind} changed since {manifest.label}"
     return None
+
+
+_REJUDGED = "judgments changed"
+_MOST_COUNTED = 2_000_000  # judgments: to count more takes seconds
 
 
 def names_no_queries(dataset: PlannedDataset) -> bool:
@@ -192,8 +222,7 @@ def _rescored_on_current(
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The scores of what the output cache has of the output; and, by measure, why there is none."""
     judged = [measure for measure in differing if dataset.kind == "rankings" and measure.metric.input == "judged"]
-    where = record.manifest.where
-    reasons = {m: f"{what} {where}; only rankings can be scored again" for m, what in differing.items()}
+    reasons = {measure: f"{what}; only rankings can be scored again" for measure, what in differing.items()}
     if not judged:
         return None, reasons
     try:
@@ -203,7 +232,7 @@ def _rescored_on_current(
         clusters = {dataset.name: current.inputs.datasets[dataset.name].groups.clusters}
         (scores,) = families(score(joined, asked, current.profile, current.workers, clusters=clusters), sharing)
     except InputError as error:
-        return None, reasons | {measure: f"{differing[measure]} {where}, and {error}" for measure in judged}
+        return None, reasons | {measure: f"{differing[measure]}, and {error}" for measure in judged}
     return scores, {measure: reason for measure, reason in reasons.items() if measure not in judged}
 
 
@@ -218,11 +247,27 @@ def _rejoined(
     store = output_store(then.planned, files, current.profile.conventions, current.workspace.cache)
     store = store.leaving_out(exclusions_key(dataset, now.files))  # they are left out of the old output, too
     outputs = evaluated_inputs(record).outputs
-    return {
-        task.key: rescored(store, task.output.shown, output, now)
-        for task in then.tasks(model)
-        if (output := outputs.get(task.key))
-    }
+    joined = {}
+    for task in then.tasks(model):
+        if output := outputs.get(task.key):
+            try:
+                joined[task.key] = rescored(store, task.output.shown, output, now)
+            except InputError:
+                if not is_in_place(then, task, output):
+                    raise
+                reader = OutputReader(now, current.profile.conventions, depth=0, compared=0)
+                joined[task.key] = reader.read(task, allow_no_overlap=True).joined
+    return joined
+
+
+def is_in_place(then: RecordedDataset, task: Task, files: Sequence[InputFile]) -> bool:
+    """Return whether an output can be read again: its files are what they were, and the user made the record."""
+    try:
+        refuse_foreign_inputs(then.opened)
+        refuse_changed(files, describe(task.output.shown))
+    except InputError:
+        return False
+    return True
 
 
 def _together(parts: Sequence[Scores]) -> Scores:

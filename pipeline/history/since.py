@@ -14,7 +14,7 @@ from itertools import accumulate, islice
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned_gates import MOST_UNSCORED, Reference
 from rankledger.pipeline.data.scores import RecordedModel, Scores
-from rankledger.pipeline.gates.verdicts import Verdict
+from rankledger.pipeline.gates.verdicts import Outcome, Verdict
 from rankledger.pipeline.history.baselines import BaselineResolver, find_difference, recorded_scores
 from rankledger.pipeline.history.lookup import Resolved
 from rankledger.pipeline.inference.intervals import known
@@ -131,8 +131,7 @@ class ChangesSince:
             then, differing = recorded_scores(resolved.record, resolved.model, dataset, measures, current)
         except InputError as error:
             return None, dict.fromkeys(measures, str(error))
-        reasons = {measure: f"{what} {where}" for measure, what in differing.items()}
-        return then and replace(then, record=digest_of(resolved.record.path)), reasons
+        return then and replace(then, record=digest_of(resolved.record.path)), differing
 
     def _plan(self, scores: Scores, then: Scores, change: _Change) -> None:
         """Take the change with the figures of its measure; one of scores that are the same is 0 without drawing."""
@@ -199,6 +198,7 @@ class ChangesSince:
         measures = {_key(change.line): change.measure for change in self._changes}
         judged = {(verdict.dataset, verdict.model) for verdict in verdicts}
         failed = {(verdict.dataset, verdict.model) for verdict in verdicts if verdict.outcome == "fail"}
+        hindered = {(v.dataset, v.model) for v in verdicts if v.outcome == "not comparable" and v.blocks}
         failing = {key for key, line in self._lines.items() if failed & _tasks(line)}
         explained = failing | {key for key, line in self._lines.items() if not judged & _tasks(line)}
         slices = self._slices(samples, failing, explained, search)
@@ -206,7 +206,9 @@ class ChangesSince:
         for key, line in self._lines.items():
             own = _with_slice(line, slices[key]) if key in slices else line
             if key in failing and not (line.since == "accepted" and line.decision):
-                own = replace(own, first_seen=self._first_night(_fails(line)))
+                own = replace(own, first_seen=self._first_night(_has_outcome(line, "fail")))
+            elif hindered & _tasks(line):
+                own = replace(own, first_seen=self._first_night(_has_outcome(line, "not comparable")))
             elif line.decision:
                 own = replace(own, first_seen=self._first_night(self._has_level(line, measures[key])))
             lines.append(own)
@@ -294,9 +296,11 @@ def _tasks(line: ChangeSince) -> set[tuple[str, str]]:
     return {(line.dataset, line.model), ("", line.model)}
 
 
-def _fails(line: ChangeSince) -> Callable[[Evaluation], bool]:
+def _has_outcome(line: ChangeSince, outcome: Outcome) -> Callable[[Evaluation], bool]:
     return lambda record: any(
-        verdict.outcome == "fail" and (verdict.dataset, verdict.model) in _tasks(line) for verdict in record.verdicts
+        verdict.outcome == outcome and (verdict.dataset, verdict.model) in _tasks(line)
+        for verdict in record.verdicts
+        if outcome == "fail" or verdict.blocks  # the first night, which nothing precedes, blocks nothing
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 
@@ -54,10 +55,36 @@ class _Words:
         self._has_several = len({dataset for dataset in evaluation.leading if dataset != "*"}) > 1
 
     def sentences(self) -> list[str]:
-        for found in (self.failed, self.missing, self.undecided, self.fallen):
+        rejudged = list(self.rejudged())
+        for found in (self.failed, self.missing, self.hindered, self.undecided, self.fallen):
             if sentences := list(found()):
-                return sentences
-        return list(self.calm())
+                return sentences if rejudged and found == self.hindered else [*rejudged, *sentences]
+        return [*rejudged, *self.calm()]
+
+    def rejudged(self) -> Iterator[str]:
+        """Yield a sentence on each dataset whose judgments changed, though scores may have been computed again."""
+        known: dict[str, ChangeSince] = {}
+        for line in self._evaluation.changes:
+            if line.since == "previous" and line.reason.startswith("judgments changed"):
+                known.setdefault(line.dataset, line)
+        for dataset, line in known.items():
+            where = f" of {_name(dataset)}" if self._has_several else ""
+            new = _changed(line.reason).removeprefix("judgments changed")
+            yield f"Judgments{where} changed since {self._day(line.date, line.reference)}{new}."
+
+    def hindered(self) -> Iterator[str]:
+        """Yield sentences on a gate that stops because nothing can be compared; no owner can help."""
+        verdicts = [v for v in raised(self._evaluation.verdicts) if v.outcome == "not comparable" and v.blocks]
+        if not verdicts:
+            return
+        verdict = verdicts[0]
+        tasks = {(other.dataset, other.model) for other in verdicts}
+        names = f"{_name(verdict.gate)} judges nothing on {_name(verdict.dataset)}"
+        lines = (own for own in self._evaluation.changes if (own.dataset, own.model) in tasks and own.first_seen)
+        first = next((f" since {self._day(own.first_seen)}" for own in lines), "")
+        yield f"{names}{first}: {_reason(_changed(verdict.reason))}."
+        if _changed(verdict.reason) != verdict.reason:
+            yield "Check the figures, then accept the record."
 
     def failed(self) -> Iterator[str]:
         return self._judged("fail", "fails")
@@ -68,7 +95,7 @@ class _Words:
     def _judged(self, effect: str, verb: str) -> Iterator[str]:
         verdicts: dict[Task, Verdict] = {}
         for verdict in raised(self._evaluation.verdicts):  # the largest first
-            if verdict.effect == effect:
+            if verdict.effect == effect and verdict.outcome != "not comparable":
                 verdicts.setdefault((verdict.dataset, verdict.model), verdict)
         if not verdicts:
             return
@@ -131,6 +158,8 @@ class _Words:
     def _not_compared(self) -> str:
         lines = (line for line in self._evaluation.changes if line.since == "previous" and line.reference)
         line = next(lines, None)
+        if line and line.reason.startswith("judgments changed"):  # which the headline begins with
+            return ""
         return (
             f"Not compared with the record of {self._day(line.date, line.reference)}: {_reason(line.reason)}"
             if line
@@ -236,6 +265,12 @@ def _day_of(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:  # a label, such as release-7
         return None
+
+
+def _changed(reason: str) -> str:
+    """Return what changed, such as `judgments changed (1,517 pairs new)`; the reason if nothing did."""
+    found = re.match(r"[a-z ]+ changed( \([\d,]+ pairs? new\))?(?= since )", reason)
+    return found[0] if found else reason
 
 
 def _amount(value: float) -> str:

@@ -40,6 +40,13 @@ def evaluated(folder: Path, collection: Collection, suites: Mapping[str, Sequenc
     return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
 
 
+def remove_outputs(record: Path) -> None:
+    """Delete the outputs of a record, which would be read again."""
+    for output in read_record(record).manifest.outputs:
+        for file in output.input_files:
+            Path(file.path).unlink()
+
+
 def recalled(
     folder: Path,
     collection: Collection,
@@ -137,7 +144,7 @@ def test_an_unchanged_output_is_scored_without_what_is_excluded_now(tmp_path):
     shutil.rmtree(tmp_path / "runs" / "cache")
     unknown = recalled(tmp_path, other_outputs(WEB), SUITES, record, defaults=defaults)
     for reason in unknown.reasons.values():
-        assert reason.startswith(f"the excluded documents are others {read_record(record).manifest.where}, and ")
+        assert reason.startswith(f"excluded documents changed since {read_record(record).manifest.label}, and ")
         assert "has no copy of it" in reason
 
 
@@ -182,8 +189,9 @@ def test_new_definitions_are_scored_anew(tmp_path, suites, sections):
 
 
 def test_a_pair_of_unknown_rank_cannot_be_compared(tmp_path):
-    """A document that nobody had judged may stand anywhere in the old output: the reason names it and what changed."""
+    """A document that nobody had judged may stand anywhere in an output that is gone: the reason names it."""
     record = evaluated(tmp_path, WEB, SUITES)
+    remove_outputs(record)
     query_id = next(iter(WEB.judged))
     judged = {**WEB.judged, query_id: {**WEB.judged[query_id], "new-document": 2}}
 
@@ -192,13 +200,14 @@ def test_a_pair_of_unknown_rank_cannot_be_compared(tmp_path):
     assert found.scores is None
     assert len(found.reasons) == len(SUITES["search"])
     for reason in found.reasons.values():
-        assert reason.startswith(f"the judgments are others {read_record(record).manifest.where}, and ")
+        assert reason.startswith(f"judgments changed (1 pair new) since {read_record(record).manifest.label}, and ")
         assert "new-document" in reason
 
 
 def test_without_the_store_changed_judgments_cannot_be_compared(tmp_path):
     """The reason says that the store has nothing of the output."""
     record = evaluated(tmp_path, WEB, SUITES)
+    remove_outputs(record)
     shutil.rmtree(tmp_path / "runs" / "cache")
 
     found = recalled(tmp_path, other_outputs(WEB, judged=regraded(WEB.judged)), SUITES, record)
@@ -210,6 +219,7 @@ def test_without_the_store_changed_judgments_cannot_be_compared(tmp_path):
 def test_one_measure_can_be_compared_where_another_cannot(tmp_path):
     """What the record has is taken although what it lacks is not to be had any more."""
     record = evaluated(tmp_path, WEB, {"search": ["ap"]})
+    remove_outputs(record)
     shutil.rmtree(tmp_path / "runs" / "cache")
 
     found = recalled(tmp_path, other_outputs(WEB), {"search": ["p@3", "ap"]}, record)
@@ -234,19 +244,20 @@ def test_ratings_are_taken_from_the_record_or_not_at_all(tmp_path):
     changed = {user: {item: 6 - stars for item, stars in found.items()} for user, found in RATED.judged.items()}
     other = recalled(tmp_path, other_outputs(RATED, judged=changed), STARS, record, models[1])
     assert other.scores is None
-    expected = f"the judgments are others {read_record(record).manifest.where}; only rankings can be scored again"
+    expected = f"judgments changed since {read_record(record).manifest.label}; only rankings can be scored again"
     assert set(other.reasons.values()) == {expected}
 
 
 def test_judgments_that_are_read_otherwise_are_others(tmp_path):
     """The same bytes under another rule for pairs judged twice may mean something else, so they are scored anew."""
     record = evaluated(tmp_path, WEB, SUITES)
+    remove_outputs(record)
     shutil.rmtree(tmp_path / "runs" / "cache")
 
     found = recalled(tmp_path, other_outputs(WEB), SUITES, record, defaults={"dataset": {"duplicates": "keep_first"}})
 
     assert found.scores is None
-    assert all(reason.startswith("the judgments are others") for reason in found.reasons.values())
+    assert all(reason.startswith("judgments changed") for reason in found.reasons.values())
 
 
 def test_a_model_that_was_not_evaluated_there_cannot_be_compared(tmp_path):

@@ -28,6 +28,7 @@ from rankledger.pipeline.history.references import record_of
 from rankledger.pipeline.inference.tables import Comparison
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.workspace import Workspace
+from rankledger.pipeline.report.headline import headline_of
 from rankledger.pipeline.report.terminal import as_data
 from rankledger.pipeline.support.errors import InputError
 from tests.support import nights
@@ -352,6 +353,47 @@ def shift(record: Path, began: datetime) -> Path:
     manifest |= {"evaluation_id": moved.name, "created": began.isoformat()}
     (record / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
     return record.rename(moved)
+
+
+def judge_more() -> None:
+    """Judge a document of each query that nobody had judged."""
+    nights.write_judgments([*QUERIES])
+    with Path("qrels.txt").open("a", encoding="utf-8") as file:
+        file.writelines(f"{query_id} 0 further 1\n" for query_id in QUERIES)
+
+
+@pytest.mark.parametrize(("effect", "code"), [("stop", 3), ("warn", 0)])
+def test_a_gate_that_cannot_compare_says_what_changed(folder, effect, code):
+    """The outputs of night 2 are gone when the judgments change: since 3 Nov the gate judges nothing."""
+    write_config([NO_DROP | {"on_not_comparable": effect}], {"dense": {"outputs": "dense.txt", "owner": "search"}})
+    write_output("dense")
+    night("--date", "2026-11-02")
+    judge_more()
+    write_output("dense", 1)
+    found = [night("--date", f"2026-11-0{day}") for day in (3, 4)]
+    last = read_record(found[1][1])
+
+    assert [own[0] for own in found] == [code, code]
+    assert verdict(found[1][1]).outcome == "not comparable"
+    if effect == "stop":
+        assert headline_of(last) == (
+            "no-drop judges nothing on web since 3 Nov: judgments changed (60 pairs new). "
+            "Check the figures, then accept the record."
+        )
+
+
+def test_outputs_in_place_are_read_again_after_a_change_of_judgments(folder):
+    """The gate judges as before, and the headline says first that the judgments changed."""
+    write_config([NO_DROP])
+    write_output("dense")
+    first = night("--date", "2026-11-02")[1]
+    judge_more()
+    code, record = night("--date", "2026-11-04")
+
+    assert (code, verdict(record).outcome, reference_of(record)) == (0, "pass", first.name)
+    assert headline_of(read_record(record)) == (
+        "Judgments changed since 2 Nov (60 pairs new). The check passed. dense: rr 1.0000."
+    )
 
 
 def test_python_gets_tables_of_comparisons_and_gates(folder):

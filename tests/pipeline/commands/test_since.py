@@ -264,7 +264,7 @@ def change_version(config: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (change_judgments, "the judgments are others on the night 2026-11-10"),
+        (change_judgments, "judgments changed (1 pair new) since the night 2026-11-10"),
         (change_definition, "rr is defined otherwise (fingerprint "),
         (change_version, "rankledger was 0.0.1 on the night 2026-11-10"),
     ],
@@ -278,7 +278,10 @@ def test_what_means_something_else_is_not_compared(config, change, reason):
 
     assert line.reason.startswith(reason)
     assert (line.difference, line.before, line.ci_low) == (None, None, None)
-    assert found.headline.startswith(f"Not compared with the record of 10 Nov: {reason}")
+    judged = "Judgments changed since 10 Nov (1 pair new). "
+    assert found.headline.startswith(
+        judged if change is change_judgments else f"Not compared with the record of 10 Nov: {reason}"
+    )
 
 
 def test_figures_that_are_undefined_are_not_compared(config):

@@ -63,7 +63,7 @@ def test_effects(on_inconclusive):
         "pass": judged(SAME, on_inconclusive=on_inconclusive),
         "fail": judged(FALLEN, on_inconclusive=on_inconclusive),
         "inconclusive": judged(FEW, on_inconclusive=on_inconclusive),
-        "not comparable": judged(SAME, first=False, on_inconclusive=on_inconclusive),
+        "not comparable": judged(SAME, first=False, on_not_comparable=on_inconclusive),
     }
 
     assert [verdict.outcome for verdict in found.values()] == list(found)

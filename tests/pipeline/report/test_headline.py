@@ -193,10 +193,11 @@ def test_days():
 
 
 def test_what_could_not_be_compared():
-    line = replace(change(0.0), difference=None, reason="the judgments are others on the night 2026-11-19")
+    """The reason, and then what is known of this evaluation."""
+    line = replace(change(0.0), difference=None, reason="documents changed since the night 2026-11-19")
 
     assert headline_of(evaluation(line)) == (
-        "Not compared with the record of 19 Nov: the judgments are others on the night 2026-11-19. "
+        "Not compared with the record of 19 Nov: documents changed since the night 2026-11-19. "
         "dense leads: ndcg@10 0.5000."
     )
 
