@@ -16,6 +16,7 @@ import click
 
 from rankledger.pipeline.cli import options, terminal
 from rankledger.pipeline.report.forms import ENDINGS, TableStyle
+from rankledger.pipeline.support.errors import InputError, LockedError
 
 if TYPE_CHECKING:
     from rankledger.pipeline.cli.options import EvaluationOptions, RecordOptions
@@ -55,7 +56,7 @@ def evaluate(run: EvaluationOptions, config: str, name: str | None, date: str | 
     if shard is not None:
         _read_shard(shard, config, date, run)
         return
-    with _nothing_recorded():
+    with _nothing_recorded(), _reported(config, run):
         evaluation = evaluate(config, name=name, date=date, **run.arguments)
     _finish(evaluation, run)
 
@@ -99,7 +100,7 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
     """
     from rankledger.pipeline.commands.nightly import nightly
 
-    with _nothing_recorded():
+    with _nothing_recorded(), _reported(config, run):
         evaluation = nightly(config, date=date, again=again, **run.arguments)
     _finish(evaluation, run)
 
@@ -405,6 +406,27 @@ def _nothing_recorded() -> Iterator[None]:
     except (OSError, KeyboardInterrupt) as error:
         if not terminal.notes_of(error):
             error.add_note("nothing was recorded")
+        raise
+
+
+@contextmanager
+def _reported(config: str, run: EvaluationOptions) -> Iterator[None]:
+    """Write an evaluation that ends with an error into the files asked for and the summary of a GitHub job."""
+    try:
+        yield
+    except LockedError:
+        raise
+    except Exception as error:
+        from rankledger.pipeline.report.verdicts import write_error_reports
+
+        reason = "; ".join(error.lines) if isinstance(error, InputError) else str(error) or type(error).__name__
+        summary = os.environ.get("GITHUB_STEP_SUMMARY")
+        try:
+            write_error_reports(
+                reason, name=config, junit_file=run.junit_file, markdown_file=run.markdown_file, summary=summary
+            )
+        except OSError as disk:
+            terminal.print_remark(f"{disk.filename or 'disk'}: {disk.strerror or disk}")
         raise
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rankledger.pipeline.commands.evaluation import Evaluation
 from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.gates.verdicts import overall_effect
-from rankledger.pipeline.history.references import measure_among, record_to_show, skipped, spelled
+from rankledger.pipeline.history.references import measure_among, record_to_show, skipped, spelled, unevaluated_since
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.scores import read_scores
@@ -28,8 +28,10 @@ def show(
     tracking_uri: str | None = None,
 ) -> Evaluation:
     """The evaluation that a reference means, as far as a report shows one: arguments and errors are those of `load`."""
-    record, lost = record_to_show(reference, name, Workspace.open(runs_dir, records, tracking_uri))
-    return Evaluation.from_results(replace(record, warnings=skipped(reference, lost, record)))
+    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    record, lost = record_to_show(reference, name, workspace)
+    failed = unevaluated_since(record, workspace) if reference == "last" else ()
+    return Evaluation.from_results(replace(record, warnings=(*skipped(reference, lost, record), *failed)))
 
 
 def load(

@@ -179,6 +179,8 @@ def validate(
     """
     opened = open_config(config, overrides=overrides, date=date)
     loaded, planned = opened.loaded, opened.planned
+    if unusable := loaded.document.unusable_targets:
+        raise InputError(*map(str, unusable.values()))
     if planned.metrics:
         loaded.document.refuse([*_failing_metrics(planned)])
     workers = workers_of(loaded.config, jobs, None)

@@ -11,14 +11,18 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from datetime import date as calendar_date
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+
+import yaml
 
 from rankledger.pipeline.commands.evaluation import Evaluation
 from rankledger.pipeline.config.nightly import STABLE, Nightly
+from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import markers, plan, unlisted_replicates, unmatched_searches
 from rankledger.pipeline.config.planned import Planning
 from rankledger.pipeline.config.schema import Loaded, load
@@ -27,15 +31,19 @@ from rankledger.pipeline.config.values import format_duration
 from rankledger.pipeline.data.locate import InputState, input_state, marker_beside
 from rankledger.pipeline.delivery.deliver import deliver
 from rankledger.pipeline.delivery.promote import pending_promotions
+from rankledger.pipeline.history.manifest import build_failed_manifest
 from rankledger.pipeline.record.evaluation import Evaluation as Plain
-from rankledger.pipeline.record.folder import new_evaluation_id, read_record
-from rankledger.pipeline.record.mlflow_stores import lost_store, open_for_logging
-from rankledger.pipeline.record.nights import claim_night
+from rankledger.pipeline.record.evaluation import Tables
+from rankledger.pipeline.record.folder import new_evaluation_id, read_record, write_record
+from rankledger.pipeline.record.manifest_parts import TrackingWish
+from rankledger.pipeline.record.mlflow_stores import is_from_environment, lost_store, open_for_logging
+from rankledger.pipeline.record.nights import Claim, claim_night
 from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
+from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.record.workspace import Backend, Opened, Workspace, workers_of
 from rankledger.pipeline.run import evaluate_opened
 from rankledger.pipeline.support.credentials import without_credentials
-from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import aside, say, stage
 from rankledger.pipeline.support.text import one_line
 
@@ -191,39 +199,118 @@ def nightly(
             that is late, missing or refused is among the evaluation's failures instead.
         LockedError: another process is evaluating the same night.
         OSError: the record could not be written.
+
+    A night that could not be evaluated is recorded with the reason if the disk allows, its alert is sent, and the error
+    is raised. The night stays free for another attempt.
     """
     clock = clock or _SystemClock()
     night = _date_of(date, clock.now())
     loaded = load(config, overrides)
+    for target in loaded.document.unusable_targets.values():
+        _tell(f"{target}. The night is evaluated, and sends no alert there.")
     loaded.document.refuse(unlisted_replicates(loaded))
     workers = workers_of(loaded.config, jobs, backend, scheduler)
     workspace = Workspace.open(runs_dir, Planning(loaded, night).records() if records is None else records)
     clear_left_behind(workspace.records, workspace.runs_dir)
-    with claim_night(workspace.records, loaded.config.name, night) as claim:
-        if claim.away:
-            with aside():  # to be known even where it is to be quiet
-                line = f"{claim.away}; the night is evaluated anyway, on this machine alone"
-                print(one_line(line), file=sys.stderr, flush=True)
-        for earlier in () if again else reversed(claim.evaluations):
-            if path := claim.records.fetch(earlier):
-                say(f"{loaded.config.name} {night} was evaluated before: this is its record; --again evaluates it anew")
-                return _alerted(_delivered(path, loaded, workspace, tracking=tracking), loaded, workspace)
-        opened = _ready(Path(config), loaded, night, clock)
-        if again and claim.evaluations and tracking and loaded.config.tracking.enabled:
-            say(f"{loaded.config.name} {night} is evaluated again: histories in MLflow get a second point that night")
-        evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
-        claim.begin(evaluation_id)
-        evaluation, _ = evaluate_opened(
-            opened,
-            workers,
-            workspace,
-            tracking=tracking,
-            command=shlex.join(map(without_credentials, command)) or f"rankledger.pipeline.nightly({str(config)!r})",
-            evaluation_id=evaluation_id,
-            allow_empty=True,  # of a night in which everything failed history knows, and gates count it
-            alerts=bool(loaded.config.notify),
-        )
-        return _alerted(evaluation, loaded, workspace)
+    asked = shlex.join(map(without_credentials, command)) or f"rankledger.pipeline.nightly({str(config)!r})"
+    claim: Claim | None = None
+    try:
+        with claim_night(workspace.records, loaded.config.name, night) as claim:
+            if claim.away:
+                _tell(f"{claim.away}; the night is evaluated anyway, on this machine alone")
+            for earlier in () if again else reversed(claim.evaluations):
+                if path := claim.records.fetch(earlier):
+                    shown = "this is its record; --again evaluates it anew"
+                    say(f"{loaded.config.name} {night} was evaluated before: {shown}")
+                    return _alerted(_delivered(path, loaded, workspace, tracking=tracking), loaded, workspace)
+            opened = _ready(Path(config), loaded, night, clock)
+            if again and claim.evaluations and tracking and loaded.config.tracking.enabled:
+                points = "histories in MLflow get a second point that night"
+                say(f"{loaded.config.name} {night} is evaluated again: {points}")
+            evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
+            claim.begin(evaluation_id)
+            evaluation, _ = evaluate_opened(
+                opened,
+                workers,
+                workspace,
+                tracking=tracking,
+                command=asked,
+                evaluation_id=evaluation_id,
+                allow_empty=True,  # of a night in which everything failed history knows, and gates count it
+                alerts=_has_targets(loaded),
+            )
+            return _alerted(evaluation, loaded, workspace)
+    except LockedError:
+        raise
+    except Exception as error:
+        if not claim or not any(map(claim.records.has_here, claim.evaluations)):  # else the night has its record
+            wish = TrackingWish(wanted=False, from_environment=False)
+            if tracking and loaded.config.tracking.enabled:
+                wish = TrackingWish(wanted=True, from_environment=is_from_environment(loaded.config.tracking))
+            known = {"date": night, "created": clock.now().isoformat(), "command": asked, "tracking": wish}
+            _record_failure(error, Path(config), loaded, workspace, known)
+        raise
+
+
+def _tell(line: str) -> None:
+    """Print a line on stderr, also where it is to be quiet."""
+    with aside():
+        print(one_line(line), file=sys.stderr, flush=True)
+
+
+def _has_targets(loaded: Loaded) -> bool:
+    return bool(loaded.config.notify or loaded.document.unusable_targets)
+
+
+def _record_failure(
+    error: Exception, config: Path, loaded: Loaded, workspace: Workspace, known: dict[str, Any]
+) -> None:
+    """Record and deliver a night that could not be evaluated, and send its alert. Skip mistakes of the config.
+
+    The night stays free for another attempt. Nothing is recorded twice if the next attempt fails alike.
+    """
+    from rankledger.pipeline.delivery.alerts import send_alerts
+
+    try:
+        planned = plan(loaded, known["date"])
+    except InputError:
+        if not unmatched_searches(loaded, known["date"]):
+            return
+        planned = None
+    records, name = workspace.records, loaded.config.name
+    reason = _describe_failure(error)
+    last = next(iter(Records(records.folder).ids(name)), None)
+    with suppress(InputError):
+        before = read_record(records.folder / last).manifest if last else None
+        if before and (before.error, before.date) == (reason, known["date"]):
+            return
+    evaluation_id = new_evaluation_id(name, datetime.fromisoformat(known["created"]))
+    path = records.folder / evaluation_id
+    manifest = build_failed_manifest(
+        loaded, planned, config, reason, evaluation_id, workspace, alerts=_has_targets(loaded), **known
+    )
+    written = yaml.safe_dump(relocate(loaded.document, path), sort_keys=False, allow_unicode=True)
+    evaluation = Plain(manifest, Tables({}), path, is_recorded=False)
+    try:
+        evaluation = write_record(evaluation, config=written, trusted=True)
+        say(f"the night could not be evaluated; this is its record: {path}")
+        tracking = loaded.config.tracking
+        with open_for_logging(tracking if manifest.tracking.wanted else None, workspace) as store:
+            deliver(evaluation, workspace, store=store, tracking=tracking)
+    except OSError as disk:
+        _tell(f"{path}: the night could not be evaluated, and cannot be recorded: {disk.strerror or disk}")
+    if _has_targets(loaded):
+        unrecorded = None if evaluation.is_recorded else evaluation
+        for line in send_alerts(loaded, records, workspace.runs_dir, unrecorded).unsent:
+            _tell(f"alert not sent: {line}; `rankledger sync` sends it")
+
+
+def _describe_failure(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return "; ".join(error.lines)
+    if isinstance(error, OSError):
+        return f"{error.filename or 'disk'}: {error.strerror or error}"
+    return f"a bug of rankledger: {type(error).__name__}: {error}"
 
 
 def _date_of(text: str | None, now: datetime) -> str:
@@ -254,7 +341,7 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
 
 def _alerted(evaluation: Plain, loaded: Loaded, workspace: Workspace) -> Evaluation:
     """The evaluation with the reasons why alerts were not sent, if there are any; what is due is sent."""
-    if not loaded.config.notify:
+    if not _has_targets(loaded):
         return Evaluation.from_results(evaluation)
     from rankledger.pipeline.delivery.alerts import send_alerts
 

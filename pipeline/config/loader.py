@@ -60,6 +60,9 @@ class Document:
     """The environment variables used outside `tracking` and `notify` that were set; with these alone `raw` expands to
     `data`."""
 
+    unusable_targets: Mapping[int, Finding] = field(default_factory=dict)
+    """Targets of `notify` whose variables are not set, by position in `raw`. `data` does not have them."""
+
     def origin(self, path: KeyPath) -> Origin:
         """Return the origin of the value at a path, or of the innermost one around it."""
         return self.origins[self._innermost(path)]
@@ -164,10 +167,20 @@ def _document(
     expander = _Expander(environ, environ if secrets is None else secrets, layer.origins, errors)
     data = {key: expander.expand(value, (key,)) for key, value in layer.data.items()}
     _raise(errors)
+    if expander.unusable:  # a target that cannot be used costs no night
+        written = data["notify"]
+        assert isinstance(written, list), "a variable is in a target"
+        usable = [position for position in range(len(written)) if position not in expander.unusable]
+        data["notify"] = [written[position] for position in usable]
+        layer.origins |= {
+            ("notify", usable.index(place[1]), *place[2:]): origin
+            for place, origin in layer.origins.items()
+            if len(place) > 1 and place[0] == "notify" and place[1] in usable
+        }
     origins = {place: layer.origins[place] for place in _places(data, ())}
     filled, inherited = _with_defaults(data)
     origins |= {place: origins[default] for place, default in inherited.items()}
-    return Document(filled, layer.data, origins, inherited, expander.used)
+    return Document(filled, layer.data, origins, inherited, expander.used, expander.unusable)
 
 
 def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Value]:
@@ -322,6 +335,7 @@ class _Expander:
         errors: list[Finding],
     ) -> None:
         self.used: dict[str, str] = {}
+        self.unusable: dict[int, Finding] = {}
         self._environ = environ
         self._secrets = secrets
         self._origins = origins
@@ -355,7 +369,11 @@ class _Expander:
         if name in os.environ:
             problem = f"${{{name}}} is not in the record, whose config reads no variable of this machine"
             return self._refuse(path, f"{problem}. Set this key with --set, or use --tracking-uri.")
-        return self._refuse(path, f"${{{name}}} is not set in the environment; set it, or write ${{{name}:-default}}")
+        problem = f"${{{name}}} is not set in the environment; set it, or write ${{{name}:-default}}"
+        if path[0] == "notify" and len(path) > 1 and isinstance(path[1], int):
+            self.unusable.setdefault(path[1], Finding(self._origins[path], path, problem))
+            return ""
+        return self._refuse(path, problem)
 
     def _refuse(self, path: KeyPath, message: str) -> str:
         self._errors.append(Finding(self._origins[path], path, message))

@@ -54,7 +54,7 @@ class Nightly(Section):
         return self
 
 
-_KINDS = ("webhook", "command", "metrics")
+KINDS = ("webhook", "command", "metrics")
 _SECRET_HOSTS = ("slack.com", "office.com", "azure.com", "powerplatform.com", "discord.com")  # with keys in paths
 _VARIABLE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(:-)?\}")  # whose default is empty
 _IN_THE_URL = "contains credentials, which would be recorded; write the address as ${NAME}"
@@ -108,10 +108,10 @@ class Notify(Section):
 
     @model_validator(mode="after")
     def _is_one_target(self) -> Notify:
-        named = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        named = [kind for kind in KINDS if getattr(self, kind) is not None]
         if len(named) != 1:
             problem = f"has {' and '.join(named)}" if named else "has no target"
-            raise ValueError(f"{problem}; write one of {', '.join(_KINDS)} for each target")
+            raise ValueError(f"{problem}; write one of {', '.join(KINDS)} for each target")
         return self
 
 

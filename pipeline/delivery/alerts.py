@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date as calendar_date
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from rankledger.pipeline.config.nightly import Notify
+from rankledger.pipeline.config.nightly import KINDS, Notify
 from rankledger.pipeline.config.schema import Loaded, load
 from rankledger.pipeline.data.joined import DataWarning, Failure
 from rankledger.pipeline.delivery.webhook import NotSentError, post_alert, run_alert_command
@@ -105,11 +106,15 @@ class AlertResult:
 
 @dataclass(frozen=True)
 class _Target:
-    """A target of the config; `key` is its text in the config, so that the log holds no secret."""
+    """A target of the config. `key` is its text in the config, so that the log holds no secret.
+
+    `problem` says why it cannot be used.
+    """
 
     key: str
     label: str
     config: Notify
+    problem: str = ""
 
     def is_due(self, log: TargetLog, latest: NightState) -> bool:
         if self.config.webhook == "":  # another machine that shares the records sends it
@@ -125,31 +130,35 @@ class _Target:
         return nights.days >= self.config.remind_after
 
 
-def send_alerts(loaded: Loaded, records: Records, runs_dir: Path) -> AlertResult:
+def send_alerts(loaded: Loaded, records: Records, runs_dir: Path, unrecorded: Evaluation | None = None) -> AlertResult:
     """Send what is due to each target of a config.
 
     Args:
         loaded: the config of the user.
         records: where its records are kept.
         runs_dir: the runs folder, in which relative paths start.
+        unrecorded: the last night if the disk takes no record of it. Its alert is sent even if the log cannot be kept.
     """
     name, targets = loaded.config.name, _list_targets(loaded)
     if all(target.config.webhook == "" for target in targets):
         return AlertResult()
     try:
-        with stage("Sending alerts"), one_at_a_time(records, f"{name}.alerts", _WAIT):
+        alone = nullcontext() if unrecorded else one_at_a_time(records, f"{name}.alerts", _WAIT)
+        with stage("Sending alerts"), alone:
             log = _read_log(records, name)
-            latest = _find_latest(records, name, log.latest)
+            latest = _state_of(unrecorded) if unrecorded else _find_latest(records, name, log.latest)
             if latest is None:
                 return AlertResult()
             looked = AlertLog(latest, {target.key: log.targets.get(target.key, TargetLog()) for target in targets})
             if looked != log:
-                _write_log(records, name, looked)
+                with suppress(OSError) if unrecorded else nullcontext():
+                    _write_log(records, name, looked)
             due = [target for target in targets if target.is_due(looked.targets[target.key], latest)]
-            path = records.fetch(latest.evaluation_id) if due else None
-            if path is None:  # nothing is due, or the record was deleted
+            path = records.fetch(latest.evaluation_id) if due and not unrecorded else None
+            record = read_record(path) if path else unrecorded
+            if not due or record is None:  # nothing is due, or the record was deleted
                 return AlertResult()
-            sender = _Sender(records, looked, latest, read_record(path), runs_dir)
+            sender = _Sender(records, looked, latest, record, runs_dir, is_recorded=unrecorded is None)
             reasons = {target.label: sender.send(target) for target in due}
     except (InputError, LockedError, OSError) as error:
         return AlertResult(unsent=(_describe_error(records, error),))
@@ -192,9 +201,12 @@ class _Sender:
     latest: NightState
     record: Evaluation
     runs_dir: Path
+    is_recorded: bool
 
     def send(self, target: _Target) -> str:
         """Send an alert to a target. Return why it was not confirmed, or nothing."""
+        if target.problem:
+            return target.problem
         config, log, seconds = target.config, self.log.targets[target.key], target.config.timeout.total_seconds()
         self._note(target, replace(log, tried=self.latest))
         try:
@@ -215,7 +227,8 @@ class _Sender:
 
     def _note(self, target: _Target, log: TargetLog) -> None:
         self.log = replace(self.log, targets={**self.log.targets, target.key: log})
-        _write_log(self.records, self.record.manifest.name, self.log)
+        with nullcontext() if self.is_recorded else suppress(OSError):
+            _write_log(self.records, self.record.manifest.name, self.log)
 
     def _build_message(self, target: _Target, log: TargetLog) -> bytes:
         manifest, evaluation_id, remote = self.record.manifest, self.latest.evaluation_id, self.records.remote
@@ -226,7 +239,13 @@ class _Sender:
         for failure in failures:
             causes.setdefault((failure not in told, reasons[failure][1]), []).append(failure)
         recovered = sorted((told | {*(log.tried.failing if log.tried else ())}) - reasons.keys())
-        place = f"{remote.url}/{evaluation_id}" if remote else str(self.record.path.resolve())
+        place = (
+            ""
+            if not self.is_recorded
+            else f"{remote.url}/{evaluation_id}"
+            if remote
+            else str(self.record.path.resolve())
+        )
         page = f"{place}/report.html" if "report.html" in manifest.files else place
         receipt = read_receipt(self.records, evaluation_id)
         message: dict[str, Any] = {
@@ -314,15 +333,19 @@ def _find_latest(records: Records, name: str, latest: NightState | None) -> Nigh
         entry = RecordEntry(records, evaluation_id)
         try:
             manifest = entry.manifest
-            order = (manifest.date or "", manifest.created)
-            if not manifest.alerts or (latest and order <= latest.order):
+            if not manifest.alerts or (latest and (manifest.date or "", manifest.created) <= latest.order):
                 continue
-            result = (entry.record.verdicts, manifest.failures, manifest.warnings)
-            failing = tuple(_find_failures(*result))
-            latest = NightState(evaluation_id, order, find_state(*result), failing)
+            latest = _state_of(entry.record)
         except (InputError, ValueError):
             continue
     return latest
+
+
+def _state_of(record: Evaluation) -> NightState:
+    manifest = record.manifest
+    result = (record.verdicts, manifest.failures, manifest.warnings)
+    order = (manifest.date or "", manifest.created)
+    return NightState(manifest.evaluation_id, order, find_state(*result), tuple(_find_failures(*result)))
 
 
 def _find_last_own(records: Records) -> dict[str, Evaluation]:
@@ -343,7 +366,14 @@ def _find_last_own(records: Records) -> dict[str, Evaluation]:
 def _list_targets(loaded: Loaded) -> list[_Target]:
     targets = []
     raw: Any = loaded.document.raw.get("notify") or ()
-    for position, (config, written) in enumerate(zip(loaded.config.notify, raw, strict=True)):
+    usable = iter(loaded.config.notify)
+    for position, written in enumerate(raw):
+        if problem := loaded.document.unusable_targets.get(position):
+            kind = next(kind for kind in KINDS if kind in written)
+            unused = Notify.model_construct(**written)
+            targets.append(_Target(f"{kind} {written[kind]}", f"notify[{position}] ({kind})", unused, problem.message))
+            continue
+        config = next(usable)
         if config.webhook is not None:
             kind, shown = "webhook", f"at {urlsplit(config.webhook).hostname}"
         elif config.command:

@@ -57,8 +57,8 @@ class RecordHistory:
 
     Earlier means of an earlier night, whenever it was evaluated; without a date it means before in time. A record from
     the future is earlier if there is no date, because a clock was wrong. A folder that cannot be read as a record is
-    passed over, and so is an older evaluation that was repeated: that is no new night. Each record is read when it is
-    first asked for, and once: those of large evaluations take seconds.
+    passed over. So are an older evaluation that was repeated, and a night that could not be evaluated. Each record is
+    read when it is first asked for, and once: those of large evaluations take seconds.
 
     Attributes:
         records: where records are kept.
@@ -178,6 +178,8 @@ class RecordHistory:
             return None
         except InputError as error:
             self._lost[evaluation_id] = str(error)
+            return None
+        if record.manifest.error:  # nothing was evaluated that night
             return None
         return record if (record.manifest.name, record.manifest.repeats) == (self.name, None) else None
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,10 +17,10 @@ from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import Model as PlannedModel
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
-from rankledger.pipeline.config.schema import Config
+from rankledger.pipeline.config.schema import Config, Loaded
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.inputs import Inputs
-from rankledger.pipeline.data.joined import JudgedOutput
+from rankledger.pipeline.data.joined import Failure, JudgedOutput
 from rankledger.pipeline.data.judgments import n_without_relevant
 from rankledger.pipeline.history.analysis import Analysis
 from rankledger.pipeline.history.comparability import digest_inputs, name_needs
@@ -98,6 +100,79 @@ def build_manifest(
         environment=describe_environment(opened) if recorded else _UNKNOWN,
         created=started.isoformat(),
         timings=dict(timings),
+    )
+
+
+def build_failed_manifest(
+    loaded: Loaded,
+    planned: Plan | None,
+    config: Path,
+    error: str,
+    evaluation_id: str,
+    workspace: Workspace,
+    **known: Any,
+) -> Manifest:
+    """Return the manifest of an evaluation that came to nothing: every model failed, for one reason.
+
+    Args:
+        loaded: Config.
+        planned: Plan. None if models are searched for and none was found. They are then one model called `*`.
+        config: Path of the config.
+        error: Reason.
+        evaluation_id: Id of the record.
+        workspace: Place of the record.
+        known: Other fields of the manifest: `date`, `tracking`, `alerts`, `command` and `created`.
+    """
+    written, remote = loaded.config, workspace.records.remote
+    if planned is None:
+        datasets = {name: _unread_dataset(dataset.kind) for name, dataset in written.datasets.items()}
+        models = {
+            name: Model(params={}, tags={}, model_id=None, model_uri=None, owner=model.owner)
+            for name, model in written.models.items()
+        }
+        failures = [Failure(dataset, model, error) for dataset in datasets for model in models]
+        plan: dict[str, Any] = {"lead": {}, "practical_difference": {}, "models": models}
+        shared: dict[str, Definition] = {}
+    else:
+        profile = written.conventions.resolved
+        shared = _shared_definitions(planned, profile)
+        datasets = {}
+        for dataset in planned.datasets:
+            own = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
+            datasets[dataset.name] = _unread_dataset(dataset.kind).model_copy(
+                update={
+                    "relevant": dataset.relevant,
+                    "definitions": define_measures(own, profile),
+                    "suites": {suite: [*map(str, measures)] for suite, measures in dataset.suites.items()},
+                }
+            )
+        failures = [Failure(task.dataset, task.model, error, task.replicate) for task in planned.tasks]
+        plan = _plan(planned)
+    return Manifest(
+        schema_version=SCHEMA_VERSION,
+        evaluation_id=evaluation_id,
+        **_settings(written) | plan | at_work() | known,
+        definitions=shared,
+        own_metrics=_own_metrics(planned) if planned else {},
+        n_queries=0,
+        datasets=datasets,
+        outputs=[],
+        failures=failures,
+        warnings=[],
+        expansions=dict(loaded.document.expansions),
+        baselines={},
+        external_metrics={},
+        records=remote.url if remote else None,
+        config=os.path.relpath(config) if config.absolute().is_relative_to(Path.cwd()) else str(config.absolute()),
+        repeats=None,
+        environment=Environment.model_validate(environment(config.parent)),
+        error=error,
+    )
+
+
+def _unread_dataset(kind: Literal["rankings", "ratings", "scores"]) -> Dataset:
+    return Dataset(
+        kind=kind, digests={}, relevant=None, definitions={}, n_queries=0, n_without_relevant=None, suites={}, inputs=[]
     )
 
 

@@ -133,6 +133,18 @@ def skipped(reference: str, lost: Sequence[str], used: Evaluation) -> tuple[str,
     return tuple(lines)
 
 
+def unevaluated_since(record: Evaluation, workspace: Workspace) -> tuple[str, ...]:
+    """Return a line on the last night after a record that could not be evaluated. Empty if there is none."""
+    for evaluation_id in workspace.records.ids(record.manifest.name):
+        if evaluation_id == record.path.name:
+            break
+        with suppress(InputError):
+            manifest = RecordEntry(workspace.records, evaluation_id).manifest
+            if manifest.error:
+                return (f"{manifest.label} could not be evaluated: {manifest.error} ({evaluation_id})",)
+    return ()
+
+
 def _record_at(text: str, workspace: Workspace) -> Evaluation:
     """The record that `PATH|ID|mlflow:RUN_ID` means; a run is looked up in the workspace's MLflow store.
 

@@ -191,6 +191,9 @@ class Manifest(Part):
     alerts: bool = False
     """Whether a change of state was to be sent to the targets of `notify`."""
 
+    error: str = ""
+    """Why nothing could be evaluated, such as judgments that cannot be read. Empty if the models were looked at."""
+
     config: PathText
     command: Annotated[str, AfterValidator(_command)]
     repeats: EvaluationId | None

@@ -104,7 +104,7 @@ def site(output: str | Path, *, url: str = "", runs_dir: str | Path = "runs", re
         known = {record.evaluation_id: record for record in scan.found}
         remote = workspace.records.remote
         evaluations = tuple(_evaluations(scan.found))
-        made = Site(evaluations, base or (remote.url if remote else ""), base)
+        made = Site(evaluations, base or (remote.url if remote else ""), base, str(datetime.now(UTC).date()))
         _write(folder, made)
         state = _State(_writer(), {name: known[name] for name in sorted(known)})
         text = json.dumps(asdict(state), default=datetime.isoformat, separators=(",", ":"))

@@ -330,6 +330,29 @@ def write_reports(
             file.write(markdown(verdicts, name=name, happened=happened) + "\n")
 
 
+def write_error_reports(
+    reason: str, *, name: str, junit_file: str | None, markdown_file: str | None, summary: str | None
+) -> None:
+    """Write why nothing was evaluated into the reports that have a path, in JUnit as a test case with an error."""
+    if junit_file:
+        from xml.etree import ElementTree
+
+        counts = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0"}
+        root = ElementTree.Element("testsuites", {"name": printable(name), **counts})
+        suite = ElementTree.SubElement(root, "testsuite", {"name": "evaluation", **counts})
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "evaluation", "name": printable(name)})
+        ElementTree.SubElement(case, "error", {"message": printable(reason)}).text = printable(reason)
+        ElementTree.indent(root)
+        text = ElementTree.tostring(root, encoding="unicode")
+        write_text(Path(junit_file), f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n')
+    said = f"### {plain(name)}\n\n**Nothing was evaluated: {plain(short_sentence(reason, REASON))}**\n"
+    if markdown_file:
+        write_text(Path(markdown_file), said)
+    if summary:
+        with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(said)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file under a temporary name, then rename it, so that nobody reads half of it."""
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced

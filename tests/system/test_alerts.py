@@ -72,10 +72,7 @@ def told(hook: Receiver) -> list[tuple[str, str]]:
 
 
 def test_a_night_that_is_killed_at_any_rename_loses_no_alert(tmp_path, hook, loaded):
-    """Before and after each rename, from the claim of the night to the receipt; then the same command and `sync`.
-
-    The alert came once or twice, always with one id. Whoever comes third sends nothing.
-    """
+    """Before and after each rename, from the claim of the night to the receipt."""
     plain = tmp_path / "plain"
     plain.mkdir()
     job = Job(plain, hook, loaded)
@@ -152,10 +149,7 @@ def test_nights_without_a_receiver_tell_the_last_state_once_it_is_back(tmp_path,
 
 
 def test_nights_of_machines_that_vanish_share_what_was_told(tmp_path, hook, loaded, s3):
-    """Each night is a new runner, records are on S3: the second failure is no news, the recovery is.
-
-    The receiver is busy on the second night; the third runner tells what the second could not.
-    """
+    """Each night is a new runner, records are on S3: the second failure is no news, the recovery is."""
     place = f"{s3.bucket()}/records"
     nights = {11: KEPT, 12: LOST, 13: LOST, 14: KEPT}
     for day, gates in nights.items():

@@ -51,10 +51,7 @@ def uri(mlflow: str) -> str:
 
 
 def test_a_run_takes_few_requests(mlflow, tmp_path):
-    """Of a second night: four per run, one per history, one per experiment, five searches, and the record's files.
-
-    Of the five runs three are of models with figures, which have histories, in an experiment for each of two datasets.
-    """
+    """Of a second night."""
     track(write(tmp_path / "counted", name="counted"), uri=mlflow, artifacts=tmp_path)
     with proxy_to(mlflow) as between:
         track(write(tmp_path / "counted", name="counted", hex_id="77777777"), uri=between.uri, artifacts=tmp_path)

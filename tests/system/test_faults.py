@@ -44,9 +44,7 @@ def test_no_point_of_a_history_is_lost_or_doubled(held, fault):
 
 
 def test_ghosts_go_even_where_their_marking_is_broken_off(held):
-    """Of three runs of each one stays; the others are marked, ended and deleted, though every fifth request is lost
-    once: of the four that a ghost takes, each is. Of three histories the nights of all stay.
-    """
+    """Of three runs of each one stays."""
     assert spoil_each(held, Fault.LOST_REQUEST, held.haunted, step=5) > 30
 
 

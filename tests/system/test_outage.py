@@ -99,10 +99,7 @@ def test_no_room_to_make_a_store(folder, loaded):
 
 
 def test_a_night_without_the_place_of_records(folder, loaded, s3):
-    """It is evaluated and exits with 5, and is shown again so; once the place is back it has that record, and no other.
-
-    Another machine finds it there, and evaluates nothing.
-    """
+    """It is evaluated and exits with 5, and is shown again so."""
     config = write_config(folder / "configs", {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False})
     place = f"{s3.bucket()}/records"
 

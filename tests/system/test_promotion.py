@@ -160,10 +160,7 @@ def test_a_promotion_takes_seven_requests(on_stage):
 
 
 def test_killed_at_every_request(on_stage, n_before):
-    """SIGKILL when the server has just done what a request of the promotion asked for: `sync` sets no alias twice.
-
-    The requests of MLflow's client for itself, which change nothing, are left out.
-    """
+    """SIGKILL when the server has just done what a request of the promotion asked for."""
 
     def killed(step: int) -> None:
         with on_stage() as stage:
@@ -203,10 +200,7 @@ def test_killed_at_every_rename(on_stage):
 
 @pytest.mark.parametrize("fault", Fault)
 def test_any_one_exchange_may_fail(on_stage, n_before, fault):
-    """The evaluation ends well; `sync` promotes what is not, and the server has set the alias once.
-
-    Each fault meets both requests that write, and one of the three that read.
-    """
+    """The evaluation ends well; `sync` promotes what is not, and the server has set the alias once."""
     never_arrives = fault in (Fault.LOST_REQUEST, Fault.REFUSED)
 
     def spoiled(step: int) -> None:

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import groupby, pairwise
 from uuid import UUID, uuid5
@@ -150,6 +150,15 @@ class Site:
     evaluations: tuple[SiteEvaluation, ...]
     identity: str = ""  # of the feed: the URL of the site or of the records
     url: str = ""  # of the site, with a `/` at its end
+    today: str = ""  # date of the day in UTC, from which the age of nights counts
+
+    def age_of(self, record: SiteRecord) -> str:
+        """Return the age of a night when the site was written. Empty for tonight, and for a label that is no date."""
+        try:
+            days = (date.fromisoformat(self.today) - date.fromisoformat(record.date)).days
+        except ValueError:
+            return ""
+        return f"{counted(days, 'day')} ago" if days > 0 else ""
 
     @cached_property
     def models(self) -> dict[str, tuple[SiteSeries, ...]]:
@@ -201,7 +210,7 @@ def _frame(base: str, *more: tuple[str, str], search: tuple[tuple[str, str, str]
 def _evaluations(site: Site) -> Section:
     order = [*_STATES]
     ordered = sorted(site.evaluations, key=lambda own: (order.index(own.last.state), own.name))
-    rows = tuple(_evaluation_row(own) for own in ordered)
+    rows = tuple(_evaluation_row(own, site.age_of(own.last)) for own in ordered)
     columns = (
         *(Column("evaluation", "name"), Column("verdict", "text"), Column("headline", "reason")),
         *(Column("since", "name"), Column("night", "name"), Column("nights"), Column("not passed", "reason")),
@@ -209,14 +218,14 @@ def _evaluations(site: Site) -> Section:
     return Section("evaluations", "Last night", (Table("evaluations", "Evaluations", columns, (Group(rows),)),))
 
 
-def _evaluation_row(evaluation: SiteEvaluation) -> Row:
+def _evaluation_row(evaluation: SiteEvaluation, age: str) -> Row:
     last = evaluation.last
     return (
         Cell(short_text(evaluation.name), link=evaluation_path(evaluation.name)),
         _verdict(last),
         short_text(last.headline, _SENTENCE),
         short_text(evaluation.since.date),
-        Cell(short_text(last.date), link=last.path),
+        Cell(f"{short_text(last.date)}{f', {age}' if age else ''}", link=last.path),
         f"{len(evaluation.nights)}",
         _failing(last),
     )

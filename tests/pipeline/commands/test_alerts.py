@@ -78,10 +78,7 @@ def names(failures: list[dict[str, Any]]) -> list[tuple[str, ...]]:
 
 
 def test_an_alert_follows_what_fails(hook, run_cli):
-    """Night 11: the file of bm25 is missing. Night 12: the file of dense is cut off, too. Night 13: bm25 is back.
-
-    Each night fails, and each sends what is new and what recovered. Night 14 is as night 13, and sends nothing.
-    """
+    """Night 11: the file of bm25 is missing. Night 12: the file of dense is cut off, too. Night 13."""
     models = {name: {"outputs": f"{name}-{{date}}.txt", "owner": f"{name}-team"} for name in ("bm25", "dense")}
     write_config(models=models, gates=[{"name": "floor", "measure": "rr", "at_least": 0.5}])
     for day in (11, 12, 13, 14):
@@ -527,6 +524,23 @@ def test_a_record_with_targets_is_evaluated_again_without_their_variables(hook, 
 
     assert [line.estimate for line in again.estimates] == [line.estimate for line in evaluation.estimates]
     assert not read_record(again.record).manifest.alerts
+
+
+def test_a_target_whose_variable_is_not_set_costs_no_night(hook, monkeypatch, tmp_path):
+    """The night is evaluated and the other target told; `sync` sends the rest once the variable is set."""
+    address = os.environ["ALERTS_URL"]
+    monkeypatch.delenv("ALERTS_URL")
+    write_config({"webhook": "${ALERTS_URL}"}, {"command": ["touch", str(tmp_path / "told")]})
+
+    (reason,) = night(11, BAD).unsent
+    assert reason.startswith("notify[0] (webhook): ${ALERTS_URL} is not set in the environment")
+    assert (tmp_path / "told").exists()
+    (reason,) = synced()
+    assert "${ALERTS_URL} is not set" in reason
+
+    monkeypatch.setenv("ALERTS_URL", address)
+    assert synced() == [""]
+    assert states(hook) == [("2026-11-11", "failed")]
 
 
 def test_a_webhook_whose_variable_is_not_set_is_no_target(hook, monkeypatch, tmp_path):

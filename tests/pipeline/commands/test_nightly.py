@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -300,17 +301,78 @@ def test_an_output_that_is_missing_when_nothing_is_waited_for():
 
 
 def test_judgments_that_are_late_end_the_night():
-    """Nothing can be evaluated without them; nothing is recorded, and the night is free for another attempt."""
+    """Nothing can be evaluated without them, as the record says once. The night is free for another attempt."""
     write_config(nightly=PATIENT)
     write_outputs()
     Path("qrels.txt").rename("elsewhere.txt")
 
     with pytest.raises(InputError, match=r"^qrels.txt: late: not there by 04:00 UTC \(waited 2h\)"):
         night()
+    with pytest.raises(InputError, match=r"^qrels.txt: late"):
+        night()
 
-    assert records() == []
+    (failed,) = records()
+    assert read_record(Path("runs/records") / failed).manifest.error.startswith("qrels.txt: late: not there")
     Path("elsewhere.txt").rename("qrels.txt")
     assert not night().failures
+
+
+def test_a_night_with_unusable_judgments_leaves_a_trace(run_cli):
+    """The record, `list`, `show`, site, JUnit and Markdown say why. Gates skip the night."""
+    write_config(gates=[{"name": "no-drop", "measure": "rr", "against": "self@last_passed", "margin": 0.1}])
+    for day in (18, 19, 20):
+        nights.write_judgments(QUERIES)
+        if day == 19:
+            Path("qrels.txt").write_text("q00 0 d0 many\n")
+        for model in ("bm25", "dense"):
+            write_output(model, folder=f"2026-11-{day}")
+        reports = ("--junit", "junit.xml", "--markdown", "night.md") if day == 19 else ()
+        code, _, said = run_cli("nightly", "config.yaml", "--date", f"2026-11-{day}", *reports)
+        assert code == (2 if day == 19 else 0), said
+        assert day != 19 or "the night 2026-11-19 could not be evaluated: qrels.txt" in run_cli("show")[2]
+
+    _, failed, last = (read_record(Path("runs/records") / name) for name in records())
+    failures = {failure.model: failure.reason for failure in failed.manifest.failures}
+    assert failures == dict.fromkeys(("bm25", "dense"), failed.manifest.error)
+    assert not failed.estimates
+    assert {verdict.outcome for verdict in last.verdicts} == {"pass"}  # held against the night before
+    assert failed.path.name in run_cli("list")[1]
+    assert "was not evaluated" in run_cli("show", failed.path.name)[1]
+    assert (run_cli("history", "--measure", "rr")[0], run_cli("site", "--output", "site")[0]) == (0, 0)
+    assert "qrels.txt" in Path("site/feed.xml").read_text()
+    assert '<error message="qrels.txt' in Path("junit.xml").read_text()
+    assert "Nothing was evaluated: qrels.txt" in Path("night.md").read_text().replace("\\", "")
+
+
+def test_a_full_disk_costs_the_record_and_not_the_alert(monkeypatch, run_cli):
+    """The record of the night and that of its failure find no room; the command is told all the same."""
+    write_config(notify=[{"command": ["sh", "-c", "cat > told.json"]}])
+    write_outputs()
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "runs/records")
+
+    monkeypatch.setattr("rankledger.pipeline.run.write_record", full)
+    monkeypatch.setattr("rankledger.pipeline.commands.nightly.write_record", full)
+    monkeypatch.setattr("rankledger.pipeline.delivery.alerts._write_log", full)
+    code, _, said = run_cli(*COMMAND, "--junit", "junit.xml")
+
+    assert (code, records()) == (74, [])
+    assert "cannot be recorded: No space left on device" in said
+    told = json.loads(Path("told.json").read_text())
+    assert (told["state"], told["n_failing"], told["record"]) == ("incomplete", 2, "")
+    assert "No space left" in told["failing"][0]["reason"]
+    assert "<error" in Path("junit.xml").read_text()
+
+
+def test_a_bug_leaves_a_trace(monkeypatch):
+    write_outputs()
+    monkeypatch.setattr("rankledger.pipeline.run.compute", None)
+    with pytest.raises(TypeError):
+        night()
+
+    (failed,) = records()
+    assert "a bug of rankledger: TypeError" in read_record(Path("runs/records") / failed).manifest.error
 
 
 def test_numbers_from_outside_are_waited_for():
@@ -348,15 +410,19 @@ def test_models_that_are_searched_for_may_turn_up_late():
 
 
 def test_a_search_in_vain_ends_with_what_evaluate_says(capsys):
-    """No model turned up in two hours: the pattern is named, and nothing is recorded."""
+    """No model turned up in two hours: the pattern is named, also by the record of the failed night."""
     write_config(nightly=PATIENT, models={"*": {"outputs": "{date}/{model}.txt"}})
     clock = Clock()
 
     with pytest.raises(InputError, match=r"config.yaml:\d+: models\.\*: no file matches"):
         night(clock)
 
-    assert (clock.minutes, records()) == (120, [])
-    assert capsys.readouterr().err == f"waiting until 04:00 UTC for 1 of 1: {DATE}/*.txt (no model yet)\n"
+    (failed,) = records()
+    (failure,) = read_record(Path("runs/records") / failed).manifest.failures
+    assert (failure.model, "no file matches" in failure.reason) == ("*", True)
+    waiting, recorded = capsys.readouterr().err.splitlines()
+    assert (clock.minutes, waiting) == (120, f"waiting until 04:00 UTC for 1 of 1: {DATE}/*.txt (no model yet)")
+    assert recorded.endswith(failed)
 
 
 def test_a_mistake_in_the_config_is_not_waited_for():

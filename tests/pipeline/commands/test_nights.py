@@ -501,7 +501,7 @@ def test_show_prints_every_verdict_that_does_not_pass(folder, capsys, monkeypatc
     whole = capsys.readouterr().out
 
     assert re.findall(r"│ (floor-\d+)", cut) == ["floor-00"]
-    assert "11 more: rankledger show --verdicts" in cut
+    assert "11 more causes: rankledger show --verdicts" in cut
     assert re.findall(r"│ (floor-\d+)", whole) == [f"floor-{n:02}" for n in range(12)]
     assert whole.startswith("Gates failed: 12 failed.")
     assert "record: " not in whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import errno
 import json
 import os
@@ -223,10 +224,13 @@ def test_the_index_says_what_broke_since_when_and_whose_it_is(tmp_path):
     night(folder, 2, "pass", name="a-good-one")
     written(tmp_path / "site")
     failed, passed = table(tmp_path / "site/index.html", "evaluations").groups[0].rows
+    days = (datetime.datetime.now(datetime.UTC).date() - datetime.date(2026, 11, 20)).days
 
-    assert failed[:2] + failed[3:] == [*("nightly", "✗ failed", "2026-11-19", "2026-11-20", "3", "bm25 (search-team)")]
+    assert failed[:2] + failed[3:] == [
+        *("nightly", "✗ failed", "2026-11-19", f"2026-11-20, {days} days ago", "3", "bm25 (search-team)")
+    ]
     assert failed[2] == "bm25 fails floor: 0.4 is below 0.5. Owner: search-team."
-    assert passed[:2] + passed[3:] == ["a-good-one", "✓ passed", "2026-11-20", "2026-11-20", "1", ""]
+    assert passed[:2] + passed[3:] == ["a-good-one", "✓ passed", "2026-11-20", f"2026-11-20, {days} days ago", "1", ""]
 
 
 def test_the_headline_of_a_record_is_on_every_surface(tmp_path):

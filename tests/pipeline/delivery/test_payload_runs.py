@@ -173,10 +173,7 @@ def test_an_evaluation_fails_with_its_gates(record, effects, failed):
     [("2026-11-19", 20_776), ("1970-01-02", 1), ("1969-12-31", -1), (None, 20_777), ("release-7", 20_777)],
 )
 def test_a_history_gets_the_figures_at_the_nights_day(record, date, step):
-    """Days since 1970-01-01 of `--date`, or of the day on which the evaluation began; the time is the record's.
-
-    From 1970-01-01 to 2026-11-20 there are 56 years with 14 leap days, and 323 days: 56 * 365 + 14 + 323 = 20,777.
-    """
+    """Days since 1970-01-01 of `--date`, or of the day on which the evaluation began."""
     bm25, late, evaluation = runs(record(date=date))
 
     assert bm25.history is not None

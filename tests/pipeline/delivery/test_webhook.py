@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import http.server
 import socket
 import sys
-import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -62,19 +61,13 @@ def test_no_redirect_is_followed(hook, status):
 
 @pytest.mark.parametrize(("status", "posts"), [(400, 1), (404, 1), (429, 1), (500, 2), (503, 2)])
 def test_a_server_that_fails_is_asked_twice(hook, status, posts):
-    """4xx is a refusal. A 5xx may be over in a moment."""
+    """4xx is a refusal. A 5xx may be over in a moment, and so may a connection that breaks after the post."""
     hook.answers, hook.said = [status, status], "invalid\n payload"
 
     assert refuse_post(hook.address) == f"answered {status} (invalid payload)"
-    assert hook.ids == ["alert-7"] * posts
-
-
-def test_a_lost_answer_is_asked_for_again(hook):
-    """The connection breaks after the first post: the second has the same id."""
     hook.answers = [SILENT]
     post_alert(hook.address, "alert-7", BODY, 10)
-
-    assert hook.ids == ["alert-7", "alert-7"]
+    assert hook.ids == ["alert-7"] * (posts + 2)
 
 
 def test_a_receiver_that_does_not_answer_is_named():
@@ -88,24 +81,16 @@ def test_a_receiver_that_does_not_answer_is_named():
 
 def test_a_receiver_that_speaks_no_http_is_named():
     """Its first line is no status line."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            self.wfile.write(b"SSH-2.0-OpenSSH\r\n")
+        def answer() -> None:
+            for _ in range(2):
+                with server.accept()[0] as connection:
+                    connection.recv(4096)
+                    connection.sendall(b"SSH-2.0-OpenSSH\r\n")
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        assert refuse_post(f"http://127.0.0.1:{server.server_port}") == "BadStatusLine"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        pool.submit(answer)
+        assert refuse_post(f"http://127.0.0.1:{server.getsockname()[1]}") == "BadStatusLine"
 
 
 def test_the_address_is_in_no_message(hook):
@@ -117,10 +102,9 @@ def test_the_address_is_in_no_message(hook):
 
 
 def test_a_command_that_hangs_is_ended():
-    """After its time limit it is killed."""
-    reason = refuse_command(sys.executable, "-c", "import time; time.sleep(600)", seconds=0.3)
-
-    assert reason == "did not end within 0.3 s"
+    assert (
+        refuse_command(sys.executable, "-c", "import time; time.sleep(600)", seconds=0.3) == "did not end within 0.3 s"
+    )
 
 
 def test_a_command_that_reads_nothing_may_still_succeed(tmp_path):
