@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
-
-from rankledger.metrics.block import JudgedBlock
-from rankledger.metrics.catalogue import CatalogueBlock
-from rankledger.metrics.pairs import RatingsBlock
-from rankledger.pipeline.data.scores import Scores
-
-if TYPE_CHECKING:
-    pass
-from collections.abc import Collection
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
-from rankledger.metrics.block import Floats
-from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.sources import OutputKey, Replicate
-
-if TYPE_CHECKING:
-    pass
-
 import hashlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from rankledger.metrics import conventional_scores
 from rankledger.metrics.abstention import ConfidenceBlock
 from rankledger.metrics.aggregation import MEAN, contributions, delete_a_group_error
 from rankledger.metrics.agreement import RankingsBlock
+from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.conventional_scores import tie_bounds
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.instructions import OutputsBlock
+from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import MetricError
-from rankledger.metrics.pairs import positive_weight
-from rankledger.pipeline.config.sources import model_of
+from rankledger.metrics.pairs import RatingsBlock, positive_weight
+from rankledger.pipeline.config.sources import OutputKey, Replicate, model_of
 from rankledger.pipeline.data.joined import JudgedOutput, OnDemand
+from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 

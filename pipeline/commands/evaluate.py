@@ -6,7 +6,7 @@ import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from rankledger.metrics.metric import MetricError
 from rankledger.pipeline.commands.evaluation import Evaluation
@@ -31,10 +31,6 @@ from rankledger.pipeline.run import evaluate_opened
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError, InputWarning
 from rankledger.pipeline.support.progress import work
-
-if TYPE_CHECKING:
-    pass
-
 
 _CALLER = 4  # frames from a warning to the call of `evaluate`: that of `_warn`, its own, and that of `work`
 

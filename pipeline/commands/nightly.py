@@ -290,7 +290,7 @@ def _record_failure(
         loaded, planned, config, reason, evaluation_id, workspace, alerts=_has_targets(loaded), **known
     )
     written = yaml.safe_dump(relocate(loaded.document, path), sort_keys=False, allow_unicode=True)
-    evaluation = Plain(manifest, Tables({}), path, is_recorded=False)
+    evaluation = Plain(manifest, Tables({}), path)
     try:
         evaluation = write_record(evaluation, config=written, trusted=True)
         say(f"the night could not be evaluated; this is its record: {path}")
@@ -299,6 +299,7 @@ def _record_failure(
             deliver(evaluation, workspace, store=store, tracking=tracking)
     except OSError as disk:
         _tell(f"{path}: the night could not be evaluated, and cannot be recorded: {disk.strerror or disk}")
+        evaluation = replace(evaluation, is_recorded=False)
     if _has_targets(loaded):
         unrecorded = None if evaluation.is_recorded else evaluation
         for line in send_alerts(loaded, records, workspace.runs_dir, unrecorded).unsent:

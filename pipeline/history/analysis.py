@@ -59,11 +59,6 @@ if TYPE_CHECKING:
     from rankledger.pipeline.history.baselines import BaselineResolver
     from rankledger.pipeline.history.lookup import RecordHistory
     from rankledger.pipeline.history.since import ChangesSince
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 
 Found = TypeVar("Found")
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,6 @@ from rankledger.pipeline.data.dataset import content_of
 from rankledger.pipeline.data.outputs import exclusions_key
 from rankledger.pipeline.data.rows import InputFile
 from rankledger.pipeline.record.manifest_parts import OPTIONAL
-
-if TYPE_CHECKING:
-    pass
 
 
 def name_needs(measure: Measure) -> list[str]:

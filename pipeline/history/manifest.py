@@ -167,6 +167,7 @@ def build_failed_manifest(
         repeats=None,
         environment=Environment.model_validate(environment(config.parent)),
         error=error,
+        timings={},
     )
 
 

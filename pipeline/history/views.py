@@ -6,13 +6,9 @@ Differences are oriented: positive is better, whatever the measure's direction.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rankledger.pipeline.inference.changepoints import FalseSteps, LevelChange
 from rankledger.pipeline.record.manifest_parts import InputChange
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

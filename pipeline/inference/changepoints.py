@@ -28,23 +28,16 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
-
-if TYPE_CHECKING:
-    pass
-
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from statistics import NormalDist
-from typing import NamedTuple
 
 Tier: TypeAlias = Literal["step", "step or drift"]
 """How sure a step is: also if nights are correlated, or only if they are independent."""

@@ -26,11 +26,6 @@ from rankledger.metrics.measure import Measure
 if TYPE_CHECKING:
     import pandas as pd
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 
 Decision: TypeAlias = Literal["better", "worse", ""]
 """The side on which two models differ significantly; empty if they do not."""
