@@ -30,7 +30,7 @@ from rankledger.pipeline.config.sources import OutputKey, Source
 from rankledger.pipeline.config.values import format_duration
 from rankledger.pipeline.data.locate import InputState, input_state, marker_beside
 from rankledger.pipeline.delivery.deliver import deliver
-from rankledger.pipeline.delivery.promote import pending_promotions
+from rankledger.pipeline.delivery.mlflow.promotion import pending_promotions
 from rankledger.pipeline.history.manifest import build_failed_manifest
 from rankledger.pipeline.record.evaluation import Evaluation as Plain
 from rankledger.pipeline.record.evaluation import Tables
@@ -237,16 +237,15 @@ def nightly(
                 command=asked,
                 evaluation_id=evaluation_id,
                 allow_empty=True,  # of a night in which everything failed history knows, and gates count it
-                alerts=_has_targets(loaded),
+                alerts=bool(loaded.document.raw.get("notify")),
             )
             return _alerted(evaluation, loaded, workspace)
     except LockedError:
         raise
     except Exception as error:
         if not claim or not any(map(claim.records.has_here, claim.evaluations)):  # else the night has its record
-            wish = TrackingWish(wanted=False, from_environment=False)
-            if tracking and loaded.config.tracking.enabled:
-                wish = TrackingWish(wanted=True, from_environment=is_from_environment(loaded.config.tracking))
+            wanted = tracking and loaded.config.tracking.enabled
+            wish = TrackingWish(wanted=wanted, from_environment=wanted and is_from_environment(loaded.config.tracking))
             known = {"date": night, "created": clock.now().isoformat(), "command": asked, "tracking": wish}
             _record_failure(error, Path(config), loaded, workspace, known)
         raise
@@ -256,10 +255,6 @@ def _tell(line: str) -> None:
     """Print a line on stderr, also where it is to be quiet."""
     with aside():
         print(one_line(line), file=sys.stderr, flush=True)
-
-
-def _has_targets(loaded: Loaded) -> bool:
-    return bool(loaded.config.notify or loaded.document.unusable_targets)
 
 
 def _record_failure(
@@ -284,23 +279,21 @@ def _record_failure(
         before = read_record(records.folder / last).manifest if last else None
         if before and (before.error, before.date) == (reason, known["date"]):
             return
-    evaluation_id = new_evaluation_id(name, datetime.fromisoformat(known["created"]))
-    path = records.folder / evaluation_id
+    path = records.folder / new_evaluation_id(name, datetime.fromisoformat(known["created"]))
     manifest = build_failed_manifest(
-        loaded, planned, config, reason, evaluation_id, workspace, alerts=_has_targets(loaded), **known
+        loaded, planned, config, reason, path.name, workspace, alerts=bool(loaded.document.raw.get("notify")), **known
     )
     written = yaml.safe_dump(relocate(loaded.document, path), sort_keys=False, allow_unicode=True)
-    evaluation = Plain(manifest, Tables({}), path)
+    evaluation = Plain(manifest, Tables({"estimates": ()}), path)
     try:
         evaluation = write_record(evaluation, config=written, trusted=True)
         say(f"the night could not be evaluated; this is its record: {path}")
-        tracking = loaded.config.tracking
-        with open_for_logging(tracking if manifest.tracking.wanted else None, workspace) as store:
-            deliver(evaluation, workspace, store=store, tracking=tracking)
+        with open_for_logging(loaded.config.tracking if manifest.tracking.wanted else None, workspace) as store:
+            deliver(evaluation, workspace, store=store, tracking=loaded.config.tracking)
     except OSError as disk:
         _tell(f"{path}: the night could not be evaluated, and cannot be recorded: {disk.strerror or disk}")
         evaluation = replace(evaluation, is_recorded=False)
-    if _has_targets(loaded):
+    if manifest.alerts:
         unrecorded = None if evaluation.is_recorded else evaluation
         for line in send_alerts(loaded, records, workspace.runs_dir, unrecorded).unsent:
             _tell(f"alert not sent: {line}; `rankledger sync` sends it")
@@ -342,7 +335,7 @@ def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bo
 
 def _alerted(evaluation: Plain, loaded: Loaded, workspace: Workspace) -> Evaluation:
     """The evaluation with the reasons why alerts were not sent, if there are any; what is due is sent."""
-    if not _has_targets(loaded):
+    if not loaded.document.raw.get("notify"):
         return Evaluation.from_results(evaluation)
     from rankledger.pipeline.delivery.alerts import send_alerts
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rankledger.pipeline.config.paths import parse_reference
 from rankledger.pipeline.config.schema import Tracking, load
-from rankledger.pipeline.delivery.promote import outputs_digest
+from rankledger.pipeline.delivery.mlflow.promotion import digest_outputs
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.lookup import (
     ACCEPTED,
@@ -355,7 +355,7 @@ def tag_outputs(
         raise InputError(f"{config}: models.{model}: has no `promote`, so its outputs need no tag; add it")
     outputs = {task.dataset: describe(task.output.shown) for task in planned.tasks if task.model == model}
     files = [file for found in outputs.values() for file in found]
-    version, sha256 = str(described.model_uri), outputs_digest(outputs)
+    version, sha256 = str(described.model_uri), digest_outputs(outputs)
     registered, number = version.removeprefix("models:/").rsplit("/", 1)
     with open_for_reading(opened.loaded.config.tracking, Workspace.open(runs_dir)) as store:
         before = store.ask("tag_outputs", registered=registered, version=int(number), outputs_sha256=sha256)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.delivery.promote import pending_promotions, promote
+from rankledger.pipeline.delivery.mlflow.promotion import pending_promotions, promote
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.mlflow_stores import Stores, open_store, tracking_of
@@ -49,8 +49,12 @@ def deliver(
         evaluation = replace(evaluation, store=_log(evaluation, workspace.records, store, tracking).page)
         if evaluation.unsaved:
             return evaluation
-        result = promote(evaluation, workspace.records, store)
-        return replace(evaluation, promotions=result.lines, unpromoted=result.reason or None)
+        try:
+            for line in promote(evaluation, workspace.records, store):
+                evaluation = replace(evaluation, promotions=(*evaluation.promotions, line))
+        except TrackingError as error:
+            evaluation = replace(evaluation, unpromoted=str(error))
+        return evaluation
     except TrackingError as error:
         return replace(evaluation, untracked=str(error))
     except OSError as error:
@@ -225,10 +229,8 @@ class _Syncer:
         tracking = tracking_of(record.path, self._workspace, by_default=False)
         try:
             with self._stores.at(tracking) as store:
-                result = promote(record, records, store)
-                done = replace(done, promotions=result.lines, unpromoted=result.reason)
-                if result.away:
-                    raise TrackingError(result.reason, unreachable=True)
+                for line in promote(record, records, store):
+                    done = replace(done, promotions=(*done.promotions, line))
         except TrackingError as error:
             done = replace(done, unpromoted=str(error))
         return done

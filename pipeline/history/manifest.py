@@ -94,6 +94,7 @@ def build_manifest(
         records=remote.url if remote else None,
         tracking=tracking or NOT_TRACKED,
         alerts=alerts,
+        error="",
         config="" if opened.is_in_memory else str(opened.original_config),
         command=command,
         repeats=opened.record.manifest.evaluation_id if opened.record else None,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TypeAlias
+from xml.sax.saxutils import quoteattr
 
 from rankledger.pipeline.gates.verdicts import Effect, Verdict, overall_effect
 from rankledger.pipeline.inference.tables import ALL, Estimate
@@ -335,16 +336,12 @@ def write_error_reports(
 ) -> None:
     """Write why nothing was evaluated into the reports that have a path, in JUnit as a test case with an error."""
     if junit_file:
-        from xml.etree import ElementTree
-
-        counts = {"tests": "1", "failures": "0", "errors": "1", "skipped": "0"}
-        root = ElementTree.Element("testsuites", {"name": printable(name), **counts})
-        suite = ElementTree.SubElement(root, "testsuite", {"name": "evaluation", **counts})
-        case = ElementTree.SubElement(suite, "testcase", {"classname": "evaluation", "name": printable(name)})
-        ElementTree.SubElement(case, "error", {"message": printable(reason)}).text = printable(reason)
-        ElementTree.indent(root)
-        text = ElementTree.tostring(root, encoding="unicode")
-        write_text(Path(junit_file), f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n')
+        counts = 'tests="1" failures="0" errors="1" skipped="0"'
+        title, error = quoteattr(printable(name)), quoteattr(printable(reason))
+        case = f'<testcase classname="evaluation" name={title}><error message={error}/></testcase>'
+        suite = f'<testsuite name="evaluation" {counts}>{case}</testsuite>'
+        text = f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name={title} {counts}>{suite}</testsuites>\n'
+        write_text(Path(junit_file), text)
     said = f"### {plain(name)}\n\n**Nothing was evaluated: {plain(short_sentence(reason, REASON))}**\n"
     if markdown_file:
         write_text(Path(markdown_file), said)

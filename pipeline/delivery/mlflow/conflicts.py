@@ -29,6 +29,9 @@ DELETED = "must be in the 'active' state"
 GHOST = "rankledger.ghost"
 """The tag of a run that is not the one that counts: the id of that one."""
 
+NO_REGISTRY = ("FEATURE_DISABLED", "ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
+"""Error codes of MLflow, and of servers with its API, that have no registered models."""
+
 _PAGE = 1_000
 _RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _ATTEMPTS = 8

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rankledger.pipeline.config.mlflow_names import MODEL_ID, MODEL_URI
 from rankledger.pipeline.delivery.mlflow.conflicts import (
     DELETED,
+    NO_REGISTRY,
     SAME_ROW,
     ConflictError,
     delete_ghosts,
@@ -116,9 +117,6 @@ def _location(name: str, artifacts: Path | None) -> str | None:
     readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80]
     return (artifacts.absolute() / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}").as_uri()
 
-
-NO_REGISTRY = ("FEATURE_DISABLED", "ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED")
-"""How MLflow, or a server that speaks as it does, says that it has no registered models."""
 
 _UNKNOWN = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # the second of an alias, or of a name it never takes
 

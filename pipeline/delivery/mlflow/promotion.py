@@ -1,56 +1,65 @@
-"""Moving an alias of MLflow's model registry to the version that an evaluation passed: forward only, and once.
+"""Promotion of a passing model: its alias in MLflow's registry moves forward only, and once.
 
-MLflow has no compare-and-set for it: `set_registered_model_alias` overwrites the alias whatever it is, and its server
-calls the webhooks of the alias each time, also if nothing changes. So the alias and its tag are read first, each step
-that is done already is left out, and no request that sets the alias is sent twice. The caller holds a claim.
-
-The tag `rankledger.promoted_by.ALIAS` of a version says which night promoted it to that alias. It is written before the
-alias, so that an alias that moved has one, and a promotion that was broken off is taken up where it stopped.
+The tag `rankledger.promoted_by.ALIAS` of a version names the night that promoted the version. The tag is written before
+the alias, so that every alias that moved has one, and the next attempt continues a promotion that was interrupted.
+MLflow has no compare-and-set for aliases, and its server calls webhooks for every request that sets one. So the alias
+is read first, under a claim, and no request that sets the alias is sent twice. A receipt in the record holds what is
+settled. `sync` retries the rest.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from rankledger.pipeline.delivery.mlflow.conflicts import without_retries
-from rankledger.pipeline.delivery.mlflow.delivery import NO_REGISTRY
+from rankledger.pipeline.config.planned_gates import night_of
+from rankledger.pipeline.data.rows import InputFile
+from rankledger.pipeline.delivery.mlflow.conflicts import NO_REGISTRY, without_retries
+from rankledger.pipeline.gates.verdicts import overall_effect, overall_outcome
+from rankledger.pipeline.history.lookup import created_at
+from rankledger.pipeline.record.entries import RecordEntry, scan_records
+from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.manifest import is_evaluation_id
-from rankledger.pipeline.support.errors import TrackingError
+from rankledger.pipeline.record.nights import claim_alias
+from rankledger.pipeline.record.receipts import PromotionReceipt, SettledPromotion, read_promotions, write_receipt
+from rankledger.pipeline.record.store import Records, digest_of
+from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities.model_registry import ModelVersion
 
+    from rankledger.pipeline.record.mlflow_process import TrackingStore
 
 OUTPUTS = "rankledger.outputs_sha256"
-"""The tag of a version by which it is known which outputs it made."""
+"""Tag of a version: the digest of the outputs that the version made."""
 
 PROMOTED_BY = "rankledger.promoted_by"
-"""What the tag of a version begins with that says which night promoted it; the alias follows after a full stop."""
+"""Tag of a version, followed by a full stop and the alias: the night that promoted the version."""
 
-Outcome: TypeAlias = Literal["promoted", "kept", "removed", "superseded"]
-
-_UNAVAILABLE = (  # what is said without a code of its own: of MLflow's server, and of Databricks without Unity Catalog
+_UNAVAILABLE = (  # messages without such a code: of MLflow's server, and of Databricks without Unity Catalog
     "Model registry functionality is unavailable",
     "is unsupported for models in the Workspace Model Registry",
 )
-_ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # an alias: the second of MLflow's own stores
+_ABSENT = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # codes for an alias; MLflow's own stores use both
 
 
 @dataclass(frozen=True)
-class Promotion:
-    """A version that passed.
+class AliasTarget:
+    """A version that passed, and the alias that it must get.
 
     Attributes:
-        registered: the name of the registered model.
-        version: the version that made the outputs.
-        alias: the alias that is to be its.
-        outputs_sha256: the digest of the outputs that were evaluated.
-        by: the night and the evaluation, `2026-11-20 20261120T020000Z-nightly-1f0c9a2b`: of two the later is greater.
+        registered: Name of the registered model.
+        version: Version that made the outputs.
+        alias: Alias.
+        outputs_sha256: Digest of the outputs that were evaluated.
+        by: Night and evaluation, `2026-11-20 20261120T020000Z-nightly-1f0c9a2b`. The later of two is the greater text.
     """
 
     registered: str
@@ -65,118 +74,224 @@ class Promotion:
         return f"models:/{self.registered}/{self.version}"
 
 
-@dataclass(frozen=True)
-class AliasState:
-    """What the alias came to.
+def pending_promotions(record: Evaluation, records: Records) -> tuple[str, ...]:
+    """Return the models that an evaluation must promote and that are not settled.
 
-    Attributes:
-        outcome: `promoted`, the version has the alias by this promotion; `kept`, the alias stays where it is, for that
-            is this version, a newer one, or one that a later night promoted; `removed`, the version was promoted
-            before, and somebody took the alias away; `superseded`, it is too late to move the alias.
-        version: the version that has the alias; None if none has.
-        by: the night that promoted that version or, if this one was removed, promoted this one; None if none did.
-    """
-
-    outcome: Outcome
-    version: int | None
-    by: str | None
-
-
-def promote(
-    client: MlflowClient, wanted: Promotion, *, broken_off: Collection[str] = (), superseded: bool = False
-) -> AliasState:
-    """Move an alias to a version, unless it is there, at a newer version, or where a later night put it.
-
-    Args:
-        client: of the tracking store.
-        wanted: the version that passed.
-        broken_off: promotions of this version, by their `by`, that are known never to have come to their end.
-        superseded: whether a later night is known, so that nothing is moved; that it was is found anyway.
+    A record that someone else made, or that repeats another one, promotes nothing.
 
     Raises:
-        TrackingError: the store has no registry, there is no such version, its outputs are not those that were
-            evaluated, or another set the alias at the same time.
-        Exception: whatever MLflow raises; the version then has the tag, the alias, both or none.
+        InputError: The receipt or the verdicts are corrupt.
+        OSError: The receipt cannot be read.
     """
-    key = f"{PROMOTED_BY}.{wanted.alias}"
-    with _needing_a_registry():
-        version = _version(client, wanted.registered, wanted.version)
-        holder = _holder(client, wanted)
-        if settled := _settled(wanted, version, holder, key, broken_off):
-            return settled
+    manifest = record.manifest
+    models = [name for name, model in manifest.models.items() if model.promote]
+    if not models or manifest.repeats or not manifest.tracking.wanted or not record.is_trusted:
+        return ()
+    passed = [name for name in models if _has_passed(record, name)]
+    receipt = read_promotions(records, record.path.name) if passed else None
+    return tuple(name for name in passed if receipt is None or name not in receipt.by_model)
+
+
+def promote(record: Evaluation, records: Records, store: TrackingStore) -> Iterator[str]:
+    """Promote the pending models of an evaluation, and yield a line for each that is settled.
+
+    Raises:
+        TrackingError: A model cannot be promoted now.
+    """
+    try:
+        for model in pending_promotions(record, records):
+            if settled := _settle(record, records, store, model):
+                yield _describe(settled)
+    except (LockedError, InputError) as error:
+        raise TrackingError(str(error)) from None
+    except OSError as error:
+        raise TrackingError(records.describe_error(error)) from None
+
+
+def digest_outputs(outputs: Mapping[str, Sequence[InputFile]]) -> str:
+    """Return the digest of a model's outputs, by dataset. It depends on the contents of the files alone."""
+    digests = [[dataset, [file.digest for file in files]] for dataset, files in sorted(outputs.items())]
+    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
+
+
+def _has_passed(record: Evaluation, model: str) -> bool:
+    manifest, verdicts = record.manifest, record.verdicts
+    if manifest.failures or any(warning.measure for warning in manifest.warnings):
+        return False
+    model_verdicts = [verdict for verdict in verdicts if verdict.model == model]
+    is_judged = any(verdict.outcome == "pass" for verdict in model_verdicts)
+    return is_judged and overall_outcome(verdicts) == "pass" and overall_effect(model_verdicts) == "pass"
+
+
+def _settle(record: Evaluation, records: Records, store: TrackingStore, model: str) -> SettledPromotion | None:
+    """Promote a model and write its receipt. Return None if another process has settled it."""
+    target = _target_of(record, model)
+    with claim_alias(records, target.registered, target.alias, seconds=store.timeout) as claim:
+        if claim.away:
+            raise TrackingError(f"{claim.away}; without it another machine may promote at the same time")
+        if model not in pending_promotions(record, records):
+            return None
+        state = _ask_store(target, store, records, superseded=_is_superseded(record, records))
+        moment = datetime.now(UTC).isoformat(timespec="seconds")
+        settled = SettledPromotion(model, target.registered, target.version, target.alias, **state, moment=moment)
+        receipt = read_promotions(records, record.path.name)
+        receipt = receipt or PromotionReceipt(record.path.name, digest_of(record.path), store.public_uri, ())
+        write_receipt(records, replace(receipt, promotions=(*receipt.promotions, settled)))
+        return settled
+
+
+def _target_of(record: Evaluation, model: str) -> AliasTarget:
+    manifest, described = record.manifest, record.manifest.models[model]
+    assert described.promote is not None, "it is pending"
+    assert described.version is not None, "a manifest with `promote` names a version"
+    outputs = {output.dataset: output.input_files for output in manifest.outputs if output.model == model}
+    by = f"{night_of(manifest.date, created_at(record))} {manifest.evaluation_id}"
+    registered, alias = described.promote.registered, described.promote.alias
+    return AliasTarget(registered, described.version, alias, digest_outputs(outputs), by)
+
+
+def _ask_store(target: AliasTarget, store: TrackingStore, records: Records, *, superseded: bool) -> dict[str, Any]:
+    """Return `outcome`, `at` and `by` of a settled promotion."""
+
+    def ask(**options: Any) -> dict[str, Any]:
+        return dict(store.ask("move_alias", target=asdict(target), **options))
+
+    if not superseded:
+        state = ask()
+        if state["outcome"] == "removed" and not _was_completed(state["by"], target, records):
+            return ask(interrupted=[state["by"]])
+        return state
+    try:
+        return ask(superseded=True)  # the alias may have been moved without a receipt
+    except TrackingError as error:
+        if error.unreachable:
+            raise
+        return {"outcome": "superseded", "at": None, "by": None}
+
+
+def _was_completed(by: str, target: AliasTarget, records: Records) -> bool:
+    """Return whether the version had the alias by that night, also if nothing is known of the night any more."""
+    evaluation_id = by.partition(" ")[2]
+    receipt = read_promotions(records, evaluation_id)
+    if receipt is None:
+        return evaluation_id not in records.ids()
+    promoted = (target.registered, target.version, target.alias, "promoted")
+    return any((one.registered, one.version, one.alias, one.outcome) == promoted for one in receipt.promotions)
+
+
+def _is_superseded(record: Evaluation, records: Records) -> bool:
+    """Return whether a later night exists. A record that cannot be read counts by the time in its id."""
+
+    def is_later(entry: RecordEntry) -> bool:
+        return not entry.manifest.repeats and entry.manifest.order > record.manifest.order
+
+    scan = scan_records(records, record.manifest.name, is_later)
+    began = record.path.name.partition("-")[0]
+    return any(scan.found) or any(evaluation_id.partition("-")[0] > began for evaluation_id in scan.unreadable)
+
+
+def _describe(settled: SettledPromotion) -> str:
+    version, alias = f"models:/{settled.registered}/{settled.version}", f"@{settled.alias}"
+    holder = "no version" if settled.at is None else f"version {settled.at}"
+    night = f", promoted by {settled.by}" if settled.by else ""
+    if (settled.outcome, settled.at) == ("kept", settled.version):
+        return f"{version} is {alias} already{night}"
+    return {
+        "promoted": f"promoted: {version} is {alias}",
+        "kept": f"not promoted: {version}: {alias} stays at {holder}{night}",
+        "removed": f"not promoted: {version} was {alias} before ({settled.by}), and somebody moved it to {holder}",
+        "superseded": f"not promoted: {version}: a later night was evaluated",
+    }[settled.outcome]
+
+
+def move_alias(
+    client: MlflowClient, target: AliasTarget, *, interrupted: Collection[str] = (), superseded: bool = False
+) -> dict[str, Any]:
+    """Move an alias to a version, unless the version, a newer one, or the version of a later night has the alias.
+
+    Args:
+        client: Client of the tracking store.
+        target: Version that passed.
+        interrupted: Promotions of this version, by their `by`, that did not reach their end.
+        superseded: True if a later night exists. Then nothing moves, and an earlier move is only recognized.
+
+    Returns:
+        `outcome`, `at` and `by` of `SettledPromotion`.
+
+    Raises:
+        TrackingError: The store has no registry, the version does not exist or made other outputs, or another process
+            set the alias at the same time.
+        Exception: Any error of MLflow. The version then has the tag, the alias, both or none.
+    """
+    key = f"{PROMOTED_BY}.{target.alias}"
+    with _explain_missing_registry():
+        version = _get_version(client, target.registered, target.version)
+        holder = _get_holder(client, target)
+        at, by = (None, None) if holder is None else (int(holder.version), _parse_night(holder.tags.get(key)))
+        if at is not None and (at >= target.version or (by is not None and by >= target.by)):
+            return _state("promoted" if (at, by) == (target.version, target.by) else "kept", at, by)
+        earlier = _parse_night(version.tags.get(key))
+        if earlier is not None and earlier != target.by and earlier not in interrupted:
+            return _state("removed", at, earlier)
         if superseded:
-            return AliasState("superseded", None if holder is None else int(holder.version), None)
-        _refuse_other_outputs(version, wanted)
-        if version.tags.get(key) != wanted.by:
-            client.set_model_version_tag(wanted.registered, str(wanted.version), key, wanted.by)
-        return _set_alias(client, wanted)
+            return _state("superseded", at, None)
+        _check_outputs(version, target)
+        if version.tags.get(key) != target.by:
+            client.set_model_version_tag(target.registered, str(target.version), key, target.by)
+        _set_alias(client, target)
+        return _state("promoted", target.version, target.by)
 
 
-def _settled(
-    wanted: Promotion, version: ModelVersion, holder: ModelVersion | None, key: str, broken_off: Collection[str]
-) -> AliasState | None:
-    """Why the alias is not to be moved; None if it is."""
-    at, by = (None, None) if holder is None else (int(holder.version), _night(holder.tags.get(key)))
-    if at is not None and (at >= wanted.version or (by is not None and by >= wanted.by)):
-        return AliasState("promoted" if (at, by) == (wanted.version, wanted.by) else "kept", at, by)
-    earlier = _night(version.tags.get(key))
-    if earlier is not None and earlier != wanted.by and earlier not in broken_off:
-        return AliasState("removed", at, earlier)
-    return None
+def _state(outcome: str, at: int | None, by: str | None) -> dict[str, Any]:
+    return {"outcome": outcome, "at": at, "by": by}
 
 
-def _set_alias(client: MlflowClient, wanted: Promotion) -> AliasState:
-    """Set the alias with one request, and read it back: whether that was carried out its answer may not say."""
+def _set_alias(client: MlflowClient, target: AliasTarget) -> None:
+    """Set the alias with one request and read it back, because a lost answer says nothing."""
     from mlflow.exceptions import MlflowException
 
     failure: MlflowException | None = None
     try:
         with without_retries():
-            client.set_registered_model_alias(wanted.registered, wanted.alias, str(wanted.version))
+            client.set_registered_model_alias(target.registered, target.alias, str(target.version))
     except MlflowException as error:
         failure = error
-    holder = _holder(client, wanted)
-    if holder is not None and int(holder.version) == wanted.version:
-        return AliasState("promoted", wanted.version, wanted.by)
+    holder = _get_holder(client, target)
+    if holder is not None and int(holder.version) == target.version:
+        return
     if failure is not None:
         raise failure
-    found = "gone" if holder is None else f"at version {holder.version}"
-    raise TrackingError(f"the alias {wanted.alias!r} of {wanted.registered!r} is {found}: another set it meanwhile")
+    now = "gone" if holder is None else f"at version {holder.version}"
+    raise TrackingError(f"the alias {target.alias!r} of {target.registered!r} is {now}: another set it meanwhile")
 
 
 def tag_outputs(client: MlflowClient, registered: str, version: int, outputs_sha256: str) -> str | None:
-    """Have a version say which outputs it made; a tag that says so already is not set again.
-
-    Args:
-        client: of the tracking store.
-        registered: the name of the registered model.
-        version: its version.
-        outputs_sha256: the digest of the outputs.
+    """Tag a version with the digest of the outputs that it made, unless it has that tag.
 
     Returns:
-        What the tag said before; None if there was none.
+        The digest in the tag before. None if there was no tag.
 
     Raises:
-        TrackingError: the store has no registry, or there is no such version.
+        TrackingError: The store has no registry, or the version does not exist.
     """
-    with _needing_a_registry():
-        before = _version(client, registered, version).tags.get(OUTPUTS)
+    with _explain_missing_registry():
+        before = _get_version(client, registered, version).tags.get(OUTPUTS)
         if before != outputs_sha256:
             client.set_model_version_tag(registered, str(version), OUTPUTS, outputs_sha256)
     return None if before is None else str(before)
 
 
-def _refuse_other_outputs(version: ModelVersion, wanted: Promotion) -> None:
-    tagged = version.tags.get(OUTPUTS)
-    if tagged is None:
+def _check_outputs(version: ModelVersion, target: AliasTarget) -> None:
+    digest = version.tags.get(OUTPUTS)
+    if digest is None:
         advice = "run `rankledger tag-outputs` in the job that makes the outputs"
-        raise TrackingError(f"{wanted.uri} has no tag {OUTPUTS}, so what it made is not known; {advice}")
-    if tagged != wanted.outputs_sha256:
-        digests = f"{OUTPUTS} is {tagged[:12]}…, and {wanted.outputs_sha256[:12]}… was evaluated"
-        raise TrackingError(f"{wanted.uri} made other outputs ({digests}); name the version that made them")
+        raise TrackingError(f"{target.uri} has no tag {OUTPUTS}, so what it made is not known; {advice}")
+    if digest != target.outputs_sha256:
+        digests = f"{OUTPUTS} is {digest[:12]}…, and {target.outputs_sha256[:12]}… was evaluated"
+        raise TrackingError(f"{target.uri} made other outputs ({digests}); name the version that made them")
 
 
-def _version(client: MlflowClient, registered: str, version: int) -> ModelVersion:
+def _get_version(client: MlflowClient, registered: str, version: int) -> ModelVersion:
     from mlflow.exceptions import MlflowException
 
     try:
@@ -188,26 +303,26 @@ def _version(client: MlflowClient, registered: str, version: int) -> ModelVersio
         raise TrackingError(f"{unknown}; fix model_uri in the config") from None
 
 
-def _holder(client: MlflowClient, wanted: Promotion) -> ModelVersion | None:
-    """The version that has the alias; None if none has."""
+def _get_holder(client: MlflowClient, target: AliasTarget) -> ModelVersion | None:
+    """Return the version that has the alias."""
     from mlflow.exceptions import MlflowException
 
     try:
-        return client.get_model_version_by_alias(wanted.registered, wanted.alias)
+        return client.get_model_version_by_alias(target.registered, target.alias)
     except MlflowException as error:
         if error.error_code not in _ABSENT:
             raise
         return None
 
 
-def _night(tag: str | None) -> str | None:
-    """The tag, if it is what a promotion writes: somebody else's text is before and after no night."""
+def _parse_night(tag: str | None) -> str | None:
+    """Return the tag if a promotion wrote it. Any other text is neither before nor after a night."""
     night, _, evaluation_id = (tag or "").partition(" ")
     return tag if re.fullmatch(r"\d{4}-\d\d-\d\d", night, re.ASCII) and is_evaluation_id(evaluation_id) else None
 
 
 @contextmanager
-def _needing_a_registry() -> Iterator[None]:
+def _explain_missing_registry() -> Iterator[None]:
     from mlflow.exceptions import MlflowException
 
     try:

@@ -24,7 +24,6 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +32,6 @@ from pydantic import TypeAdapter
 
 from rankledger.pipeline.delivery.mlflow.delivery import deliver
 from rankledger.pipeline.delivery.mlflow.payload import EVALUATION, MANIFEST, Run
-from rankledger.pipeline.delivery.mlflow.promotion import Promotion, promote, tag_outputs
 from rankledger.pipeline.record.manifest import is_evaluation_id
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.credentials import public_uri, without_credentials
@@ -193,7 +191,7 @@ def main() -> None:
         "copy_record": lambda run_id, folder: str(copy_record(client.opened, run_id, Path(folder))),
         "logged_digests": lambda evaluation_id, name: logged_digests(client.opened, evaluation_id, name),
         "delete_runs": lambda **runs: delete_runs(client.opened, **runs),
-        "promote": lambda wanted, **known: _promote(client, wanted, known, uri),
+        "move_alias": lambda target, **known: _move_alias(client, target, known, uri),
         "tag_outputs": lambda **version: _tag_outputs(client, version, uri),
     }
     for line in lines:
@@ -229,12 +227,16 @@ def _deliver(client: _Client, runs: list[dict[str, Any]], uri: str, artifacts: P
     }
 
 
-def _promote(client: _Client, wanted: dict[str, Any], known: dict[str, Any], uri: str) -> dict[str, Any]:
+def _move_alias(client: _Client, target: dict[str, Any], known: dict[str, Any], uri: str) -> dict[str, Any]:
+    from rankledger.pipeline.delivery.mlflow.promotion import AliasTarget, move_alias
+
     with _one_writer(uri):
-        return asdict(promote(client.opened, Promotion(**wanted), **known))
+        return move_alias(client.opened, AliasTarget(**target), **known)
 
 
 def _tag_outputs(client: _Client, version: dict[str, Any], uri: str) -> str | None:
+    from rankledger.pipeline.delivery.mlflow.promotion import tag_outputs
+
     with _one_writer(uri):
         return tag_outputs(client.opened, **version)
 

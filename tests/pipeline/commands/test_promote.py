@@ -389,7 +389,7 @@ def test_a_store_that_went_away_is_asked_once(registry, monkeypatch):
     monkeypatch.setattr("rankledger.pipeline.delivery.deliver.open_store", Away)
     results = [*sync()]
 
-    assert asked == ["promote"]
+    assert asked == ["move_alias"]
     assert [(result.reason, result.unpromoted) for result in results] == [("", "no answer within 1 s")] * 2
 
 
