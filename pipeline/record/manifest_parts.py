@@ -22,7 +22,8 @@ from rankledger.pipeline.data.rows import InputFile
 
 def _counts(quality: JoinStats) -> JoinStats:
     for name, count in vars(quality).items():
-        if isinstance(count, int) and not 0 <= count < 2**63:
+        least = -1 if name == "rank_order" else 0
+        if isinstance(count, int) and not least <= count < 2**63:
             raise ValueError(f"{name}: expected a count, found {count}")
     return quality
 
