@@ -10,9 +10,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
-    "files": 229,
-    "lines": 58_300,
-    "code": 39_100,
+    "files": 228,
+    "lines": 58_400,
+    "code": 39_200,
     "docstrings": 9_900,
     "records": 366,
     "mirrored": 51,
@@ -20,7 +20,7 @@ LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says
     "upward": 0,
     "closure": 177,
     "parameters": 22,
-    "test_lines": 80_300,
+    "test_lines": 80_400,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",

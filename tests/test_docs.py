@@ -205,7 +205,7 @@ def test_every_part_of_a_record_is_documented(scratch):
     named = set(re.findall(r"^### (\S+\.\w+)$", text, re.MULTILINE))
 
     assert {file.name for file in record.iterdir()} == named - lacking
-    assert names_in_first_cells(keys) == set(manifest)
+    assert names_in_first_cells(keys) == {*manifest, "error"}  # of a night that could not be evaluated
     for name, table in tables.items():
         columns = text.partition(f"### {name}")[2].partition("\n### ")[0]
         assert names_in_first_cells(columns) == {field.name for field in fields(table)}
