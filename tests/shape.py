@@ -11,8 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says why
     "files": 228,
-    "lines": 58_400,
-    "code": 39_200,
+    "lines": 58_500,
+    "code": 39_300,
     "docstrings": 9_900,
     "records": 366,
     "mirrored": 51,
@@ -20,7 +20,7 @@ LIMITS = {  # they only fall; raising one takes a line in CHANGELOG.md that says
     "upward": 0,
     "closure": 177,
     "parameters": 22,
-    "test_lines": 80_400,
+    "test_lines": 80_500,
 }
 MEANINGS = {
     "files": "modules of metrics/, pipeline/ and rankledger/",

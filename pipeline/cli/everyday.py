@@ -36,8 +36,8 @@ _NAMED = 5  # files without data that `init` names
 def evaluate(run: EvaluationOptions, config: str, name: str | None, date: str | None, shard: str | None) -> None:
     """Evaluate every model of CONFIG, write the record and log it to MLflow.
 
-    A RECORD, by path or id, `last`, `last_passed`, `previous` or `accepted`, is evaluated again, with other measures
-    or slices if --set says so. Its inputs must be unchanged; model outputs may be gone if the output cache has them.
+    A RECORD, a reference as in `rankledger show --help`, is evaluated again, with other measures or slices if --set
+    says so. Its inputs must be unchanged; model outputs may be gone if the output cache has them.
 
     Exits with 1 if a gate failed, 3 if one is inconclusive, 4 if a model output is missing or was refused, and 5 if
     the record could not be uploaded or, with --require-tracking, not be logged to MLflow.
@@ -123,6 +123,7 @@ def show(where: RecordOptions, reference: str, as_json: bool, tracking_uri: str 
         last_passed    the last one whose gates passed
         accepted       the one that `rankledger accept` chose
         ID, PATH       a record by its id or folder
+        DATE, NAME     the newest evaluation of a night or of a name
         mlflow:RUN_ID  the record of an MLflow run
 
     \b

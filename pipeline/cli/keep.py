@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     metavar="MODEL",
     help="Model to accept it for; may be repeated. By default all models of the record.",
 )
+@click.option("--failed", is_flag=True, help="Accept it even if its gates failed.")
 @click.option("--reason", required=True, help="Why; kept in accepted.yaml.")
 @options.name
 @click.option(
@@ -33,6 +34,7 @@ def accept(
     record: str,
     models: tuple[str, ...],
     reason: str,
+    failed: bool,
     name: str | None,
     config: str | None,
     runs_dir: str,
@@ -45,13 +47,20 @@ def accept(
     \b
     Example:
         rankledger accept last --name nightly --reason "new index"
-        rankledger accept last --name nightly --model bm25 --reason "checked"
+        rankledger accept 2026-11-20 --model bm25 --failed --reason "checked"
     """
     from rankledger.pipeline.commands.upkeep import accept
     from rankledger.pipeline.report.messages import acceptance
 
     accepted = accept(
-        record, models=models, reason=reason, name=name, config=config, runs_dir=runs_dir, records=records
+        record,
+        models=models,
+        reason=reason,
+        failed=failed,
+        name=name,
+        config=config,
+        runs_dir=runs_dir,
+        records=records,
     )
     terminal.print_lines(*acceptance(accepted))
 

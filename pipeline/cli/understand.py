@@ -55,8 +55,7 @@ def explain(
 ) -> None:
     """Show how a query gets its score: what each document adds, the ideal list, and the final division.
 
-    A RECORD, by path or id, `last`, `last_passed`, `previous` or `accepted`, can be explained if its inputs are
-    unchanged.
+    A RECORD, a reference as in `rankledger show --help`, can be explained if its inputs are unchanged.
 
     \b
     Example:

@@ -45,8 +45,8 @@ def load(
     """The evaluation that a record holds, with the scores of its queries.
 
     Args:
-        reference: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`; `#model` after it
-            says whose record is meant.
+        reference: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`, `accepted`
+            or `mlflow:RUN_ID`; `#model` after it says whose record is meant.
         name: the evaluation that the words refer to; by default the only one that has records.
         runs_dir: the runs folder.
         records: where records are kept; by default in the runs folder.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.paths import parse_reference
+from rankledger.pipeline.config.paths import split_reference
 from rankledger.pipeline.config.planned_gates import LEAST_CLUSTERS
 from rankledger.pipeline.data.joined import Groups
 from rankledger.pipeline.history.matching import Match, leading_measures, match_datasets, record_pairs
@@ -177,7 +177,7 @@ def _references(record: str, against: str | None, name: str | None, workspace: W
         return open_sides(against, record, name=name, workspace=workspace)
     found, lost = record_to_show(record, name, workspace)
     opened = open_record(found.path)
-    pairs = _pairs(opened, found.path, parse_reference(record, ()).model if "#" in record else None)
+    pairs = _pairs(opened, found.path, split_reference(record)[2].removeprefix("#") or None)
     return References((Sides(opened, opened, pairs),), (), skipped(record, lost, found))
 
 

@@ -46,8 +46,9 @@ def report(
     """One report of one or several evaluations, as text; the page of several is an index of theirs.
 
     Args:
-        references: each an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`, with or
-            without `#model`; by default `last`. A record that is named twice is shown once.
+        references: each an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`,
+            `accepted` or `mlflow:RUN_ID`, with or without `#model`; by default `last`. A record that is named twice is
+            shown once.
         form: a page, Markdown, LaTeX's tables, or CSV.
         name: the evaluation that the words refer to; by default the only one that has records.
         measures: the measures to show, such as `nDCG@10`, in this order; by default all.
@@ -198,7 +199,8 @@ def export(
     """Write an evaluation in the schema of Every Eval Ever, version 0.3.0: each model's figures, and its scores.
 
     Args:
-        reference: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`.
+        reference: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`, `accepted`
+            or `mlflow:RUN_ID`.
         folder: where to write; the files are in `data/NAME/DEVELOPER/MODEL` there, as the schema wants them.
         name: the evaluation that the words refer to; by default the only one that has records.
         runs_dir: the runs folder.

@@ -173,7 +173,8 @@ def reproduce(
     """Evaluate a record again and say whether it is the same; if it is not, what has changed since.
 
     Args:
-        record: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`.
+        record: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`, `accepted` or
+            `mlflow:RUN_ID`.
         name: the evaluation that the words refer to; by default the only one that has records.
         inputs: the folder that the inputs moved to; they are found there by their size and digest.
         jobs: workers, instead of the config's.

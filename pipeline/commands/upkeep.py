@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from rankledger.pipeline.config.paths import parse_reference
+from rankledger.pipeline.config.paths import split_reference
 from rankledger.pipeline.config.schema import Tracking, load
 from rankledger.pipeline.delivery.mlflow.promotion import digest_outputs
 from rankledger.pipeline.gates.verdicts import overall_effect
@@ -46,6 +46,7 @@ def accept(
     *,
     models: Sequence[str] = (),
     reason: str,
+    failed: bool = False,
     name: str | None = None,
     config: str | Path | None = None,
     runs_dir: str | Path = "runs",
@@ -54,10 +55,11 @@ def accept(
     """Accept a record as what gates with `against: accepted` compare its models with; other entries of the file stay.
 
     Args:
-        record: an id, a path, `last`, `last_passed`, `previous` or `mlflow:RUN_ID`, with or without `#model`; a model
-            that it names is accepted.
+        record: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous` or
+            `mlflow:RUN_ID`, with or without `#model`; a model that it names is accepted.
         models: further models it is accepted for; by default all of the record.
         reason: why.
+        failed: True to accept a record whose gates failed for one of the models.
         name: the evaluation that the words refer to; by default that of `config`, or else the only one that has
             records.
         config: the config next to `accepted.yaml`; by default the one that was evaluated.
@@ -66,7 +68,8 @@ def accept(
 
     Raises:
         InputError: there is no such record or model, an output of the model failed, the record has changed, the config
-            is that of another evaluation, the reason is empty, or a later record that may be meant is damaged.
+            is that of another evaluation, the gates failed, the reason is empty, or a later record that may be meant is
+            damaged.
         OSError: the file cannot be written; it stays as it was.
     """
     if not reason.strip():
@@ -78,8 +81,10 @@ def accept(
     found = record_of(record, name, workspace)
     if changed := next(damaged_files(found), None):
         raise InputError(changed)
-    named = None if path else parse_reference(record, ()).model
+    named = "" if path else split_reference(record)[2].removeprefix("#")
     accepted_models = _choose(found, [*models, *([named] if named else [])])
+    if not failed and any(own.effect == "fail" and own.model in accepted_models for own in found.verdicts):
+        raise InputError(f"{found.path.name}: its gates failed. Use --failed to accept it anyway.")
     beside = _config_of(found, config).parent
     if config and (own := load(config, ["tracking=", "notify="]).config.name) != found.manifest.name:
         raise InputError(
@@ -151,7 +156,8 @@ def verify(
     """Check a record.
 
     Args:
-        record: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`.
+        record: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`, `previous`, `accepted` or
+            `mlflow:RUN_ID`.
         name: the evaluation that the words refer to; by default the only one that has records.
         tracking: whether MLflow is asked.
         runs_dir: where the record is looked for, and the default MLflow store is.

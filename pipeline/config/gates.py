@@ -63,6 +63,12 @@ class Waive(Section):
     reason: str = Field(min_length=1)
     """Why it may fail."""
 
+    models: OneOrMore = ("*",)
+    """Models that it may fail for; `*` for all that it judges."""
+
+    slices: OneOrMore = ("*",)
+    """Slices that it may fail in, such as `device=phone`; `all` for all queries together, `*` for everything."""
+
 
 class Looks(Section):
     """How many changed outputs a gate may look at, and its error over all of them."""

@@ -88,10 +88,27 @@ class _GatePlanner:
             against=against,
             relative=gate.margin is not None and is_share(gate.margin),
             allow_share=is_share(gate.allow),
-            waiver=None if gate.waive is None else Waiver(**dict(gate.waive)),
+            waiver=self._waiver(models),
             looks=None if gate.looks is None else Looks(**dict(gate.looks)),
             **settings,
         )
+
+    def _waiver(self, models: Sequence[str]) -> Waiver | None:
+        waive = self.gate.waive
+        if waive is None:
+            return None
+        judged = {name: self.models[name] for name in models}
+        chosen = choose_names(self.planning, self._at("waive", "models"), waive.models, judged, "model")
+        waived_models = () if EVERYTHING in waive.models else tuple(chosen)
+        waived_slices = () if EVERYTHING in waive.slices else tuple(waive.slices)
+        for position, name in enumerate(waived_slices):
+            column, mark, _ = name.partition("=")
+            if name != "all" and not (mark and column in self.gate.slices):
+                message = (
+                    f"the gate judges no slice {name!r}. Use `all`, or COLUMN=VALUE with a column of its `slices`."
+                )
+                self.planning.find(self._at("waive", "slices", position), message)
+        return Waiver(waive.until, waive.owner, waive.reason, waived_models, waived_slices)
 
     def _measures(self, datasets: Sequence[str]) -> tuple[Measure, ...]:
         path = self._at("measure")

@@ -42,11 +42,13 @@ class Reference:
 
 @dataclass(frozen=True)
 class Waiver:
-    """A gate that may fail until a day."""
+    """A gate that may fail until a day, for some models and slices. All of either if none is named."""
 
     until: date
     owner: str
     reason: str
+    models: tuple[str, ...] = ()
+    slices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

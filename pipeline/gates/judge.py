@@ -167,7 +167,9 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
     notes = [verdict.reason]
     if verdict.nights and effect == "warn":
         notes.append(f"failed, evaluation {verdict.nights} of {gate.fail_after}")
-    if effect in BLOCKING and (waiver := gate.waiver) is not None:
+    waiver = gate.waiver
+    names = ((waiver.models, verdict.model), (waiver.slices, verdict.slice)) if waiver else ()
+    if effect in BLOCKING and waiver is not None and all(not chosen or name in chosen for chosen, name in names):
         waived = evidence.night <= waiver.until
         effect = "warn" if waived else effect
         until = f"waived until {waiver.until}" if waived else f"its waiver ended on {waiver.until}"

@@ -140,9 +140,9 @@ def compare(
     one side alone are named and left out.
 
     Args:
-        base: what to compare with: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`,
-            with or without `#model`. Without a model each model of the candidate is compared with itself.
-            `last_passed` is looked for before the candidate, as a gate does.
+        base: what to compare with: an id, a path, a night's date, an evaluation's name, `last`, `last_passed`,
+            `previous`, `accepted` or `mlflow:RUN_ID`, with or without `#model`. Without a model each model of the
+            candidate is compared with itself. `last_passed` is looked for before the candidate, as a gate does.
         candidate: what to compare, written likewise.
         measure: the measure to rank queries and search slices by; by default the candidate's lead measure, or the first
             measure of both sides if that is not among them.

@@ -321,7 +321,7 @@ def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
         return f"there is no earlier evaluation of {name!r} with {model!r}"
     n, last = len(passed_over), passed_over[0]
     among = f"any of {n} evaluations" if n > 1 else "the one evaluation"
-    why = f"`rankledger show {last}` says why, and `rankledger accept {last}` takes it for a baseline anyway"
+    why = f"`rankledger show {last}` says why, and `rankledger accept {last} --failed` takes it for a baseline anyway"
     return f"{model!r} did not pass in {among} of {name!r}; {why}"
 
 

@@ -6,15 +6,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from datetime import date as calendar_date
 from pathlib import Path
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.paths import MLFLOW, WORDS, parse_reference, split_reference
+from rankledger.pipeline.config.paths import MLFLOW, WORDS, is_path, parse_reference, split_reference
 from rankledger.pipeline.config.planned_gates import Reference
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.history.lookup import ACCEPTED, RecordHistory, Resolved, created_at, record_at, resolve
-from rankledger.pipeline.record.entries import RecordEntry, no_records
+from rankledger.pipeline.record.entries import RecordEntry, no_records, order_records
 from rankledger.pipeline.record.evaluation import Evaluation
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.manifest import evaluation_name
@@ -89,6 +90,43 @@ def spelled(measure: str | None, entry: RecordEntry) -> str | None:
     if measure is None:
         return None
     return next((name for name in (measure, *_parsed(measure)) if name in entry.manifest.definitions), measure)
+
+
+def find_record(text: str, name: str | None, workspace: Workspace) -> str:
+    """Return a reference, with the record's id in place of a night's date or an evaluation's name.
+
+    Args:
+        text: A reference. A date means the newest evaluation of that night, a name the last evaluation.
+        name: Name of the evaluation that a date refers to. None for the only one with records of that night.
+        workspace: Place of the records.
+
+    Raises:
+        InputError: There is no record of that night, there are several evaluations, or the record is damaged.
+        OSError: The place of records cannot be reached.
+    """
+    own, record, model = split_reference(text)
+    records = workspace.records
+    if record in WORDS or record.startswith(MLFLOW) or is_path(record) or records.find(record):
+        return text
+    try:
+        night = calendar_date.fromisoformat(record)
+    except ValueError:
+        if record not in map(evaluation_name, records.ids()):
+            return text
+        if name not in (None, record):
+            raise InputError(f"--name: found {name!r}, and {text} names an evaluation. Remove --name.") from None
+        return f"{own}{record_of('last', record, workspace).path.name}{model}"
+    entries = [RecordEntry(records, order[2]) for order in order_records(records, name) if order[0] == night]
+    entries = [entry for entry in entries if entry.manifest.repeats is None] or entries
+    if not entries:
+        raise InputError(
+            f"{text}: no record of that night in {records.place}. Use a date that `rankledger list` shows."
+        )
+    names = sorted({entry.manifest.name for entry in entries})
+    if len(names) > 1:
+        raise InputError(f"{text}: found records of several evaluations: {', '.join(names)}. Add --name to choose one.")
+    newest = next((entry for entry in entries if not entry.manifest.error), entries[0])
+    return f"{own}{newest.evaluation_id}{model}"
 
 
 def last_record(name: str, workspace: Workspace) -> Evaluation:
@@ -174,7 +212,7 @@ def record_to_show(reference: str, name: str | None, workspace: Workspace) -> tu
         InputError: there is no such record, or a word means another one for each model.
         OSError: the place of records cannot be reached.
     """
-    parsed = parse_reference(reference, ())
+    parsed = parse_reference(find_record(reference, name, workspace), ())
     if parsed.record in WORDS:
         return _of_a_word(parsed, name_of_evaluation(name, workspace), workspace)
     record = _record_at(str(parsed.record), workspace)
@@ -206,14 +244,16 @@ def record_of(reference: str, name: str | None, workspace: Workspace) -> Evaluat
 
 
 def source_of_reference(source: str | Path, name: str | None, workspace: Workspace) -> str | Path:
-    """The folder of the record that a word such as `last` or `last#bm25` means; any other source as it is.
+    """Return the folder of the record that a word, a date or a name means, such as `last#bm25`; else the source.
 
     Raises:
         InputError: as `record_of` does; or an evaluation is named and the source is no such word.
         OSError: the place of records cannot be reached.
     """
-    if isinstance(source, str) and split_reference(source)[1] in WORDS:
-        return record_of(source, name, workspace).path
+    if isinstance(source, str):
+        is_word = split_reference(source)[1] in WORDS
+        if is_word or (not Path(source).exists() and find_record(source, name, workspace) != source):
+            return record_of(source, name, workspace).path
     if name is not None:
         raise InputError(f"--name is for {', '.join(WORDS)}; remove it, {source} needs none")
     return source
@@ -282,6 +322,7 @@ def open_sides(base: str, candidate: str, *, name: str | None, workspace: Worksp
     Raises:
         InputError: there is no such record, or no model is on both sides.
     """
+    base, candidate = (find_record(text, name, workspace) for text in (base, candidate))
     _refuse_same(base, candidate)
     finder = _Finder(base, candidate, name, workspace)
     candidates = {model: finder.candidate(model) for model in finder.models()}

@@ -149,6 +149,50 @@ def test_a_word_is_taken_wherever_a_record_is(folder, name, run_cli):
         assert run_cli(*command, *(["--name", name] if name else [])).code == 0
 
 
+def test_a_night_is_named_by_its_date_and_an_evaluation_by_its_name(folder, run_cli):
+    """The newest evaluation of that night counts, and no repeated one; several evaluations need --name."""
+    config = write_config(folder / "configs", WEB, {"search": ["ap"]})
+    dates = ("2026-11-08", "2026-11-09", "2026-11-08")
+    first, second, again = [rankledger.evaluate(config, date=date, tracking=False) for date in dates]
+    rankledger.evaluate(first.evaluation_id, tracking=False)
+
+    assert rankledger.load("2026-11-08").evaluation_id == again.evaluation_id
+    assert rankledger.load("generated").evaluation_id == second.evaluation_id
+    both = run_cli("compare", "2026-11-08", "2026-11-09#dense", "--json").out
+    assert again.evaluation_id in both
+    assert second.evaluation_id in both
+    query = next(iter(WEB["web"].judged))
+    assert run_cli("explain", "2026-11-09", "--model", "bm25", "--query", query).code == 0
+    assert run_cli("verify", "20261109", "--no-tracking").out.startswith(str(second.record))
+    assert run_cli("accept", "2026-11-09#dense", "--reason", "checked").code == 0
+    entries = read_accepted(folder / "configs" / ACCEPTED)["generated"]
+    assert {model: entry.record for model, entry in entries.items()} == {"dense": second.evaluation_id}
+
+    rankledger.evaluate(config, date="2026-11-09", overrides=["name=other"], tracking=False)
+    refusal = run_cli("accept", "2026-11-09", "--reason", "x")
+    several = "2026-11-09: found records of several evaluations: generated, other. Add --name to choose one."
+    assert (refusal.code, several in refusal.err) == (2, True)
+    assert run_cli("accept", "2026-11-09", "--name", "generated", "--reason", "x").code == 0
+    refusal = run_cli("show", "2026-11-10")
+    assert "2026-11-10: no record of that night in runs/records. Use a date that" in refusal.err
+    with pytest.raises(InputError, match="--name: found 'other', and generated names an evaluation"):
+        rankledger.load("generated", name="other")
+
+
+def test_a_record_whose_gates_failed_is_accepted_only_with_failed(folder, run_cli):
+    """Nothing is written before; a model whose gates passed needs no --failed."""
+    gates = [{"name": "floor", "models": "bm25", "measure": "ap", "at_least": 0.999}]
+    record = evaluate(folder, gates=gates).evaluation_id
+
+    refusal = run_cli("accept", "last", "--reason", "x")
+
+    assert (refusal.code, refusal.out) == (2, "")
+    assert f"{record}: its gates failed. Use --failed to accept it anyway." in refusal.err
+    assert not (folder / "configs" / ACCEPTED).exists()
+    assert run_cli("accept", "last#dense", "--reason", "x").code == 0
+    assert run_cli("accept", "last", "--failed", "--reason", "x").code == 0
+
+
 def test_a_name_for_what_is_no_word_is_refused(folder):
     """The name of a new evaluation is in its config."""
     evaluate(folder)
@@ -202,7 +246,7 @@ def test_the_command_says_how_it_was_evaluated(folder, monkeypatch, run_cli):
     monkeypatch.setattr("sys.argv", ["rankledger", *asked])
     run_cli(*asked)
 
-    lines = run_cli("accept", "last", "--reason", "x").out.splitlines()
+    lines = run_cli("accept", "last", "--failed", "--reason", "x").out.splitlines()
     assert "its gates came to: fail; evaluated with --set seed=7 --set bootstrap.resamples=200" in lines
 
 

@@ -180,7 +180,7 @@ def test_an_accepted_record_is_held_against_until_another_is(folder):
     write_output("dense", BAD)
     code, bad = night()
     assert (code, reference_of(bad)) == (1, first.name)
-    app.main(["accept", bad.name, "--reason", "the old figures were wrong"])
+    app.main(["accept", bad.name, "--failed", "--reason", "the old figures were wrong"])
     code, after = night()
     assert (code, reference_of(after)) == (0, bad.name)
 

@@ -152,6 +152,15 @@ SELF = "is compared with itself; remove it from `models`, or write self@accepted
     ("keys", "message"),
     [
         ("max_missing: 0, models: [candidat]", ".models[0]: unknown model 'candidat'; did you mean 'candidate'?"),
+        (
+            "max_missing: 0, models: candidate, waive: {until: 2026-12-31, owner: me, reason: a, models: [production]}",
+            ".waive.models[0]: unknown model 'production'; known: candidate",
+        ),
+        (
+            "max_missing: 0, waive: {until: 2026-12-31, owner: me, reason: why, slices: [market=de]}",
+            ".waive.slices[0]: the gate judges no slice 'market=de'. Use `all`, or COLUMN=VALUE with a column of its "
+            "`slices`.",
+        ),
         ("max_missing: 0, datasets: wen", ".datasets: unknown dataset 'wen'; did you mean 'web'?"),
         ("measure: p@5, at_least: 0", f".measure: p@5 {NO_SUITE}; {KNOWN}"),
         ("measure: [ap, r@5], at_least: 0", f".measure[1]: r@5 {NO_SUITE}; {KNOWN}"),

@@ -147,7 +147,7 @@ PERCENTAGE = "write a number, or a percentage such as 2%"
         ("max_missing: 0, waive: {until: 2026-01-01, owner: a}", ".waive: the key 'reason' is missing; add it"),
         (
             "max_missing: 0, waive: {until: 2026-01-01, owner: a, reason: b, who: c}",
-            ".waive.who: unknown key 'who'; known: until, owner, reason",
+            ".waive.who: unknown key 'who'; known: until, owner, reason, models, slices",
         ),
         ("tolerance: 0", ".tolerance: unknown key 'tolerance'; did you mean 'margin'?"),
         ("metric: ap", ".metric: unknown key 'metric'; did you mean 'measure'?"),

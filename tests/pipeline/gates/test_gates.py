@@ -139,6 +139,14 @@ def test_a_waiver_holds_through_its_last_day(until, effect, said):
     assert verdict.reason.endswith(said)
 
 
+@pytest.mark.parametrize(
+    ("models", "slices", "effect"),
+    [(("other",), (), "fail"), ((), ("market=de",), "fail"), ((), ("market=de", "all"), "warn")],
+)
+def test_a_waiver_holds_for_the_models_and_slices_that_it_names(models, slices, effect):
+    assert judged(FALLEN, waiver=Waiver(TODAY, "anna", "new index", models, slices)).effect == effect
+
+
 def test_a_waiver_is_spoken_of_where_it_is_used_alone():
     """A gate that passes, or that only warns anyway, does not need it."""
     waiver = Waiver(TODAY, "anna", "new index")

@@ -228,14 +228,14 @@ def test_if_none_passed_their_number_and_the_last_are_named(tmp_path):
     """One that failed and one without output count, one that does not have the model does not."""
     failing = night(tmp_path, 1, verdict("fail"))
     name = failing.path.name
-    why = f"`rankledger show {name}` says why, and `rankledger accept {name}` takes it for a baseline anyway"
+    why = f"`rankledger show {name}` says why, and `rankledger accept {name} --failed` takes it for a baseline anyway"
     reason = f"'dense' did not pass in the one evaluation of 'nightly'; {why}"
     assert found(tmp_path, "last_passed") == Resolved(None, "dense", reason, first=True)
 
     last = night(tmp_path, 2, failed=("dense",))
     night(tmp_path, 3, models=("bm25",))
-    why = f"`rankledger show {last.path.name}` says why, and `rankledger accept {last.path.name}` takes it for a"
-    reason = f"'dense' did not pass in any of 2 evaluations of 'nightly'; {why} baseline anyway"
+    why = f"`rankledger show {last.path.name}` says why, and `rankledger accept {last.path.name} --failed` takes"
+    reason = f"'dense' did not pass in any of 2 evaluations of 'nightly'; {why} it for a baseline anyway"
     assert found(tmp_path, "last_passed") == Resolved(None, "dense", reason, first=True)
 
 
