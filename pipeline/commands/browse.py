@@ -12,6 +12,7 @@ from rankledger.pipeline.data.scores import Scores
 from rankledger.pipeline.gates.verdicts import overall_effect
 from rankledger.pipeline.history.references import measure_among, record_to_show, skipped, spelled, unevaluated_since
 from rankledger.pipeline.record.entries import RecordEntry, scan_records
+from rankledger.pipeline.record.evaluation import TABLES
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.upkeep import FigureMatch, RecordedFigure, RecordList, RecordSummary
@@ -30,6 +31,8 @@ def show(
     """The evaluation that a reference means, as far as a report shows one: arguments and errors are those of `load`."""
     workspace = Workspace.open(runs_dir, records, tracking_uri)
     record, lost = record_to_show(reference, name, workspace)
+    for table in TABLES.keys() - {"curves"}:
+        getattr(record, table)  # an unreadable table is refused before anything is shown
     failed = unevaluated_since(record, workspace) if reference == "last" else ()
     return Evaluation.from_results(replace(record, warnings=(*skipped(reference, lost, record), *failed)))
 

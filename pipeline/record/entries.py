@@ -203,9 +203,11 @@ def scan_earlier(
         OSError: the place elsewhere cannot be reached.
     """
 
-    def is_earlier(other: NightOrder) -> bool:  # the night of a record that cannot be read is unknown
-        entry = RecordEntry(records, other[2])
-        return other[1] < order[1] and (other[0] <= order[0] or not entry.is_readable)
+    def is_earlier(other: NightOrder) -> bool:
+        night, began, evaluation_id = other
+        if night <= order[0] and began < order[1]:
+            return True  # without a look at whether it can be read, which takes time
+        return begun(evaluation_id) < order[1] and not RecordEntry(records, evaluation_id).is_readable
 
     earlier = filter(is_earlier, order_records(records, name))
     return _scanned(records, [evaluation_id for _, _, evaluation_id in islice(earlier, most)], look)
